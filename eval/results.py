@@ -146,7 +146,9 @@ def read_results(path: Path) -> list[Result]:
             with of_queries.open("rb") as file:
                 scores = dict(np.load(file))
     except (OSError, ValueError, KeyError, NotImplementedError, BadZipFile, zlib.error) as error:
-        raise ValueError(f"{of_queries} cannot be read: {error}") from error
+        # Not numpy's text, which may advise to trust the file.
+        reason = "it holds Python objects" if "object" in str(error).lower() else error
+        raise ValueError(f"{of_queries} cannot be read: {reason}") from error
     names = [name for name in scores if name != _LINES]
     # Files of the first versions have no digest.
     if _LINES in scores and scores[_LINES].tolist() != [text_sha256(text), *names]:

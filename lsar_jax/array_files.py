@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsar_jax.files import new_file, text_sha256
+from lsar_jax.files import check_file, new_file, text_sha256
 
 __all__ = ["ArrayFile", "open_arrays", "save_arrays"]
 
@@ -70,6 +70,7 @@ def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
 
     if not path.is_file():
         raise FileNotFoundError(f"there is no {what} at {path}")
+    check_file(path)
     try:
         with safe_open(path, framework="numpy") as file:
             found, header, digests = _contents(path, file.metadata() or {})

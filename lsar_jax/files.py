@@ -29,6 +29,10 @@ __all__ = [
 ]
 
 
+# What a pointer of Git LFS begins with, and more bytes than it has.
+_POINTER, _MOST_OF_POINTER = b"version https://git-lfs.github.com/spec/", 1024
+
+
 def read_json(path: Path, kind: type, keys: Collection[str] = ()) -> Any:
     """Returns the value of a JSON file, a ``kind``, and a dict with these keys if there are any.
 
@@ -48,23 +52,37 @@ def read_json(path: Path, kind: type, keys: Collection[str] = ()) -> Any:
     return value
 
 
-def check_file(path: Path) -> None:
-    """Raises FileNotFoundError if there is nothing, and ValueError if it is not a file; reading a pipe would hang."""
+def check_file(path: Path, *, streams: bool = False) -> None:
+    """Checks that there is a file, whose content can be read.
+
+    Args:
+      path: the path.
+      streams: whether a pipe or a device may be read, from its beginning to its end; elsewhere, a pipe would hang.
+
+    Raises:
+      FileNotFoundError: there is nothing.
+      ValueError: it is not a file, or it is what Git LFS has in place of one.
+    """
     if not path.is_file():
+        if streams and path.exists() and not path.is_dir():
+            return
         if os.path.lexists(path):
             raise ValueError(f"{path} is not a file; remove it, or put the file in its place")
         raise FileNotFoundError(f"there is no {path.name} in {path.parent}")
+    if path.stat().st_size < _MOST_OF_POINTER and path.read_bytes().startswith(_POINTER):
+        raise ValueError(f"{path} is a pointer of Git LFS, not the file itself, which git lfs pull fetches")
 
 
 def write_json(path: Path, value: Any) -> None:
     """Writes ``value`` as indented JSON, as ``write_text``."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    # The bytes of a path that are not UTF-8 are lone surrogates in Python, for which JSON has escapes.
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n", errors="backslashreplace")
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, errors: str = "strict") -> None:
     """Writes ``text`` as UTF-8; an old file is replaced only once the new one is complete."""
     with new_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", errors=errors)
 
 
 def inside(folder: Path, part: str, named_in: Path) -> Path:

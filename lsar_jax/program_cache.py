@@ -37,7 +37,7 @@ def cache_programs(folder: str | Path | None = None) -> Path:
 
     Raises:
       ValueError: others can write the folder, or it belongs to somebody else; they could put programs there.
-      OSError: the folder cannot be created.
+      OSError: the folder cannot be created, or there is no home folder to create it in.
 
     Example:
       >>> folder = lj.cache_programs()
@@ -45,7 +45,10 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     given = jax.config.values["jax_compilation_cache_dir"]
     if given and folder is None:
         return Path(given)
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lsar_jax"
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lsar_jax"
+    except RuntimeError as error:  # a user without an entry in the password file, as in containers
+        raise FileNotFoundError("there is no home folder; set HOME, XDG_CACHE_HOME or folder") from error
     root = home / "programs" if folder is None else Path(folder)
     used = root / f"{platform.machine()}-{hashlib.sha256(cpu_features().encode()).hexdigest()[:12]}"
     folders = [root] if folder is not None else [home, root]

@@ -68,18 +68,18 @@ class Repro(Choice):
         console.print(f"{card.name}: {card.paper}, {card.items}. {card.shows}.")
         for entry in planned:
             done = f"  (not run again: {entry.done})" if entry.done else ""
-            console.print(f"{entry.number}. {entry.line}{done}", markup=False)
+            console.print(f"{entry.number}. {entry.line}{done}")
         console.print(f"Results go to {self.folder(card)}.")
         copies = _copies(planned)
         for name, copy in copies.items():
-            console.print(f"{name}: {copy}", markup=False, soft_wrap=True)
+            console.print(f"{name}: {copy}", soft_wrap=True)
         if self.dry_run:
-            console.print(lacks or "Everything that it needs is here.", markup=False)
+            console.print(lacks or "Everything that it needs is here.")
             return
         for entry in planned:
             if not entry.done:
                 console.rule(f"{card.name}, command {entry.number}")
-                console.print(entry.line, markup=False)
+                console.print(entry.line)
                 try:
                     entry.run()
                 except (ValueError, OSError, ImportError) as error:

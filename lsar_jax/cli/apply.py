@@ -11,8 +11,8 @@ import tyro
 
 from lsar_jax.arrays import warn_far_off
 from lsar_jax.cli.encoder_options import EncoderOptions
-from lsar_jax.cli.inputs import is_vectors, open_vectors, read_blocks
-from lsar_jax.corpora.text_files import stream_lines
+from lsar_jax.cli.inputs import InputName, is_vectors, open_vectors, read_blocks
+from lsar_jax.corpora.records import Records, input_path, is_file
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.files import check_outputs, new_file
 from lsar_jax.transforms import Transform
@@ -31,41 +31,44 @@ class Apply(EncoderOptions):
     Attributes:
       transform: the file that lsar-jax fit or Transform.save wrote.
       vectors: a .npy file of floats, one row per sentence, or a folder that lsar-jax encode wrote; or, with --encoder,
-        a text file with one sentence per line (an empty line is an empty sentence, so that rows are lines).
+        text that lsar-jax encode reads (an empty line is an empty sentence, so that rows are lines).
       out: the .npy file to write, in float32.
       language: language code of all vectors, or auto to detect the language of each; a shared transform needs none.
       overwrite: replace the output if it exists.
     """
 
     transform: tyro.conf.Positional[Path]
-    vectors: tyro.conf.Positional[Path]
+    vectors: tyro.conf.Positional[InputName]
     out: tyro.conf.Positional[Path]
     language: str | None = None
     overwrite: bool = False
 
     def run(self) -> None:
         """Writes the file."""
-        transform = Transform.load(self.transform)
-        check_outputs([self.out], [self.transform, self.vectors, *self.encoder_files()], overwrite=self.overwrite)
-        as_vectors = is_vectors(self.vectors)
-        self.check_text([] if as_vectors else [self.vectors])
-        rows, blocks = self._vectors(transform) if as_vectors else self._text(transform)
+        transform, path = Transform.load(self.transform), input_path(self.vectors)
+        check_outputs([self.out], [self.transform, path, *self.encoder_files()], overwrite=self.overwrite)
+        as_vectors = is_vectors(path)
+        self.check_text([] if as_vectors else [path])
+        expected, blocks = (self._vectors if as_vectors else self._text)(path, transform)
         # A wrong width or language is reported before a file is created.
         first = next(blocks)
         with new_file(self.out) as partial, partial.open("wb") as file:
-            written = 0
+            rows = 0
             header = {"descr": "<f4", "fortran_order": False, "shape": (rows, transform.dim)}
             np.lib.format.write_array_header_1_0(file, header)
             for block in chain([first], blocks):
                 file.write(np.asarray(block, "<f4").tobytes())
-                written += len(block)
-            if written != rows:
-                raise ValueError(f"{self.vectors} had {rows} rows, and then {written}: it changed while it was read")
+                rows += len(block)
+            if rows != (rows if expected is None else expected):
+                raise ValueError(f"{path} had {expected} rows, and then {rows}: it changed while it was read")
+            # numpy leaves room in the header for any number of rows.
+            file.seek(0)
+            np.lib.format.write_array_header_1_0(file, header | {"shape": (rows, transform.dim)})
         print(f"wrote {rows} vectors of width {transform.dim}, transformed by {transform.name}, to {self.out}")
 
-    def _vectors(self, transform: Transform) -> tuple[int, Iterator[np.ndarray]]:
+    def _vectors(self, path: Path, transform: Transform) -> tuple[int | None, Iterator[np.ndarray]]:
         """Returns the number of vectors, and their transformed blocks."""
-        x = open_vectors(self.vectors)
+        x = open_vectors(path)
         if isinstance(x, Embeddings):
             x.check_transform(transform)
 
@@ -76,9 +79,9 @@ class Apply(EncoderOptions):
                     bad = ~np.isfinite(block.astype(np.float32)).all(axis=1)
                 if bad.any():
                     row = start + int(bad.argmax())
-                    raise ValueError(f"{self.vectors} holds NaN, infinity or a number too large, first in row {row}")
+                    raise ValueError(f"{path} holds NaN, infinity or a number too large, first in row {row}")
                 if start == 0:
-                    warn_far_off(str(self.vectors), block)
+                    warn_far_off(str(path), block)
                 result, unknown = transform.with_unknown(block, self.language)
                 if unknown is not None and unknown.any():
                     first_strange = first_strange if strange else start + int(unknown.argmax())
@@ -89,19 +92,20 @@ class Apply(EncoderOptions):
                 _log.warning(
                     "%d of %d vectors in %s are in none of the languages that the identifier knows, for example row "
                     "%d; they are taken for the nearest one",
-                    strange, start, self.vectors, first_strange,
+                    strange, start, path, first_strange,
                 )  # fmt: skip
 
         return len(x), blocks()
 
-    def _text(self, transform: Transform) -> tuple[int, Iterator[np.ndarray]]:
-        """Returns the number of lines, and the transformed embeddings of their blocks."""
-        rows = sum(1 for _ in stream_lines(self.vectors))
+    def _text(self, path: Path, transform: Transform) -> tuple[int | None, Iterator[np.ndarray]]:
+        """Returns the number of sentences, None if it is not known, and the transformed embeddings of their blocks."""
+        # Read to its end first, so that a bad line is found before the work; a pipe can be read once.
+        rows = sum(1 for _ in Records([path], self.text)) if is_file(path) else None
         encoder = self.load(transform).with_transform(transform)
 
         def blocks() -> Iterator[np.ndarray]:
-            lines = stream_lines(self.vectors)
-            while block := list(islice(lines, _BLOCK)):
+            texts = (record.text for record in Records([path], self.text))
+            while block := list(islice(texts, _BLOCK)):
                 yield np.asarray(encoder.encode(block, language=self.language, max_length=self.max_length))
 
         return rows, blocks()

@@ -8,7 +8,8 @@ from rich.table import Table
 
 __all__ = ["Seldom", "console", "decomposed_note", "print_table"]
 
-console = Console(width=110, highlight=False, soft_wrap=True)
+# Names of files and languages may have brackets and colons, which are not markup.
+console = Console(width=110, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> None:

@@ -11,6 +11,7 @@ import tyro
 from lsar_jax import embeddings
 from lsar_jax.cli.console import decomposed_note
 from lsar_jax.cli.encoder_options import EncoderOptions
+from lsar_jax.corpora.records import input_path
 from lsar_jax.files import check_outside
 from lsar_jax.transforms import Transform
 
@@ -25,8 +26,8 @@ class Encode(EncoderOptions):
     encoder, the digests of the inputs and of every shard.
 
     Attributes:
-      paths: text files with one sentence per line, .jsonl or .parquet files, the first two perhaps compressed (.gz),
-        or - for standard input; and, last, the folder to write.
+      paths: text files with one sentence per line, .jsonl, .ndjson, .json (JSON lines), .csv, .tsv or .parquet files,
+        all but the last perhaps compressed (.gz), or - for standard input; and, last, the folder to write.
       dtype: compute dtype.
       transform: a file that lsar-jax fit or Transform.save wrote.
       language: language code of all sentences, or auto; needed if the encoder or the transform depends on it.
@@ -34,12 +35,11 @@ class Encode(EncoderOptions):
       store: dtype of the stored vectors.
       format: npy writes .npy files with JSON lines of the sentences beside them; parquet one file with both.
       shard_rows: rows of a shard; by default 65,536, and 8,192 on a CPU.
-      text: column of the sentences in files with columns.
       ids: column of their ids in files with columns; by default, the number of the row.
     """
 
     # Of tyro's positional arguments, one of several values takes all of them.
-    paths: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="IN [IN ...] OUT")]]
+    paths: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="IN [IN ...] OUT")]]
     dtype: Literal["float32", "bfloat16"] = "float32"
     transform: Path | None = None
     language: str | None = None
@@ -47,14 +47,13 @@ class Encode(EncoderOptions):
     store: Literal["float32", "float16"] = "float32"
     format: Literal["npy", "parquet"] = "npy"
     shard_rows: int | None = None
-    text: str = "text"
     ids: str | None = None
 
     def run(self) -> None:
         """Encodes, and prints a line after each shard."""
         if len(self.paths) < 2:
             raise ValueError("give the files to encode, or - for standard input, and then the folder to write")
-        *inputs, out = self.paths
+        inputs, out = list(map(input_path, self.paths[:-1])), Path(self.paths[-1])
         self.check_text(inputs)
         for path in self.encoder_files():
             check_outside(out, path)

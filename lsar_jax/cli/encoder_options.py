@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from lsar_jax.checkpoints.locate import is_folder
+from lsar_jax.corpora.records import Records
 from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.transforms import Transform
 
@@ -25,6 +26,8 @@ class EncoderOptions:
       final_norm: apply the norm after the last block to a layer below, too.
       prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
       max_length: maximum number of tokens per sentence; by default, the checkpoint's.
+      text: column of the sentences in files with columns (.jsonl, .ndjson, .json, .csv, .tsv, .parquet); by default,
+        text.
     """
 
     encoder: str | None = None
@@ -35,15 +38,17 @@ class EncoderOptions:
     final_norm: bool = False
     prompt: str | None = None
     max_length: int | None = None
+    text: str | None = None
 
     def check_text(self, text: Sequence[Path]) -> None:
-        """Raises ValueError if there is text but no encoder, or an option of the encoder but no text."""
+        """Raises an error for text without an encoder or that cannot be read, and for an option that needs text."""
         if text and self.encoder is None:
             choices = "bundled, a preset, a folder or a Hub id"
             raise ValueError(f"{text[0]} is read as text, which needs an encoder; give --encoder {choices}")
         for field in () if text else fields(EncoderOptions):
             if getattr(self, field.name) != field.default:
                 raise ValueError(f"--{field.name.replace('_', '-')} is given, but there is no text to encode; omit it")
+        Records(text, self.text)
 
     def encoder_files(self) -> list[Path]:
         """The folder and the files of an encoder that is a folder, which no output may replace."""

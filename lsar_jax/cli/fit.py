@@ -18,6 +18,7 @@ import tyro
 from lsar_jax.checks import whole_number
 from lsar_jax.cli.encoder_options import EncoderOptions
 from lsar_jax.cli.inputs import Reader, check_distinct, is_vectors, open_vectors
+from lsar_jax.corpora.records import STANDARD_INPUT, input_path
 from lsar_jax.embeddings import open as open_folder
 from lsar_jax.files import check_outputs, sha256
 from lsar_jax.languages import canonical_keys, language_code
@@ -40,8 +41,8 @@ class FitEmbeddings(EncoderOptions):
     Attributes:
       out: the file to write the transform to.
       data: one or more LANGUAGE=FILE, where FILE is text that lsar-jax encode reads (a sentence per line, .jsonl or
-        .parquet with a column text, perhaps .gz; blank sentences are skipped), a .npy file of float vectors with one
-        row per sentence, or a folder that lsar-jax encode wrote. A language may have several.
+        .parquet with a column text, and the like, perhaps .gz; blank sentences are skipped), a .npy file of float
+        vectors with one row per sentence, or a folder that lsar-jax encode wrote. A language may have several.
       limit: maximum number of sentences per file; by default, all, or 10,000 for CBIE.
       overwrite: replace outputs that exist.
     """
@@ -111,7 +112,7 @@ class FitEmbeddings(EncoderOptions):
         if files:
             dim = encoder.dim if encoder else open_vectors(next(iter(files.values()))[0]).shape[1]
             self.method.check(options, {*files, *languages}, dim)
-        return Reader(encoder, self.max_length, self.limit), spec
+        return Reader(encoder, self.max_length, self.limit, self.text), spec
 
 
 @dataclass(frozen=True)
@@ -191,12 +192,13 @@ def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
     """The files of each language of ``--data``, in the order of the languages."""
     files: dict[str, list[Path]] = {}
     for item in data:
-        code, sign, path = item.partition("=")
-        if not (code and sign and path):
+        code, sign, name = item.partition("=")
+        if not (code and sign and name):
             raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, such as de=german.txt")
-        if not Path(path).is_file() and not Path(path).is_dir():
+        path = input_path(name)
+        if path != STANDARD_INPUT and not path.exists():
             raise FileNotFoundError(f"there is no file {path}")
-        files.setdefault(language_code(code), []).append(Path(path))
+        files.setdefault(language_code(code), []).append(path)
     return canonical_keys(files)
 
 

@@ -7,36 +7,44 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+import tyro
 
 from lsar_jax import embeddings
-from lsar_jax.corpora.records import Records
+from lsar_jax.corpora.records import Records, has_columns
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.encoders import SentenceEncoder
-from lsar_jax.files import same_file
+from lsar_jax.files import check_file, same_file
 from lsar_jax.moments import Moments, sum_over_processes
 from lsar_jax.processes import gather, is_first, own_rows, share
 
-__all__ = ["Reader", "check_distinct", "is_vectors", "open_vectors", "read_blocks"]
+__all__ = ["InputName", "Reader", "check_distinct", "is_vectors", "open_vectors", "read_blocks"]
+
+# What input_path takes: a Path of ./- would be that of -, which is standard input.
+InputName: TypeAlias = Annotated[str, tyro.conf.arg(metavar="PATH")]
 
 _BLOCK = 8192
 # Lines that a process takes before the next one's.
 _LINES = 512
 _MAGIC = b"\x93NUMPY"
+# Other files of vectors, which are not read, but not text either.
+_VECTORS = (".npy", ".npz", ".emb", ".pt", ".safetensors")
 # Default limit of sentences per file if the embeddings themselves are kept in memory.
 _MOST_IN_MEMORY = 10_000
 
 
 class Reader:
-    """Reads files, up to ``limit`` lines or rows of each, as embeddings or moments.
+    """Reads files, up to ``limit`` lines or rows of each, as embeddings or moments; ``text`` is that of ``Records``.
 
     It counts the blank lines that it skips; of several processes, each counts a part of them.
     """
 
-    def __init__(self, encoder: SentenceEncoder | None, max_length: int | None, limit: int | None) -> None:
-        self.encoder, self.max_length, self.limit = encoder, max_length, limit
+    def __init__(
+        self, encoder: SentenceEncoder | None, max_length: int | None, limit: int | None, text: str | None
+    ) -> None:
+        self.encoder, self.max_length, self.limit, self.text = encoder, max_length, limit, text
         self.blank = 0
 
     def moments(self, path: Path, code: str, second: bool) -> Moments:
@@ -93,7 +101,7 @@ class Reader:
         return {"language": language, "max_length": self.max_length, "show_progress": True}
 
     def _sentences(self, path: Path) -> Iterator[str]:
-        for record in islice(Records([path]), self.limit):
+        for record in islice(Records([path], self.text if has_columns(path) else None), self.limit):
             if record.text.strip():
                 yield record.text
             else:
@@ -114,12 +122,11 @@ def open_vectors(path: Path) -> np.ndarray | Embeddings:
         opened = embeddings.open(path)
         opened.check(shared=True)
         return opened
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+    check_file(path)
     with path.open("rb") as file:
         # Checked here, because numpy's own error suggests to load the file as a pickle.
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError(f"{path} is not a .npy file, which numpy.save writes")
+            raise ValueError(f"{path} is not a .npy file, which numpy.save writes; save the array [n, dim] as one")
     try:
         x = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError, OverflowError, SyntaxError, tokenize.TokenError) as error:
@@ -159,5 +166,5 @@ def check_distinct(option: str, paths: Sequence[Path]) -> None:
 
 
 def is_vectors(path: Path) -> bool:
-    """Whether a path is that of vectors: a ``.npy`` file, judging by its suffix, or a folder."""
-    return path.suffix.lower() == ".npy" or path.is_dir()
+    """Whether a path is that of vectors, such as a ``.npy`` file, judging by its suffix, or a folder."""
+    return path.suffix.lower() in _VECTORS or path.is_dir()

@@ -9,6 +9,8 @@ import tyro
 
 from lsar_jax import embeddings
 from lsar_jax.cli.encoder_options import EncoderOptions
+from lsar_jax.cli.inputs import InputName
+from lsar_jax.corpora.records import has_columns, input_path
 from lsar_jax.files import check_outputs
 from lsar_jax.mining import mine_folders
 from lsar_jax.mining.folders import notes_of
@@ -40,12 +42,11 @@ class Mine(EncoderOptions):
       precision: precision of the products.
       recall: the share of the neighbours to find at least; below 1, a TPU sorts less.
       block: number of vectors of each side in memory.
-      text: column of the sentences in files with columns.
       overwrite: replace the output if it exists.
     """
 
-    source: tyro.conf.Positional[Path]
-    target: tyro.conf.Positional[Path]
+    source: tyro.conf.Positional[InputName]
+    target: tyro.conf.Positional[InputName]
     out: tyro.conf.Positional[Path]
     transform: Path | None = None
     source_language: str | None = None
@@ -57,15 +58,11 @@ class Mine(EncoderOptions):
     precision: Literal["float32", "bfloat16"] = "float32"
     recall: float = 1.0
     block: int = 65_536
-    text: str = "text"
     overwrite: bool = False
 
     def run(self) -> None:
         """Mines, and prints a line after each block of sources."""
-        paths = {"source": self.source, "target": self.target}
-        for path in paths.values():
-            if not path.exists():
-                raise FileNotFoundError(f"there is no file or folder {path}")
+        paths = {"source": input_path(self.source), "target": input_path(self.target)}
         check_outputs([self.out], paths.values(), overwrite=self.overwrite)
         files = [path for path in paths.values() if not path.is_dir()]
         self.check_text(files)
@@ -77,7 +74,8 @@ class Mine(EncoderOptions):
             if encoder is not None and not path.is_dir():
                 text, path = path, notes_of(self.out) / name
                 path.parent.mkdir(exist_ok=True)
-                options: dict[str, Any] = {"text": self.text, "max_length": self.max_length}
+                options: dict[str, Any] = {"text": self.text if has_columns(text) else None}
+                options["max_length"] = self.max_length
                 options |= {"language": language} if encoder.uses_language else {}
                 embeddings.encode(encoder, [text], path, **options, progress=partial(print, f"{name}:", flush=True))
             sides.append(embeddings.open(path))

@@ -1,6 +1,7 @@
 """Runs a command from the command line: finds it by name, parses its options, and reports user errors on one line."""
 
 import importlib
+import io
 import os
 import re
 import sys
@@ -20,6 +21,8 @@ __all__ = ["Command", "run", "run_named"]
 # Characters of an error, and of a word in it, such as a path.
 _LONGEST = 3000
 _LONGEST_WORD = 200
+# The status of a program whose output nobody reads, as shells report SIGPIPE.
+_BROKEN_PIPE = 141
 
 
 class Command(NamedTuple):
@@ -51,6 +54,7 @@ def run(
       description: text shown by ``--help``; by default the docstring of ``kind``.
       shared: whether several processes can share it, which a first argument ``--distributed`` then connects.
     """
+    _open_output()
     try:
         if shared:
             arguments = _connected(sys.argv[1:] if arguments is None else list(arguments))
@@ -62,13 +66,15 @@ def run(
         except (OSError, ValueError) as error:
             print(f"warning: compiled programs are not kept: {error}", file=sys.stderr)
         command.run()
-        return 0
+        return _flushed(0)
+    except BrokenPipeError:
+        status = _BROKEN_PIPE
     except (ValueError, OSError, ImportError) as error:
         status = _fail(str(error), 1)
     except SystemExit as error:  # of tyro, which has printed why
+        status = _flushed(error.code if isinstance(error.code, int) else 1)
         if not jax.distributed.is_initialized():
-            raise
-        status = error.code if isinstance(error.code, int) else 1
+            raise SystemExit(status) from error
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         status = 130
@@ -79,8 +85,8 @@ def run(
         if isinstance(error, jax.errors.JaxRuntimeError):
             print("error: a shared computation failed; if another process ended, start the job again", file=sys.stderr)
         status = 1
+    status = _flushed(status)
     if jax.distributed.is_initialized():
-        sys.stdout.flush()
         sys.stderr.flush()
         # At its usual end, this process would wait for the others, which wait for it.
         os._exit(status)
@@ -100,17 +106,17 @@ def run_named(
     ``--help``, or no argument, lists the commands, which are called ``noun``, below the text ``about``; ``--version``
     prints versions. A first argument ``--distributed`` connects this process with others.
     """
+    _open_output()
     words = sys.argv[1:] if arguments is None else list(arguments)
     start = words[:1] if words and words[0].partition("=")[0] == START else []
     words = words[len(start) :]
     if words == ["--version"]:
-        print(f"lsar_jax {version('lsar_jax')}, jax {version('jax')}, Python {sys.version.split()[0]}")
-        return 0
+        return _flushed(0, f"lsar_jax {version('lsar_jax')}, jax {version('jax')}, Python {sys.version.split()[0]}\n")
     if not words or words[0] in ("-h", "--help"):
         width = max(map(len, commands))
-        lines = [f"  {name:{width}}  {command.what}" for name, command in commands.items()]
-        print("\n".join([f"usage: {prog} {noun.upper()} [OPTIONS]", "", *([about, ""] if about else []), *lines]))
-        return 0 if words else 2
+        lines = [f"  {name:{width}}  {command.what}\n" for name, command in commands.items()]
+        usage = f"usage: {prog} {noun.upper()} [OPTIONS]\n\n" + (f"{about}\n\n" if about else "")
+        return _flushed(0 if words else 2, usage + "".join(lines))
     name, *arguments = words
     if name not in commands:
         return _fail(f"unknown {noun} {name!r}; choose one of {', '.join(commands)}", 2)
@@ -134,6 +140,29 @@ def _connected(arguments: list[str]) -> list[str]:
         raise ValueError(f"{START}= has no address; give HOST:PORT,NUMBER/COUNT, or {START} alone")
     start_processes(where)
     return arguments[1:]
+
+
+def _open_output() -> None:
+    """Lets the output take any name of a file, which need not be UTF-8, and go nowhere if it is closed."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - until the end of the process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _flushed(status: int, text: str = "") -> int:
+    """Prints a text and what is left of the output, and returns the status, or another if that fails."""
+    try:
+        print(text, end="", flush=True)
+    except OSError as error:
+        # What is left would be written again at the exit of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # as of head, which has read enough
+            return _BROKEN_PIPE
+        return _fail(f"the output was not written: {error}", 1)
+    return status
 
 
 def _fail(message: str, status: int) -> int:

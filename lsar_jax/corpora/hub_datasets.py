@@ -7,7 +7,6 @@ instead if it has the layout of the Hub: one folder of files per configuration.
 Data: wikimedia/wikipedia (20231101.{language}), google/wiki40b ({language}).
 """
 
-import gzip
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,8 @@ from typing import Any
 
 from lsar_jax.corpora.row_files import BUFFER, json_rows, parquet_rows
 from lsar_jax.corpora.sentence_filters import COUNT, Filter, check_count, oscar_lines, take, wiki40b_pieces
+from lsar_jax.corpora.text_files import unpacked
+from lsar_jax.files import check_file
 from lsar_jax.hub import Repository
 from lsar_jax.languages import code_or_none, own_name
 
@@ -71,11 +72,11 @@ class HubFiles:
                 with closing(self.open(name)) as file:
                     where = f"{name} of {self.name}"
                     if name.endswith(".parquet"):
-                        yield from parquet_rows(file, columns, where)
+                        rows = parquet_rows(file, columns, where)
                     else:
-                        lines: Any = io.BufferedReader(file, BUFFER)
-                        lines = gzip.GzipFile(fileobj=lines) if name.endswith(".gz") else lines
-                        yield from json_rows(lines, columns, where)
+                        rows = json_rows(unpacked(io.BufferedReader(file, BUFFER), Path(name)), columns, where)
+                    for _, row in rows:
+                        yield row
             except (ValueError, TypeError, ImportError):
                 raise
             except Exception as error:
@@ -202,4 +203,9 @@ def _folder(folder: Path, commit: str = "") -> HubFiles:
             return FileNotFoundError(f"{error.filename} is missing; download it too, or read fewer sentences")
         return error
 
-    return HubFiles(str(folder), names, lambda name: (folder / name).open("rb"), failed, commit)
+    def open_there(path: str) -> Any:
+        if (folder / path).is_file():
+            check_file(folder / path)
+        return (folder / path).open("rb")
+
+    return HubFiles(str(folder), names, open_there, failed, commit)

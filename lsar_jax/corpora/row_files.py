@@ -1,49 +1,99 @@
-"""Rows of parquet and JSON lines files that are already open."""
+"""Rows of files with columns that are already open: JSON lines, CSV, TSV and parquet."""
 
-import gzip
+import csv
 import json
-import zlib
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
+from lsar_jax.corpora.text_files import LONGEST, numbered_lines
 from lsar_jax.extras import import_extra
 
-__all__ = ["BUFFER", "json_rows", "parquet_rows"]
+__all__ = ["BUFFER", "Rows", "csv_rows", "json_rows", "parquet_rows", "tsv_rows"]
 
 # Number of bytes of a column or a file to read at a time.
 BUFFER = 1 << 20
 
+# The place of each row, such as ``line 3``, and its values by column.
+Rows = Iterator[tuple[str, dict[str, Any]]]
 
-def parquet_rows(file: Any, columns: Sequence[str] | None, where: str, at_once: int = 64) -> Iterator[dict[str, Any]]:
+
+def parquet_rows(file: Any, columns: Sequence[str] | None, where: str, at_once: int = 64) -> Rows:
     """Yields the rows of an open parquet file, which errors call ``where``, with some columns or all (None)."""
     pyarrow = import_extra("pyarrow", "hub", "reading parquet")
     parquet = import_extra("pyarrow.parquet", "hub", "reading parquet", "pyarrow")
+    part, number = where, count(1)
     try:
-        table = parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)
-        _check_columns(table.schema_arrow.names, columns, where)
-        for batch in table.iter_batches(batch_size=at_once, columns=columns and list(columns), use_threads=False):
-            yield from batch.to_pylist()
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
-        raise ValueError(f"{where} cannot be read as parquet: {error}") from error
+        table = parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True)
+        names = _checked(table.schema_arrow.names, columns, where)
+        for group in range(table.num_row_groups):
+            part = f"{where}, row group {group}"
+            for batch in table.iter_batches(at_once, row_groups=[group], columns=names, use_threads=False):
+                for row in batch.to_pylist():
+                    yield f"row {next(number)}", row
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        # Errors of the system, or of the Hub, are not of pyarrow.
+        if isinstance(error, OSError) and (type(error) is not OSError or error.errno is not None):
+            raise
+        raise ValueError(f"{part} cannot be read as parquet: {error}") from error
 
 
-def json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Iterator[dict[str, Any]]:
-    """Yields the rows of an open JSON lines file (``gzip.GzipFile`` if it is compressed), as ``parquet_rows`` does."""
-    number = 0
-    try:
-        for number, line in enumerate(file, start=1):
+def json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
+    """Yields the rows of an open file of JSON lines, without its blank lines, as ``parquet_rows`` does."""
+    for number, line in numbered_lines(file, where):
+        if not line.strip():
+            continue
+        try:
             row = json.loads(line)
             if not isinstance(row, dict):
                 raise ValueError("the line is not a JSON object")
-            _check_columns(list(row), columns, f"{where}, line {number}")
-            yield row if columns is None else {column: row[column] for column in columns}
-    except (ValueError, EOFError, RecursionError, gzip.BadGzipFile, zlib.error) as error:
-        if where in str(error):
-            raise
-        raise ValueError(f"{where} cannot be read as JSON lines, line {number}: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{where} cannot be read as JSON lines, line {number}: {error}") from error
+        names = _checked(list(row), columns, f"{where}, line {number}")
+        yield f"line {number}", {name: row[name] for name in names}
 
 
-def _check_columns(there: Sequence[str], columns: Sequence[str] | None, where: str) -> None:
-    for column in columns or ():
-        if column not in there:
-            raise ValueError(f"field {column!r} is not in {where}; it has {', '.join(there)}")
+def csv_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
+    """Yields the rows of an open CSV file (RFC 4180), whose first line names the columns, as ``json_rows`` does."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
+    lines = csv.reader((line for _, line in numbered_lines(file, where)), strict=True)
+    return _table(_of_csv(lines, where), columns, where)
+
+
+def tsv_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
+    """Yields the rows of an open file of fields between tabs, where quotation marks are text, as ``csv_rows`` does."""
+    lines = ((number, line.rstrip("\r\n")) for number, line in numbered_lines(file, where))
+    return _table(((number, line.split("\t") if line else []) for number, line in lines), columns, where)
+
+
+def _of_csv(lines: Any, where: str) -> Iterator[tuple[int, list[str]]]:
+    """Yields the fields of each row, and the number of its first line."""
+    number = 1
+    try:
+        for fields in lines:
+            yield number, fields
+            number = lines.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"{where} cannot be read as CSV, line {number}: {error}") from error
+
+
+def _table(lines: Iterator[tuple[int, list[str]]], columns: Sequence[str] | None, where: str) -> Rows:
+    """Yields the rows of fields below a line of names; blank lines have no fields."""
+    filled = ((number, fields) for number, fields in lines if fields)
+    _, header = next(filled, (0, []))
+    names = _checked(header, columns, where) if header else []
+    places = [header.index(name) for name in names]
+    for number, fields in filled:
+        if len(fields) != len(header):
+            raise ValueError(f"{where}, line {number} has {len(fields)} fields, but the header has {len(header)}")
+        yield f"line {number}", {name: fields[place] for name, place in zip(names, places, strict=True)}
+
+
+def _checked(there: Sequence[str], columns: Sequence[str] | None, where: str) -> list[str]:
+    """Returns the columns to read, each of which must be there once."""
+    names = list(there) if columns is None else list(columns)
+    for name in names:
+        if there.count(name) != 1:
+            again = "is twice" if name in there else "is not"
+            raise ValueError(f"field {name!r} {again} in {where}; it has {', '.join(there)}")
+    return names

@@ -1,16 +1,41 @@
 """Text files with one sentence per line, and folders with one file per language."""
 
+import gzip
+import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from lsar_jax.corpora.sentence_filters import COUNT, not_blank, take
+from lsar_jax.files import check_file
 from lsar_jax.languages import language_code
 
-__all__ = ["language_files", "lines", "stream_lines", "text_folder"]
+__all__ = [
+    "LONGEST",
+    "decoded_lines",
+    "language_files",
+    "lines",
+    "numbered_lines",
+    "stream_lines",
+    "text_folder",
+    "unpacked",
+]
+
+# Bytes of a line at most. What has no line feeds, such as a gigabyte of NULs in a small .gz, would fill the memory.
+LONGEST = 1 << 22
+
+# What files begin with that are not text.
+_FORMS = {
+    b"\x1f\x8b": "compressed; let its name end in .gz",
+    b"PK\x03\x04": "a ZIP archive",
+    b"PAR1": "parquet; let its name end in .parquet",
+    b"\x93NUMPY": "vectors, as numpy.save writes them",
+}
 
 
 def lines(path: str | Path) -> list[str]:
-    r"""Returns the lines of a UTF-8 text file, one sentence each.
+    r"""Returns the lines of a UTF-8 text file, perhaps compressed (``.gz``), one sentence each.
 
     Lines end with ``\n`` or ``\r\n``, or with ``\r`` if the file has no ``\n`` at all, so that other
     line separators inside a sentence (U+2028, a form feed) do not shift the alignment of two
@@ -19,7 +44,7 @@ def lines(path: str | Path) -> list[str]:
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: a line is not UTF-8, or the file is empty.
+      ValueError: a line is not UTF-8 or longer than 4 MiB, or the file is damaged or empty.
     """
     return list(stream_lines(path))
 
@@ -29,30 +54,56 @@ def stream_lines(path: str | Path) -> Iterator[str]:
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: a line is not UTF-8 (raised when it is reached), or the file is empty.
+      ValueError: as for ``lines``, raised when the line is reached.
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"there is no text file at {path}")
+    check_file(path, streams=True)
     with path.open("rb") as file:
-        yield from decoded_lines(file, str(path))
+        yield from decoded_lines(unpacked(file, path), str(path))
 
 
-def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """Yields the lines of an open file, which errors call ``name``, as ``stream_lines`` does."""
+def unpacked(file: Any, path: Path) -> Any:
+    """Returns an open file, or what is compressed in it if the path ends in ``.gz``."""
+    return gzip.GzipFile(fileobj=file) if path.suffix.lower() == ".gz" else file
+
+
+def decoded_lines(file: Any, name: str) -> Iterator[str]:
+    """Yields the lines of a file that is open for bytes, which errors call ``name``, as ``stream_lines`` does."""
     number = 0
-    for number, raw in enumerate(raw_lines, start=1):
-        line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-        maybe_mac = number == 1 and not raw.endswith(b"\n")
-        line = line.removesuffix(b"\n").removesuffix(b"\r")
-        # A file without \n is old Mac text, if it has \r.
-        for place, part in enumerate(line.split(b"\r") if maybe_mac else [line], start=number):
-            try:
-                yield part.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{name}, line {place} is not UTF-8: {error.reason}") from error
+    for number, line in numbered_lines(file, name):
+        text = line.removesuffix("\n").removesuffix("\r")
+        if number == 1 and text == line and "\r" in text:  # a file without \n is old Mac text
+            yield from text.split("\r")
+        else:
+            yield text
     if number == 0:
         raise ValueError(f"{name} is empty")
+
+
+def numbered_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
+    """Yields the lines of a file that is open for bytes, with their ends, and their numbers from 1.
+
+    A byte-order mark is dropped.
+
+    Raises:
+      ValueError: a line is not UTF-8 or longer than ``LONGEST`` bytes, or what is compressed is damaged; errors call
+        the file ``name``.
+    """
+    number, start = 0, b""
+    try:
+        for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), b""), start=1):
+            if number == 1:
+                start, line = line[:8], line.removeprefix(b"\xef\xbb\xbf")
+            if len(line) > LONGEST:
+                raise ValueError(f"{name}, line {number} is longer than {LONGEST >> 20} MiB; write a sentence a line")
+            yield number, line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        form = next((f"the file is {form}" for magic, form in _FORMS.items() if start.startswith(magic)), error.reason)
+        raise ValueError(f"{name}, line {number} is not UTF-8: {form}") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{name} is damaged after line {number}: {error}") from error
 
 
 def text_folder(

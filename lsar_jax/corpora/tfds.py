@@ -76,7 +76,7 @@ def prepared(
 
 def places(name: str | Path) -> list[Path]:
     """Returns where a dataset may be: at ``name``, or in TFDS_DATA_DIR or ``~/tensorflow_datasets``."""
-    folder = Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
+    folder = Path(os.path.expanduser(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"))
     # Both are the same if the path is absolute.
     return list(dict.fromkeys([Path(name), folder / name]))
 

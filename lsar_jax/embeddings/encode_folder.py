@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from lsar_jax.checks import check_flags, whole_number
-from lsar_jax.corpora.records import STANDARD_INPUT, Record, Records
+from lsar_jax.corpora.records import STANDARD_INPUT, Record, Records, input_path
 from lsar_jax.embeddings.job import Progress, missing_files, remove_partial_files, share_of, work_folder
 from lsar_jax.embeddings.manifest import FILE_NAME, Job, Manifest, Shard, read_record
 from lsar_jax.embeddings.shards import FORMATS, as_jsonl, file_names, write_shard
@@ -44,7 +44,7 @@ def encode(
     inputs: Sequence[str | Path],
     folder: str | Path,
     *,
-    text: str = "text",
+    text: str | None = None,
     ids: str | None = None,
     language: str | None = None,
     max_length: int | None = None,
@@ -63,10 +63,11 @@ def encode(
 
     Args:
       encoder: the encoder, with its transform if there is one.
-      inputs: text files, ``.jsonl`` or ``.parquet`` files, the first two perhaps compressed (``.gz``), or ``-`` for
-        standard input, which is text. An empty line is an empty sentence.
+      inputs: text files with a sentence per line (an empty line is an empty sentence), or files with columns: JSON
+        lines (``.jsonl``, ``.ndjson`` or ``.json``), ``.csv``, ``.tsv`` or ``.parquet``. All but parquet may be
+        compressed (``.gz``). ``-`` stands for standard input, which is text. A line has at most 4 MiB.
       folder: the folder; ``lsar_jax.embeddings.open`` opens it once it is finished.
-      text: the column of the sentences in files with columns.
+      text: the column of the sentences in files with columns; by default, ``text``.
       ids: the column of their ids; by default, the id of a sentence is the number of its row.
       language: the code of all sentences, or ``auto``, if the encoder or its transform needs it.
       max_length: as for ``encoder.encode``.
@@ -99,7 +100,7 @@ def encode(
         raise ValueError(f"store {store!r} is not one of float32, float16")
     if format not in FORMATS:
         raise ValueError(f"format {format!r} is not one of {', '.join(FORMATS)}")
-    paths = [Path(path) for path in inputs]
+    paths = [input_path(path) for path in inputs]
     if not paths:
         raise ValueError("there is nothing to encode; give one or more files, or - for standard input")
     devices = encoder.mesh.devices
@@ -110,8 +111,6 @@ def encode(
     for path in paths:
         if path != STANDARD_INPUT and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
             raise ValueError(f"{path} is read, and is in {folder}, which is written; choose another folder")
-    if STANDARD_INPUT in paths and share()[1] > 1:
-        raise ValueError("standard input cannot be shared by processes; write the text to a file that all of them see")
     if not (folder / FILE_NAME).is_file() and not (folder / _WORK).is_dir():
         check_absent(folder)
     job = Job(
@@ -124,7 +123,7 @@ def encode(
         format=format,
         shard_rows=shard_rows,
         inputs=tuple(map(str, paths)),
-        text=text,
+        text=text or "text",
         ids=ids,
         devices=f"{devices.size} x {devices.flat[0].device_kind}",
         versions=f"lsar_jax {version('lsar_jax')}, jax {jax.__version__}",

@@ -66,9 +66,10 @@ def write_shard(folder: Path, job: Job, number: int, sentences: bytes, vectors: 
         "text": pyarrow.array([row["text"] for row in rows], pyarrow.string()),
         "vector": pyarrow.FixedSizeListArray.from_arrays(values, job.dim),
     }
-    with new_file(folder / names[0]) as partial:
+    # Open files, because pyarrow takes only paths that are UTF-8.
+    with new_file(folder / names[0]) as partial, partial.open("wb") as file:
         # Vectors have no repeated values that a dictionary could shorten.
-        parquet.write_table(pyarrow.table(columns), partial, use_dictionary=["id", "text"], row_group_size=8192)
+        parquet.write_table(pyarrow.table(columns), file, use_dictionary=["id", "text"], row_group_size=8192)
 
 
 def read_rows(
@@ -78,8 +79,7 @@ def read_rows(
     path = folder / file_names(job.format, number)[0]
     if job.format == "npy":
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
-    _, parquet = _pyarrow()
-    column = parquet.read_table(path, columns=["vector"])["vector"].combine_chunks()
+    column = _table(path, ["vector"])["vector"].combine_chunks()
     return np.asarray(column.values).reshape(-1, job.dim)[rows]
 
 
@@ -89,8 +89,13 @@ def read_sentences(folder: Path, job: Job, number: int) -> Sentences:
     if job.format == "npy":
         rows: list[dict[str, Any]] = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
         return Sentences([row["text"] for row in rows], [row["id"] for row in rows])
-    table = _pyarrow()[1].read_table(path, columns=["id", "text"])
+    table = _table(path, ["id", "text"])
     return Sentences(table["text"].to_pylist(), table["id"].to_pylist())
+
+
+def _table(path: Path, columns: list[str]) -> Any:
+    with path.open("rb") as file:
+        return _pyarrow()[1].read_table(file, columns=columns)
 
 
 def _pyarrow() -> tuple[Any, Any]:

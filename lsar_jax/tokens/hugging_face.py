@@ -78,8 +78,9 @@ def _open(folder: Path) -> tuple[Any, int | None, Any]:
     from tokenizers import Tokenizer
 
     path = folder / "tokenizer.json"
+    check_file(path)
     try:
-        backend = Tokenizer.from_file(str(path))
+        backend = Tokenizer.from_buffer(path.read_bytes())
     except Exception as error:  # the library raises bare Exception
         raise ValueError(f"{path} is not a tokenizer: {error}") from error
     settings: dict[str, Any] = {}

@@ -176,7 +176,7 @@ def test_pairs_that_are_wrong(tatoeba, tmp_path):
 def test_json_lines_that_are_wrong(tmp_path):
     path = lines(tmp_path, "de-en/test.jsonl.gz", [{"sentence1": "o", "sentence2": "e"}] * 9999)
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(ValueError, match=r"de-en/test.jsonl.gz of .* cannot be read as JSON lines, line \d+"):
+    with pytest.raises(ValueError, match=r"de-en/test.jsonl.gz of .* is damaged after line \d+"):
         list(hub_files(tmp_path).rows("de-en", "test"))
     path = lines(tmp_path, "fr-en/test.jsonl", [{"a": 1}])
     for text, message in (

@@ -1,8 +1,12 @@
 """Text encoded into a folder: the vectors of an encoder, whatever the format, however often it was stopped."""
 
+import csv
 import gzip
 import json
+import os
+import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -93,13 +97,20 @@ def test_every_format_gives_the_same(text, tmp_path, monkeypatch):
     import pyarrow
 
     rows = [{"sentence": line, "key": f"k{row}", "other": 1} for row, line in enumerate(text)]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for name in ("in.txt", "in.jsonl"):
-        (tmp_path / f"{name}.gz").write_bytes(gzip.compress((tmp_path / name).read_bytes()))
-    pq.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "in.parquet")
-    for name in ("in.txt", "in.txt.gz", "in.jsonl", "in.jsonl.gz", "in.parquet"):
-        ids = None if ".txt" in name else "key"
-        records = list(Records([tmp_path / name], "sentence", ids))
+    for form in ("jsonl", "ndjson", "json"):
+        (tmp_path / f"in.{form}").write_text("".join(json.dumps(row) + "\n\n" for row in rows))
+    for form, dialect in (("csv", "excel"), ("tsv", "excel-tab")):
+        with (tmp_path / f"in.{form}").open("w", newline="") as file:
+            csv.writer(file, dialect).writerows([rows[0], *(row.values() for row in rows)])
+    for path in list(tmp_path.glob("in.*")):
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    pq.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "in.PARQUET")
+    paths = list(tmp_path.glob("in.*"))
+    assert len(paths) == 13
+    for path in paths:
+        columns = (None, None) if ".txt" in path.name else ("sentence", "key")
+        records = list(Records([path], *columns))
+        ids = columns[1]
         assert [record.text for record in records] == text
         assert [record.id for record in records] == [ids and f"k{row}" for row in range(50)]
     expected = encoded(tmp_path)
@@ -111,11 +122,25 @@ def test_every_format_gives_the_same(text, tmp_path, monkeypatch):
     table = pq.read_table(sorted((tmp_path / "parquet").glob("*.parquet")))
     assert table["id"].to_pylist() == [f"k{row}" for row in range(50)]
     np.testing.assert_array_equal(np.stack(table["vector"].to_numpy()), expected[:])
-    # Standard input, as a file that is open.
-    with (tmp_path / "in.txt").open() as file:
-        monkeypatch.setattr(sys, "stdin", file)
-        assert main(["encode", "-", *command(tmp_path, out="piped")[2:]]) == 0
-    np.testing.assert_array_equal(lj.embeddings.open(tmp_path / "piped")[:], expected[:])
+    # Standard input, as a file that is open, a pipe, and a file that is called like standard input.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-").write_bytes((tmp_path / "in.txt").read_bytes())
+    for name in ("-", "./-", "pipe"):
+        with piped(tmp_path / "pipe", "in.txt") if name == "pipe" else (tmp_path / "in.txt").open() as file:
+            monkeypatch.setattr(sys, "stdin", file if name == "-" else None)
+            assert main(["encode", name, *command(tmp_path, out=f"of{name[-1]}")[2:]]) == 0
+        np.testing.assert_array_equal(lj.embeddings.open(tmp_path / f"of{name[-1]}")[:], expected[:])
+
+
+@contextmanager
+def piped(path, name):
+    """A pipe at a path that another process writes a file of the same folder to."""
+    os.mkfifo(path)
+    with subprocess.Popen(["cp", path.with_name(name), path]) as copying:
+        try:
+            yield
+        finally:
+            copying.kill()
 
 
 def stop_after(shards, folder):
@@ -219,7 +244,7 @@ def write(folder, name, content):
         ("cut.txt.gz", gzip.compress(b"a b\n" * 999, mtime=0)[:-12], "cut.txt.gz is damaged"),
         ("no.parquet", b"a b\n", "no.parquet cannot be read as parquet"),
         ("a.jsonl", b'{"text": "a"}\n{"sentence": "a"}\n', "a.jsonl, line 2; it has sentence"),
-        ("b.jsonl", b'{"text": "a"}\n{"text": 3}\n', "b.jsonl, row 2: text is 3, which is not text"),
+        ("b.jsonl", b'{"text": "a"}\n{"text": 3}\n', "b.jsonl, line 2: text is 3, which is not text"),
         ("c.jsonl", b'{"text": "a\\ud800"}\n', "holds a lone surrogate"),
     ],
 )

@@ -1,0 +1,194 @@
+"""Files of text, vectors and weights that are damaged, endless, or something else than their names say."""
+
+import gzip
+import io
+import json
+import os
+import re
+import shutil
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax import corpora
+from lsar_jax.__main__ import main
+from lsar_jax.corpora import labelled
+from lsar_jax.corpora.records import Records
+from lsar_jax.corpora.text_files import LONGEST
+from tests.conftest import TINY
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12345\n"
+IS_POINTER = "is a pointer of Git LFS, not the file itself"
+LONG = b"ab \0" * (LONGEST // 4 + 1)
+TEXTS = ["ab c", 'd "e", f', "a\tc", "b", "", "c a b"]
+ENCODER = ["--encoder", str(TINY), "--layer", "2"]
+
+
+def npy(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"ok\n" + LONG, "a.txt, line 2 is longer than 4 MiB"),
+        ("a.txt.gz", gzip.compress(b"ok\n" + LONG), "a.txt.gz, line 2 is longer than 4 MiB"),
+        ("a.json.gz", gzip.compress(b'{"text": "' + LONG), "a.json.gz, line 1 is longer than 4 MiB"),
+        ("a.csv", b"text\nok\n" + LONG, "a.csv, line 3 is longer than 4 MiB"),
+        (
+            "a.csv",
+            b'text\nok\n"' + (b"a" * 4095 + b"\n") * (LONGEST // 4096 + 1),
+            "a.csv cannot be read as CSV, line 3: field larger",
+        ),
+        ("a.tsv", LONG, "a.tsv, line 1 is longer than 4 MiB"),
+        ("a.json", b'[\n{"text": "a"}\n]\n', "a.json cannot be read as JSON lines, line 1"),
+        ("a.ndjson", b'{"text": "a"}\n\n{"text": null}\n', "a.ndjson, line 3: text is None, which is not text"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "a.jsonl, line 2 is not UTF-8"),
+        ("a.csv", b"text,id\na,1\n\nb\n", "a.csv, line 4 has 1 fields, but the header has 2"),
+        ("a.csv", b'text,id\na,1\n"b,2\nc,3\n', "a.csv cannot be read as CSV, line 3: unexpected end of data"),
+        ("a.csv", b"text,text\na,b\n", "field 'text' is twice in a.csv; it has text, text"),
+        ("a.tsv", b"sentence\na\n", "field 'text' is not in a.tsv; it has sentence"),
+        ("a.csv", b"text\n", "a.csv is empty"),
+        ("a.csv", b"", "a.csv is empty"),
+        ("a.jsonl", b"\n \n", "a.jsonl is empty"),
+        ("a.parquet.gz", b"", "a.parquet.gz is parquet, which is compressed in itself"),
+        ("a.txt", gzip.compress(b"a\n"), "a.txt, line 1 is not UTF-8: the file is compressed; let its name end in .gz"),
+        ("a.txt", npy(a=np.array(["\xe4"])), "the file is a ZIP archive"),
+        ("a.txt.gz", b"a\n", "a.txt.gz is damaged after line 0: Not a gzipped file"),
+        *((f"a.{end}", POINTER, f"a.{end} {IS_POINTER}") for end in ("txt", "txt.gz", "jsonl", "csv", "parquet")),
+    ],
+)
+def test_text_that_is_something_else(name, content, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(content)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        list(Records([Path(name)]))
+
+
+def test_memory_is_that_of_a_line(tmp_path):
+    """A gigabyte of NULs would be a megabyte on the disk."""
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(bytes(12 * LONGEST)))
+    tracemalloc.start()
+    try:
+        for read in (lambda path: list(Records([path])), corpora.lines, labelled.read_tagged):
+            with pytest.raises(ValueError, match=r"a.txt.gz, line 1 is longer than 4 MiB"):
+                read(tmp_path / "a.txt.gz")
+        assert tracemalloc.get_traced_memory()[1] < 4 * LONGEST
+    finally:
+        tracemalloc.stop()
+
+
+def test_damaged_parquet_is_named(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    path = tmp_path / "a.parquet"
+    table = pyarrow.table({"text": [f"a {row}" for row in range(9000)]})
+    for codec in ("snappy", "none"):
+        options = {"compression": codec, "use_dictionary": False, "write_page_checksum": codec == "none"}
+        pq.write_table(table, path, row_group_size=3000, **options)
+        whole = bytearray(path.read_bytes())
+        whole[len(whole) // 2] ^= 0xFF
+        path.write_bytes(whole)
+        with pytest.raises(ValueError, match=r"a.parquet, row group 1 cannot be read as parquet: "):
+            list(Records([path]))
+    pq.write_table(pyarrow.table({"text": ["a", LONG.decode()]}), path)
+    with pytest.raises(ValueError, match=r"a.parquet, row 2: text is longer than 4 MiB"):
+        list(Records([path]))
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"a.parquet cannot be read as parquet"):
+        list(Records([path]))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Text in three forms, vectors, and a transform."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    Path("a.ndjson").write_text("\n\n".join(json.dumps({"content": text}) for text in TEXTS))
+    Path("a.csv").write_text("content\n" + "".join('"' + text.replace('"', '""') + '"\n' for text in TEXTS))
+    np.save("a.npy", np.random.default_rng(0).standard_normal((30, 32)).astype(np.float32))
+    assert main(["fit", "center", "t", "--data", "de=a.npy", "en=a.npy"]) == 0
+    return tmp_path
+
+
+def test_every_command_reads_every_form(folder):
+    made = []
+    for name, *options in (["a.txt"], ["a.ndjson", "--text", "content"]):
+        options += ENCODER
+        assert main(["fit", "center", f"{name}.st", "--data", f"de={name}", "en=a.txt", *options]) == 0
+        assert main(["apply", "t", name, f"{name}.npy", "--language", "de", *options]) == 0
+        assert main(["mine", name, "a.txt", f"{name}.tsv", "--k", "2", *options]) == 0
+        made.append([Path(f"{name}.{end}").read_bytes() for end in ("st", "npy", "tsv")])
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("encode a.txt out --text content", "a.txt is text, which has no column 'content'; leave out --text"),
+        ("fit lsar out --data de=a.txt en=a.txt --text content", "a.txt is text, which has no column 'content'"),
+        ("apply t a.txt out --text content", "a.txt is text, which has no column 'content'"),
+        ("mine a.txt a.txt out --text content", "a.txt is text, which has no column 'content'"),
+        ("encode a.ndjson out", "field 'text' is not in a.ndjson, line 1; it has content"),
+        ("fit lsar out --data de=a.ndjson en=a.ndjson", "field 'text' is not in a.ndjson, line 1; it has content"),
+        ("apply t a.csv out --language de", "field 'text' is not in a.csv; it has content"),
+        ("encode /dev/null out", "/dev/null is empty"),
+        ("encode /dev/zero out", "/dev/zero, line 1 is longer than 4 MiB"),
+        ("encode - out", "standard input is closed; give a file"),
+        ("encode - - out", "standard input can be read only once; write it to a file"),
+        ("fit lsar out --data de=- en=-", "standard input can be read only once"),
+        ("mine - - out", "standard input can be read only once"),
+        ("encode . out", ". is not a file"),
+    ],
+)
+def test_inputs_are_refused(folder, refused, monkeypatch, command, message):
+    monkeypatch.setattr("sys.stdin", None)
+    assert message in refused(main, [*command.split(), *ENCODER])
+    assert not Path("out").is_file()
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.emb", "a.safetensors", "pointer.npy"])
+def test_vectors_of_another_kind(folder, refused, name):
+    x = np.load("a.npy")
+    np.savez("a.npz", x)
+    for path in ("a.emb", "a.safetensors"):
+        x.tofile(path)
+    Path("pointer.npy").write_bytes(POINTER)
+    message = IS_POINTER if "pointer" in name else "is not a .npy file, which numpy.save writes"
+    for command in (["apply", "t", name, "out"], ["fit", "lsar", "out", "--data", f"de={name}", f"en={name}"]):
+        assert f"{name} {message}" in refused(main, command)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_pointers_in_place_of_files(folder, refused, name):
+    shutil.copytree(TINY, "copy")
+    assert (folder / "copy" / name).is_file()
+    for path in (f"copy/{name}", "t", "de.conllu"):
+        Path(path).write_bytes(POINTER)
+    assert f"{name} {IS_POINTER}" in refused(main, ["encode", "a.txt", "out", "--encoder", "copy"])
+    assert f"t {IS_POINTER}" in refused(main, ["apply", "t", "a.npy", "out"])
+    assert f"t {IS_POINTER}" in refused(main, ["fit", "lsar", "out", "--moments", "t"])
+    with pytest.raises(ValueError, match=IS_POINTER):
+        labelled.read_parsed("de.conllu")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are text there")
+@pytest.mark.parametrize("form", ["npy", "parquet"])
+def test_names_that_are_not_utf_8(folder, form):
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    name = os.fsdecode(b"b\xff")
+    Path(name).mkdir()
+    shutil.copytree(TINY, f"{name}/encoder")
+    shutil.copy("a.txt", f"{name}/a.txt")
+    for _ in range(2):
+        options = ["--format", form, "--encoder", f"{name}/encoder"]
+        assert main(["encode", f"{name}/a.txt", f"{name}/out", *options]) == 0
+    assert lj.embeddings.open(f"{name}/out").sentences().texts == TEXTS
+    assert main(["mine", f"{name}/out", f"{name}/out", f"{name}/m.tsv", "--k", "2"]) == 0
