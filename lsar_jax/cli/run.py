@@ -148,7 +148,7 @@ def _open_output() -> None:
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - until the end of the process
-        elif isinstance(stream, io.TextIOWrapper):
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 

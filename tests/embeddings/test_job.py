@@ -128,8 +128,8 @@ def test_every_format_gives_the_same(text, tmp_path, monkeypatch):
     for name in ("-", "./-", "pipe"):
         with piped(tmp_path / "pipe", "in.txt") if name == "pipe" else (tmp_path / "in.txt").open() as file:
             monkeypatch.setattr(sys, "stdin", file if name == "-" else None)
-            assert main(["encode", name, *command(tmp_path, out=f"of{name[-1]}")[2:]]) == 0
-        np.testing.assert_array_equal(lj.embeddings.open(tmp_path / f"of{name[-1]}")[:], expected[:])
+            assert main(["encode", name, *command(tmp_path, out=f"of{len(name)}")[2:]]) == 0
+        np.testing.assert_array_equal(lj.embeddings.open(tmp_path / f"of{len(name)}")[:], expected[:])
 
 
 @contextmanager
