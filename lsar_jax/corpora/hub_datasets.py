@@ -74,7 +74,8 @@ class HubFiles:
                     if name.endswith(".parquet"):
                         rows = parquet_rows(file, columns, where)
                     else:
-                        rows = json_rows(unpacked(io.BufferedReader(file, BUFFER), Path(name)), columns, where)
+                        lines = unpacked(io.BufferedReader(file, BUFFER), Path(name))
+                        rows = json_rows(lines, columns, where)
                     for _, row in rows:
                         yield row
             except (ValueError, TypeError, ImportError):
