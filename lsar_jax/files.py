@@ -75,14 +75,14 @@ def check_file(path: Path, *, streams: bool = False) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Writes ``value`` as indented JSON, as ``write_text``."""
-    # The bytes of a path that are not UTF-8 are lone surrogates in Python, for which JSON has escapes.
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n", errors="backslashreplace")
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_text(path: Path, text: str, errors: str = "strict") -> None:
+def write_text(path: Path, text: str) -> None:
     """Writes ``text`` as UTF-8; an old file is replaced only once the new one is complete."""
     with new_file(path) as partial:
-        partial.write_text(text, encoding="utf-8", errors=errors)
+        # The bytes of a path that are not UTF-8 are lone surrogates, which become the escapes that JSON has for them.
+        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def inside(folder: Path, part: str, named_in: Path) -> Path:

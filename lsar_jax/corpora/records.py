@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -27,7 +26,7 @@ _ROWS = 4096
 # How the rows of files with columns are read; all others are text.
 _ROWS_OF: dict[str, Callable[..., Rows]] = {
     ".jsonl": json_rows, ".ndjson": json_rows, ".json": json_rows, ".csv": csv_rows, ".tsv": tsv_rows,
-    ".parquet": partial(parquet_rows, at_once=_ROWS),
+    ".parquet": parquet_rows,
 }  # fmt: skip
 
 
@@ -112,7 +111,7 @@ class Records:
         if path.suffix.lower() == ".parquet":
             before = self.position
             with path.open("rb") as file:
-                for number, (place, row) in enumerate(_ROWS_OF[".parquet"](file, columns, name), start=1):
+                for number, (place, row) in enumerate(parquet_rows(file, columns, name), start=1):
                     if number % _ROWS == 0:
                         self.position = before + min(file.tell(), path.stat().st_size)
                     yield self._of_row(row, text, f"{name}, {place}")

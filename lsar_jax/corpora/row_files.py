@@ -13,12 +13,14 @@ __all__ = ["BUFFER", "Rows", "csv_rows", "json_rows", "parquet_rows", "tsv_rows"
 
 # Number of bytes of a column or a file to read at a time.
 BUFFER = 1 << 20
+# Rows of parquet at a time: few, because a long value may be small on the disk however often it occurs.
+_ROWS = 64
 
 # The place of each row, such as ``line 3``, and its values by column.
 Rows = Iterator[tuple[str, dict[str, Any]]]
 
 
-def parquet_rows(file: Any, columns: Sequence[str] | None, where: str, at_once: int = 64) -> Rows:
+def parquet_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
     """Yields the rows of an open parquet file, which errors call ``where``, with some columns or all (None)."""
     pyarrow = import_extra("pyarrow", "hub", "reading parquet")
     parquet = import_extra("pyarrow.parquet", "hub", "reading parquet", "pyarrow")
@@ -28,7 +30,7 @@ def parquet_rows(file: Any, columns: Sequence[str] | None, where: str, at_once: 
         names = _checked(table.schema_arrow.names, columns, where)
         for group in range(table.num_row_groups):
             part = f"{where}, row group {group}"
-            for batch in table.iter_batches(at_once, row_groups=[group], columns=names, use_threads=False):
+            for batch in table.iter_batches(_ROWS, row_groups=[group], columns=names, use_threads=False):
                 for row in batch.to_pylist():
                     yield f"row {next(number)}", row
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:

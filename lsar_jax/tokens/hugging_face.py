@@ -99,6 +99,8 @@ def _build(folder: Path) -> tuple[Any, int | None, Any]:
     try:
         loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
+        for path in sorted(filter(Path.is_file, folder.iterdir())):
+            check_file(path)
         raise FileNotFoundError(f"no tokenizer could be loaded from {folder}: {error}") from error
     backend = getattr(loaded, "backend_tokenizer", None)
     if backend is None:

@@ -61,6 +61,7 @@ def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenize
 
 def _laser2(model: Path) -> Callable[[str, str | None], list[str]]:
     sentencepiece, sacremoses = _needed("sentencepiece"), _needed("sacremoses")
+    check_file(model)
     try:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     except (OSError, RuntimeError) as error:

@@ -27,8 +27,11 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
     """
     from transformers import XLMTokenizer
 
-    for name in ("vocab.json", "merges.txt"):
-        check_file(folder / name)
+    needed = (folder / "vocab.json", folder / "merges.txt")
+    further = (folder / "tokenizer_config.json", folder / "special_tokens_map.json")
+    files = (*needed, *filter(Path.is_file, further))
+    for path in files:
+        check_file(path)
     try:
         tokenizer = XLMTokenizer.from_pretrained(folder, local_files_only=True)
     except ImportError as error:
@@ -51,6 +54,4 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
 
     before, after = (tokenizer.bos_token_id,), (tokenizer.sep_token_id,)
     limit = min(longest, int(tokenizer.model_max_length))
-    names = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
-    files = tuple(folder / name for name in names if (folder / name).is_file())
     return SlowTokenizer(encode, before, after, tokenizer.pad_token_id, limit, uses_language=True, files=files)

@@ -165,13 +165,30 @@ def test_vectors_of_another_kind(folder, refused, name):
         assert f"{name} {message}" in refused(main, command)
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_pointers_in_place_of_files(folder, refused, name):
-    shutil.copytree(TINY, "copy")
-    assert (folder / "copy" / name).is_file()
-    for path in (f"copy/{name}", "t", "de.conllu"):
+@pytest.mark.parametrize(
+    ("encoder", "name"),
+    [
+        ("bert", "config.json"),
+        ("bert", "model.safetensors"),
+        ("bert", "tokenizer.json"),
+        ("laser2", "sentencepiece.model"),
+        ("xlm", "tokenizer_config.json"),
+    ],
+)
+def test_pointers_in_place_of_weights(tmp_path, encoder, name):
+    if encoder != "bert":
+        pytest.importorskip("sacremoses")
+    shutil.copytree(TINY.with_name(encoder), tmp_path / "copy")
+    path = tmp_path / "copy" / name
+    assert path.is_file()
+    path.write_bytes(POINTER)
+    with pytest.raises(ValueError, match=f"{name} {IS_POINTER}"):
+        lj.load_encoder(tmp_path / "copy")
+
+
+def test_pointers_in_place_of_files(folder, refused):
+    for path in ("t", "de.conllu"):
         Path(path).write_bytes(POINTER)
-    assert f"{name} {IS_POINTER}" in refused(main, ["encode", "a.txt", "out", "--encoder", "copy"])
     assert f"t {IS_POINTER}" in refused(main, ["apply", "t", "a.npy", "out"])
     assert f"t {IS_POINTER}" in refused(main, ["fit", "lsar", "out", "--moments", "t"])
     with pytest.raises(ValueError, match=IS_POINTER):
