@@ -81,6 +81,9 @@ def load_encoder(
     for name in others:
         raise unexpected("load_encoder", name, _OPTIONS)
     check_flags(final_norm=final_norm)
+    for name, value in (("revision", revision), ("pooling", pooling)):
+        if not isinstance(value, str | None):
+            raise ValueError(f"{name} is {value!r:.80}; it must be a str or None")
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)
     if mesh is not None and mesh.axis_names not in (("data",), ("data", "model")):
@@ -178,7 +181,7 @@ def _pooling(checkpoint: Checkpoint, pooling: str | None, layer: int) -> tuple[s
 def _dtype(name: str, dtype: Any, default: str) -> jnp.dtype:
     try:
         chosen = jnp.dtype(default if dtype is None else dtype)
-    except TypeError:
+    except (TypeError, ValueError):  # a lone surrogate is the latter
         chosen = None
     if chosen is None or chosen.name not in _DTYPES:
         raise ValueError(f"{name} {dtype!r} is not one of {', '.join(_DTYPES)}")

@@ -40,6 +40,9 @@ def test_a_transform_takes_the_cut_embeddings():
         ("bert", {"final_norm": True}, "bert has no final norm; leave out final_norm"),
         ("laser2", {"final_norm": True}, "laser2 has no final norm; leave out final_norm"),
         ("qwen3", {"final_norm": 1}, "final_norm is 1; it must be True or False"),
+        ("bert", {"pooling": ("mean", "cls")}, r"pooling is \('mean', 'cls'\); it must be a str or None"),
+        ("bert", {"revision": False}, "revision is False; it must be a str or None"),
+        ("bert", {"dtype": "\udc80"}, r"dtype '\\udc80' is not one of float32, bfloat16"),
     ],
 )
 def test_what_is_refused(name, arguments, message, unchecked):
