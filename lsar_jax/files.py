@@ -24,6 +24,7 @@ __all__ = [
     "same_file",
     "sha256",
     "text_sha256",
+    "unused",
     "write_json",
     "write_text",
 ]
@@ -93,9 +94,9 @@ def inside(folder: Path, part: str, named_in: Path) -> Path:
     return folder / part
 
 
-def check_absent(folder: Path) -> None:
-    """Raises FileExistsError unless ``folder`` does not exist or is an empty folder."""
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+def check_absent(folder: Path, besides: Collection[str] = ()) -> None:
+    """Raises FileExistsError unless ``folder`` does not exist or is a folder with nothing ``besides`` these names."""
+    if folder.exists() and not (folder.is_dir() and all(path.name in besides for path in folder.iterdir())):
         raise FileExistsError(f"{folder} already exists and will not be overwritten; choose another folder")
 
 
@@ -155,7 +156,7 @@ def new_file(path: Path) -> Iterator[Path]:
     file cannot be written, for example because the disk is full.
     """
     check_parent(path)
-    partial = _unused(path)
+    partial = unused(path)
     try:
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         mode = partial.stat().st_mode
@@ -184,7 +185,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     check_absent(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    new = _unused(folder)
+    new = unused(folder)
     new.mkdir()
     try:
         yield new
@@ -214,7 +215,7 @@ def sha256(paths: Iterable[Path]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _unused(path: Path) -> Path:
+def unused(path: Path) -> Path:
     """A name beside ``path`` that nobody else has."""
     # File names have at most 255 bytes. The suffix comes last, because numpy appends it if it is missing.
     stem, suffix = (os.fsdecode(os.fsencode(part)[:100]) for part in (path.stem, path.suffix))

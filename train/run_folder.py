@@ -41,6 +41,9 @@ def claimed(folder: Path, encoder: str, options: Mapping[str, Any], files: Colle
 
 
 def _record(folder: Path, options: Mapping[str, Any], files: Collection[str]) -> None:
+    for path in (folder / "checkpoints", *folder.glob("seed-*"), *folder.glob("seed-*/checkpoints")):
+        if path.is_symlink():
+            raise ValueError(f"{path} is a link, and old checkpoints in it would be deleted; choose another --out")
     path = folder / "config.json"
     found = [file for pattern in (*_FILES, *files) for file in folder.glob(pattern)]
     if os.path.lexists(path):

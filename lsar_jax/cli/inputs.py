@@ -3,7 +3,6 @@
 Several processes read all files together: each takes a part of their lines or vectors, and all get the same result.
 """
 
-import tokenize
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -15,6 +14,7 @@ import tyro
 from lsar_jax import embeddings
 from lsar_jax.corpora.records import Records, has_columns
 from lsar_jax.embeddings import Embeddings
+from lsar_jax.embeddings.shards import memory_mapped
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import check_file, same_file
 from lsar_jax.moments import Moments, sum_over_processes
@@ -28,7 +28,6 @@ InputName: TypeAlias = Annotated[str, tyro.conf.arg(metavar="PATH")]
 _BLOCK = 8192
 # Lines that a process takes before the next one's.
 _LINES = 512
-_MAGIC = b"\x93NUMPY"
 # Other files of vectors, which are not read, but not text either.
 _VECTORS = (".npy", ".npz", ".emb", ".pt", ".safetensors")
 # Default limit of sentences per file if the embeddings themselves are kept in memory.
@@ -123,18 +122,7 @@ def open_vectors(path: Path) -> np.ndarray | Embeddings:
         opened.check(shared=True)
         return opened
     check_file(path)
-    with path.open("rb") as file:
-        # Checked here, because numpy's own error suggests to load the file as a pickle.
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError(f"{path} is not a .npy file, which numpy.save writes; save the array [n, dim] as one")
-    try:
-        x = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, OverflowError, SyntaxError, tokenize.TokenError) as error:
-        # Not numpy's text, which may have several lines and advise to trust the file.
-        reason = "it holds Python objects" if "object" in str(error).lower() else "its header is damaged, or it is cut"
-        raise ValueError(f"{path} is not a .npy file of floats: {reason}") from error
-    if isinstance(x, np.memmap) and path.stat().st_size != x.offset + x.nbytes:
-        raise ValueError(f"{path} is damaged: its header says {x.nbytes} bytes of vectors, but there are others")
+    x = memory_mapped(path)
     if not isinstance(x, np.ndarray) or x.ndim != 2 or 0 in x.shape or x.dtype.kind != "f":
         raise ValueError(
             f"{path} holds {getattr(x, 'dtype', type(x))} of shape {np.shape(x)}; expected floats of shape [n, dim]"

@@ -1,5 +1,6 @@
 """``lsar-jax mine``: finds translations in two collections of any size; a job that was stopped goes on."""
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,9 +12,8 @@ from lsar_jax import embeddings
 from lsar_jax.cli.encoder_options import EncoderOptions
 from lsar_jax.cli.inputs import InputName
 from lsar_jax.corpora.records import has_columns, input_path
-from lsar_jax.files import check_outputs
 from lsar_jax.mining import mine_folders
-from lsar_jax.mining.folders import notes_of
+from lsar_jax.mining.folders import check_paths, notes_of
 from lsar_jax.mining.pairs import Margin, Retrieval
 from lsar_jax.transforms import Transform
 
@@ -24,8 +24,8 @@ __all__ = ["Mine"]
 class Mine(EncoderOptions):
     """Finds translations in two collections, and writes them with their scores, best first.
 
-    Stop it at any time: the same command goes on. Until it is finished, its work is in a folder beside the output,
-    whose name ends in .job.
+    Stop it at any time: the same command goes on, as long as its work is in a folder beside the output, whose name ends
+    in .job.
 
     Attributes:
       source: a folder that lsar-jax encode wrote, or a file of text that it could read.
@@ -63,7 +63,10 @@ class Mine(EncoderOptions):
     def run(self) -> None:
         """Mines, and prints a line after each block of sources."""
         paths = {"source": input_path(self.source), "target": input_path(self.target)}
-        check_outputs([self.out], paths.values(), overwrite=self.overwrite)
+        for path in paths.values():
+            if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(notes_of(self.out))):
+                raise ValueError(f"{path} is in {notes_of(self.out)}, which is deleted at the end; write another file")
+        check_paths(paths["source"], paths["target"], self.out, overwrite=self.overwrite)
         files = [path for path in paths.values() if not path.is_dir()]
         self.check_text(files)
         transform = None if self.transform is None else Transform.load(self.transform)
@@ -73,7 +76,6 @@ class Mine(EncoderOptions):
         for (name, path), language in zip(paths.items(), languages, strict=True):
             if encoder is not None and not path.is_dir():
                 text, path = path, notes_of(self.out) / name
-                path.parent.mkdir(exist_ok=True)
                 options: dict[str, Any] = {"text": self.text if has_columns(text) else None}
                 options["max_length"] = self.max_length
                 options |= {"language": language} if encoder.uses_language else {}

@@ -11,32 +11,52 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-import jax
 import numpy as np
 
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.records import STANDARD_INPUT, Record, Records, input_path
-from lsar_jax.embeddings.job import Progress, missing_files, remove_partial_files, share_of, work_folder
-from lsar_jax.embeddings.manifest import FILE_NAME, Job, Manifest, Shard, read_record
-from lsar_jax.embeddings.shards import FORMATS, as_jsonl, file_names, write_shard
+from lsar_jax.embeddings.job import (
+    RECORD,
+    Progress,
+    missing_files,
+    remove_partial_files,
+    share_of,
+    versions,
+    work_folder,
+)
+from lsar_jax.embeddings.manifest import (
+    DTYPES,
+    FILE_NAME,
+    FORMATS,
+    MOST_ROWS,
+    Job,
+    Manifest,
+    Shard,
+    file_names,
+    read_record,
+)
+from lsar_jax.embeddings.shards import as_jsonl, as_stored, write_file
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
-from lsar_jax.files import check_absent, sha256, text_sha256, write_json
+from lsar_jax.files import check_absent, text_sha256, write_json
 from lsar_jax.processes import check_alike, is_first, share, wait_for_all
 
-__all__ = ["encode"]
+__all__ = ["FILES", "encode"]
 
 _log = logging.getLogger("lsar_jax")
 
 # Rows of a shard: few on a CPU, because a job that is stopped loses a shard's work.
 _ROWS = 65_536
 _ROWS_ON_CPU = 8_192
-# Folder of the work that is not finished.
+# Folder of the work that is not finished, and the names in it.
 _WORK = ".job"
+_WORK_FILES = r"lock|job\.json|\d{5,}\.json"
+#: The names of what an encoding writes into a folder, as for ``job.check_own``.
+FILES = rf"manifest\.json|(vectors|sentences)-\d{{5,}}\.(npy|jsonl|parquet)|\.job/({_WORK_FILES})?"
 
 
 def encode(
@@ -96,8 +116,8 @@ def encode(
       ['manifest.json', 'sentences-00000.jsonl', 'vectors-00000.npy']
     """
     check_flags(normalize=normalize, show_progress=show_progress)
-    if store not in ("float32", "float16"):
-        raise ValueError(f"store {store!r} is not one of float32, float16")
+    if store not in DTYPES:
+        raise ValueError(f"store {store!r} is not one of {', '.join(DTYPES)}")
     if format not in FORMATS:
         raise ValueError(f"format {format!r} is not one of {', '.join(FORMATS)}")
     paths = [input_path(path) for path in inputs]
@@ -106,13 +126,14 @@ def encode(
     devices = encoder.mesh.devices
     if shard_rows is None:
         shard_rows = _ROWS_ON_CPU if devices.flat[0].platform == "cpu" else _ROWS
-    shard_rows = whole_number("shard_rows", shard_rows, 1, 1 << 24, "rows of a shard")
+    shard_rows = whole_number("shard_rows", shard_rows, 1, MOST_ROWS, "rows of a shard")
     folder = Path(folder)
     for path in paths:
         if path != STANDARD_INPUT and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
             raise ValueError(f"{path} is read, and is in {folder}, which is written; choose another folder")
-    if not (folder / FILE_NAME).is_file() and not (folder / _WORK).is_dir():
-        check_absent(folder)
+    work = folder / _WORK
+    if not (folder / FILE_NAME).is_file() and not (work / RECORD).is_file():
+        check_absent(folder, [_WORK])  # a run that was killed at once leaves a folder without a record
     job = Job(
         spec=encoder.spec,
         dim=encoder.dim,
@@ -126,10 +147,11 @@ def encode(
         text=text or "text",
         ids=ids,
         devices=f"{devices.size} x {devices.flat[0].device_kind}",
-        versions=f"lsar_jax {version('lsar_jax')}, jax {jax.__version__}",
+        versions=versions(),
+        applied=() if encoder.transform is None else tuple(sorted(encoder.transform.applied)),
     )
     records = Records(paths, text, ids)
-    with work_folder(folder / _WORK, folder):
+    with work_folder(work, folder, _WORK_FILES):
         _Encoding(encoder, job, folder, records, show_progress).run(progress)
 
 
@@ -140,12 +162,12 @@ class _Encoding:
         self.encoder, self.job, self.folder, self.records = encoder, job, folder, records
         self.show_progress = show_progress
         self.manifest = Manifest.read(folder) if (folder / FILE_NAME).is_file() else None
-        self.done = self._records() if self.manifest is None else dict(enumerate(self.manifest.shards))
+        self.done: dict[int, Shard] = {}
 
     def run(self, progress: Callable[[Progress], None] | None) -> None:
         """Encodes this process's shards that are not done; process 0 then writes the manifest."""
         self._begin()
-        complete = self._complete()
+        missing = self._missing()
         wait_for_all("begun")
         process, processes = share()
         rows, stream = self.job.shard_rows, iter(self.records)
@@ -156,10 +178,10 @@ class _Encoding:
             if number % processes == process:
                 sentences = as_jsonl(part, number * rows)
                 self._check_text(number, part, sentences)
-                if number not in complete:
+                if names := missing.get(number, file_names(self.job.format, number)):
                     if not encoded:
                         started, first_byte = time.perf_counter(), before
-                    encoded += self._write(number, part, sentences)
+                    encoded += self._write(number, part, sentences, names)
                 if progress is not None:
                     seconds = time.perf_counter() - started
                     progress(_progress(self.records, number * rows + len(part), encoded, seconds, first_byte))
@@ -170,29 +192,30 @@ class _Encoding:
         wait_for_all("finished")
 
     def _begin(self) -> None:
-        """Records the job, or compares it with the one that was begun."""
-        path = self.folder / _WORK / "job.json"
+        """Records the job, or compares it with the one that was begun, and finds the shards that are done."""
+        path = self.folder / _WORK / RECORD
         begun = self.job
         if self.manifest is not None:
             begun = self.manifest.job
-        elif self.done:  # until a shard is done, options may change
+        elif self._records():  # until a shard is done, options may change
             begun = read_record(path, Job.from_dict)
         if difference := self.job.difference(begun):
             advice = "choose another folder, or remove this one"
             raise ValueError(f"{self.folder} was begun with other options: {difference}; {advice}")
+        self.done = self._shards() if self.manifest is None else dict(enumerate(self.manifest.shards))
         check_alike("the options", json.dumps(self.job.to_dict()))
         if is_first():
             write_json(path, self.job.to_dict())
-            remove_partial_files(self.folder, self.folder / _WORK)
+            remove_partial_files(self.folder, FILES)
 
-    def _complete(self) -> set[int]:
-        """The numbers of this process's shards that are done, after comparing them with their digests."""
+    def _missing(self) -> dict[int, list[str]]:
+        """The files that this process's shards that are done lack, after comparing the others with their digests."""
         numbers = share_of(sorted(self.done))
         advice = "remove it, and run the command again, which encodes it again"
         missing = missing_files(self.folder, [self.done[number].files for number in numbers], advice)
         for name in chain.from_iterable(missing):
-            _log.warning("%s is missing, and is encoded again", self.folder / name)
-        return {number for number, names in zip(numbers, missing, strict=True) if not names}
+            _log.warning("%s is missing, and is written again", self.folder / name)
+        return dict(zip(numbers, missing, strict=True))
 
     def _check_text(self, number: int, part: list[Record], sentences: bytes) -> None:
         """Raises ValueError if a shard that is done was made from other sentences."""
@@ -208,34 +231,35 @@ class _Encoding:
         names = " and ".join(paths or self.job.inputs)
         return ValueError(f"{names} changed since {self.folder} was begun: {difference}; choose another folder")
 
-    def _write(self, number: int, part: list[Record], sentences: bytes) -> int:
-        """Encodes a shard, writes its files and then its record; returns the number of its distinct sentences."""
-        places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
-        x, report = self.encoder.encode_with_report(
-            list(places),
-            language=self.job.language,
-            max_length=self.job.max_length,
-            normalize=self.job.normalize,
-            show_progress=self.show_progress,
-        )
-        write_shard(self.folder, self.job, number, sentences, np.asarray(x)[[places[record.text] for record in part]])
-        files = {name: sha256([self.folder / name]) for name in file_names(self.job.format, number)}
-        if number in self.done and self.done[number].files != files:
-            # Missing, the shard is compared again the next time.
-            for name in files:
-                (self.folder / name).unlink()
-            raise ValueError(
-                f"{next(iter(files))} of {self.folder} was encoded again, and is not what it was: the machine or a "
-                "package changed; choose another folder"
+    def _write(self, number: int, part: list[Record], sentences: bytes, names: Sequence[str]) -> int:
+        """Writes files of a shard and then, unless it is done, its record; returns the number of encoded sentences."""
+        before = self.done[number].files if number in self.done else {}
+        stored, texts, counts = None, list[str](), (0, 0, 0)
+        vectors = file_names(self.job.format, number)[0]
+        if vectors in names:
+            places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
+            texts = list(places)
+            x, report = self.encoder.encode_with_report(
+                texts,
+                language=self.job.language,
+                max_length=self.job.max_length,
+                normalize=self.job.normalize,
+                show_progress=self.show_progress,
             )
-        counts = report.tokens, report.truncated, report.decomposed
-        shard = Shard(len(part), files, text_sha256(sentences.decode()), *counts)
-        write_json(self.folder / _WORK / f"{number:05d}.json", asdict(shard))
-        return len(places)
+            counts = report.tokens, report.truncated, report.decomposed
+            stored = as_stored(self.job, number, np.asarray(x)[[places[record.text] for record in part]])
+        files = {
+            name: write_file(self.folder / name, sentences, stored if name == vectors else None, before.get(name))
+            for name in names
+        }
+        if number not in self.done:
+            shard = Shard(len(part), files, text_sha256(sentences.decode()), *counts)
+            write_json(self.folder / _WORK / f"{number:05d}.json", {"job": self.job.digest, **asdict(shard)})
+        return len(texts)
 
     def _finish(self, count: int) -> None:
         """Writes the manifest of the folder, unless it is there."""
-        shards = self.done | self._records()
+        shards = self._shards() if self.manifest is None else self.done
         begun = max(shards, default=-1) + 1
         if count < begun:
             raise self._changed(f"there are sentences for only {count} of its {begun} shards")
@@ -248,10 +272,19 @@ class _Encoding:
         if truncated := sum(shard.truncated for shard in shards.values()):
             _log.warning("%d sentences were truncated to %d tokens", truncated, self.job.max_length)
 
-    def _records(self) -> dict[int, Shard]:
-        """The shards that are done by their numbers."""
-        paths = (self.folder / _WORK).glob("[0-9]*.json")
-        return {int(path.stem): read_record(path, lambda fields: Shard(**fields)) for path in paths}
+    def _records(self) -> list[Path]:
+        """The records of the shards that are done."""
+        return sorted((self.folder / _WORK).glob("[0-9]*.json"))
+
+    def _shards(self) -> dict[int, Shard]:
+        """The shards that are done by their numbers; a record of another job or of another shard is a ValueError."""
+
+        def shard(number: int, fields: dict[str, Any]) -> Shard:
+            if fields.pop("job") != self.job.digest:
+                raise TypeError("it is of another job")
+            return Shard.from_dict(fields, self.job, number)
+
+        return {int(path.stem): read_record(path, partial(shard, int(path.stem))) for path in self._records()}
 
 
 def _progress(records: Records, rows: int, encoded: int, seconds: float, first_byte: int) -> Progress:

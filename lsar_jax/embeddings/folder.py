@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.embeddings.job import missing_files, share_of
-from lsar_jax.embeddings.manifest import FILE_NAME, Manifest
-from lsar_jax.embeddings.shards import Sentences, file_names, read_rows, read_sentences
+from lsar_jax.embeddings.manifest import FILE_NAME, Manifest, file_names
+from lsar_jax.embeddings.shards import Sentences, check_shard, read_rows, read_sentences
 from lsar_jax.processes import wait_for_all
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform
@@ -39,7 +39,7 @@ class Embeddings:
         self.folder = folder
         self.manifest = manifest
         # A shard's sentences stay in memory until those of another one are read.
-        self._sentences_of_shard = lru_cache(1)(partial(read_sentences, folder, manifest.job))
+        self._sentences_of_shard = lru_cache(1)(partial(read_sentences, folder, manifest))
 
     def __repr__(self) -> str:
         rows, dim = self.shape
@@ -117,8 +117,12 @@ class Embeddings:
         return np.sort(np.concatenate(rows)[order[first]])
 
     def check_transform(self, transform: Transform) -> None:
-        """Raises ValueError if a transform was fitted on other embeddings, or on vectors of another width."""
+        """Raises ValueError if a transform is applied already, or was fitted on other embeddings or another width."""
         source, spec = transform.source, self.spec
+        if transform.applied & {*self.manifest.job.applied}:
+            raise ValueError(
+                f"{transform.name} is already applied to the vectors of {self.folder}; apply each fit once"
+            )
         if source is not None and not source.same_space(spec):
             difference = f"{source.difference(spec)}{source.hint(spec.prompt)}"
             raise ValueError(f"the transform was fitted on other embeddings than those of {self.folder}: {difference}")
@@ -154,11 +158,11 @@ class Embeddings:
 
 
 def open_folder(folder: str | Path) -> Embeddings:
-    """Opens a folder that ``lsar-jax encode`` finished; nothing but its manifest is read.
+    """Opens a folder that ``lsar-jax encode`` finished; only its manifest and the headers of its shards are read.
 
     Raises:
       FileNotFoundError: there is no such folder, it is not finished, or a shard is missing.
-      ValueError: its manifest is damaged.
+      ValueError: its manifest is damaged, or is not that of its shards.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -170,6 +174,7 @@ def open_folder(folder: str | Path) -> Embeddings:
         for name in file_names(manifest.job.format, number):
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{folder / name} is missing; run the command that encoded the folder again")
+        check_shard(folder, manifest, number)
     return Embeddings(folder, manifest)
 
 

@@ -5,26 +5,39 @@ do not resume; a lock, which keeps a second run away; and parts, files that appe
 Process i of n takes the parts ``i::n``. Parts are compared with their digests, and work is deleted, only here.
 """
 
-import shutil
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from lsar_jax.files import sha256
+import jax
+
+from lsar_jax.files import sha256, unused
 from lsar_jax.processes import is_first, share
 
 __all__ = [
+    "RECORD",
     "Progress",
     "changed_options",
+    "check_own",
     "locked",
     "missing_files",
     "remove_partial_files",
     "share_of",
+    "versions",
     "work_folder",
 ]
 
 T = TypeVar("T")
+
+#: The record of a job in the folder of its work.
+RECORD = "job.json"
+_LOCK = "lock"
+# A file or folder that is not finished, or not quite deleted.
+_UNFINISHED = re.compile(r"^\.(.+)\.[0-9a-f]{16}\.partial(\..*)?$")
 
 
 class Progress(NamedTuple):
@@ -70,11 +83,17 @@ def missing_files(folder: Path, parts: Iterable[Mapping[str, str]], advice: str)
     return missing
 
 
+def versions() -> str:
+    """The versions that the bytes of a job depend on."""
+    return f"lsar_jax {version('lsar_jax')}, jax {jax.__version__}"
+
+
 @contextmanager
 def locked(folder: Path, refusal: str) -> Iterator[None]:
     """Creates the folder of a job, and keeps other runs out of it during the block; process 0 holds the lock for all.
 
-    Raises ValueError with the text ``refusal`` if another run holds it, and OSError if it cannot be locked.
+    Raises ValueError with the text ``refusal`` if another run holds it, or if the name of the lock is that of another
+    file, and OSError if it cannot be locked.
     """
     from filelock import FileLock, Timeout
 
@@ -82,7 +101,11 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / "lock", timeout=0)
+    path = folder / _LOCK
+    # Some versions of filelock would empty the file.
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_file() or path.stat().st_size):
+        raise ValueError(f"{path} is not the lock of a run; move it away, or choose another folder")
+    lock = FileLock(path, timeout=0)
     try:
         lock.acquire()
     except Timeout as error:
@@ -96,19 +119,71 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
 
 
 @contextmanager
-def work_folder(folder: Path, output: Path) -> Iterator[None]:
-    """Locks a folder for the work of a job that writes ``output``, and removes it if the block succeeds."""
+def work_folder(folder: Path, output: Path, names: str) -> Iterator[None]:
+    """Locks a folder for the work of a job that writes ``output``, and removes it if the block succeeds.
+
+    Its record goes last, and at once, so that a job that is killed while its parts are deleted can go on.
+
+    Args:
+      folder: the folder; it may exist if only this job has written there.
+      output: what the job writes, for errors.
+      names: a regular expression of the paths in the folder that the job writes, as for ``check_own``.
+    """
+    if is_first():
+        check_own(folder, names)
+    gone = unused(folder)
     with locked(folder, f"{output} is being written by another process; wait for it"):
         yield
         if is_first():
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                _remove(folder, gone, names)
     # Some file systems keep the open lock, and so the folder, until it is closed.
+    for left in (gone, folder):
+        with suppress(OSError):
+            left.rmdir()
+
+
+def check_own(folder: Path, names: str) -> None:
+    """Raises ValueError if a folder of work is a link or a file, or holds what the job does not write.
+
+    ``names`` is a regular expression of the paths that it writes, relative to the folder; those of folders end in /.
+    """
+    strange = [folder] if folder.is_symlink() or (folder.exists() and not folder.is_dir()) else []
+    for path in strange or (path for path, own in _contents(folder, names) if not own):
+        raise ValueError(f"{path} is where a job keeps work that it deletes; move it away, or choose another output")
+
+
+def remove_partial_files(folder: Path, names: str) -> None:
+    """Removes the unfinished files of these ``names``, as for ``check_own``, that a killed process left in a folder."""
+    for path, own in list(_contents(folder, names)):
+        if own and any(map(_UNFINISHED.match, path.relative_to(folder).parts)):
+            _delete(path)
+
+
+def _contents(folder: Path, names: str) -> Iterator[tuple[Path, bool]]:
+    """Yields what is in a folder, what is in folders in it first, and whether it is the job's."""
+    for place, folders, files in os.walk(folder, topdown=False):
+        for path in (Path(place, name) for name in (*files, *folders)):
+            name = "/".join(_UNFINISHED.sub(r"\1\2", part) for part in path.relative_to(folder).parts)
+            right = (path.is_file() or path.is_dir()) and not path.is_symlink()
+            yield path, right and re.fullmatch(names, name + "/" * path.is_dir()) is not None
+
+
+def _remove(folder: Path, gone: Path, names: str) -> None:
+    """Removes the work of a finished job: parts, the manifests of folders, and then, as ``gone``, its record."""
+    last = [folder / RECORD, folder / _LOCK]
+    paths = [path for path, own in _contents(folder, names) if own and path not in last]
+    for path in sorted(paths, key=lambda path: (path.is_dir(), path.name == "manifest.json")):
+        _delete(path)
+    folder.rename(gone)
+    for path in last:
+        _delete(gone / path.name)
+
+
+def _delete(path: Path) -> None:
+    """Deletes a file, or a folder that is empty by now."""
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
     with suppress(OSError):
-        folder.rmdir()
-
-
-def remove_partial_files(*folders: Path) -> None:
-    """Removes the unfinished files that a killed process left in folders."""
-    for folder in folders:
-        for path in folder.glob(".*.partial*"):
-            path.unlink(missing_ok=True)
+        path.rmdir()

@@ -1,26 +1,57 @@
-"""What a folder of embeddings says of itself: the embedding space, the inputs, and the digest of every shard."""
+"""What a folder of embeddings says of itself: the embedding space, the inputs, and the digest of every shard.
 
+All of it is checked when it is read, because a folder may be another's.
+"""
+
+import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from lsar_jax.corpora.records import Source
 from lsar_jax.embeddings.job import changed_options
-from lsar_jax.files import read_json, write_json
+from lsar_jax.files import read_json, text_sha256, write_json
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["FILE_NAME", "FORMAT", "Job", "Manifest", "Shard", "read_record"]
+__all__ = [
+    "DTYPES",
+    "FILE_NAME",
+    "FORMATS",
+    "MOST_ROWS",
+    "Job",
+    "Manifest",
+    "Shard",
+    "file_names",
+    "read_record",
+]
 
 T = TypeVar("T")
 
-FORMAT = "lsar_jax embeddings 1"
 FILE_NAME = "manifest.json"
+#: How shards are stored.
+FORMATS = ("npy", "parquet")
+DTYPES = ("float32", "float16")
+#: The most rows of a shard.
+MOST_ROWS = 1 << 24
+_FORMAT = "lsar_jax embeddings 2"
+_DIGEST = re.compile("(sha256:)?[0-9a-f]{64}")
+
+
+def file_names(format: str, number: int) -> tuple[str, ...]:
+    """The names of a shard's files, that of the vectors first."""
+    if format == "parquet":
+        return (f"vectors-{number:05d}.parquet",)
+    return f"vectors-{number:05d}.npy", f"sentences-{number:05d}.jsonl"
 
 
 @dataclass(frozen=True)
 class Job:
-    """What decides the bytes of the shards, besides the text: the arguments of ``encode``, devices and versions."""
+    """What decides the bytes of the shards, besides the text: the arguments of ``encode``, devices and versions.
+
+    ``applied`` has the digests of the maps of the encoder's transform, ``Transform.applied``.
+    """
 
     spec: EncoderSpec
     dim: int
@@ -35,26 +66,38 @@ class Job:
     ids: str | None
     devices: str
     versions: str
+    applied: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """A digest of all fields, which the records of its shards carry."""
+        return text_sha256(json.dumps(self.to_dict()))
 
     def difference(self, earlier: "Job") -> str:
         """Names the fields that differ from those of an earlier job, with both values; empty if none does."""
         if not self.spec.same_space(earlier.spec) or self.spec.dtype != earlier.spec.dtype:
             spec = self.spec.difference(earlier.spec) or f"dtype {self.spec.dtype}, not {earlier.spec.dtype}"
             return f"another embedding space ({spec})"
-        return changed_options(earlier.to_dict() | {"spec": None}, self.to_dict() | {"spec": None})
+        # What was applied is part of the space.
+        before, now = (job.to_dict() | {"spec": None, "applied": None} for job in (earlier, self))
+        return changed_options(before, now)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields as JSON-serializable values."""
-        return asdict(self) | {"spec": self.spec.to_dict(), "inputs": list(self.inputs)}
+        return asdict(self) | {
+            "spec": self.spec.to_dict(), "inputs": list(self.inputs), "applied": list(self.applied)
+        }  # fmt: skip
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Job":
-        """Returns the job that ``to_dict`` wrote."""
-        spec, inputs = EncoderSpec.from_dict(fields["spec"]), tuple(fields["inputs"])
-        for name in ("dim", "shard_rows"):
-            if not isinstance(fields[name], int) or fields[name] < 1:
-                raise TypeError(f"{name} is {fields[name]!r}, not a whole number")
-        return cls(**{**fields, "spec": spec, "inputs": inputs})
+        """Returns the job that ``to_dict`` wrote; other fields are a TypeError."""
+        texts = {name: tuple(fields[name]) for name in ("inputs", "applied")}
+        job = _typed(cls, {**fields, **texts, "spec": EncoderSpec.from_dict(fields["spec"])})
+        _check("dim", job.dim, job.dim >= 1)
+        _check("shard_rows", job.shard_rows, 1 <= job.shard_rows <= MOST_ROWS)
+        _check("dtype", job.dtype, job.dtype in DTYPES)
+        _check("format", job.format, job.format in FORMATS)
+        return job
 
 
 @dataclass(frozen=True)
@@ -67,6 +110,18 @@ class Shard:
     tokens: int
     truncated: int
     decomposed: int = 0
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any], job: Job, number: int) -> "Shard":
+        """Returns the shard of this number of a job, of which ``fields`` are the record; others are a TypeError."""
+        shard = _typed(cls, fields)
+        names = file_names(job.format, number)
+        if tuple(shard.files) != names:
+            raise TypeError(f"shard {number} has the files {', '.join(shard.files)}, not {', '.join(names)}")
+        _check(f"rows of shard {number}", shard.rows, 1 <= shard.rows <= job.shard_rows)
+        for digest in (*shard.files.values(), shard.text):
+            _check(f"a digest of shard {number}", digest, _DIGEST.fullmatch(digest) is not None)
+        return shard
 
 
 @dataclass(frozen=True)
@@ -86,18 +141,14 @@ class Manifest:
         """Writes the manifest into a folder."""
         sources = [source._asdict() for source in self.sources]
         shards = [asdict(shard) for shard in self.shards]
-        contents = {"format": FORMAT, "rows": self.rows, "job": self.job.to_dict()}
-        write_json(folder / FILE_NAME, contents | {"sources": sources, "shards": shards})
+        contents = {"format": _FORMAT, "rows": self.rows, "job": self.job.to_dict()}
+        contents |= {"sources": sources, "shards": shards}
+        write_json(folder / FILE_NAME, contents | {"sha256": text_sha256(json.dumps(contents))})
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
         """Returns the manifest of a finished folder, or raises an error as ``read_record``."""
-        path = folder / FILE_NAME
-        manifest = read_record(path, _manifest)
-        size = manifest.job.shard_rows
-        if any(shard.rows != size for shard in manifest.shards[:-1]):
-            raise ValueError(f"{path} is damaged: a shard before the last does not have {size} rows")
-        return manifest
+        return read_record(folder / FILE_NAME, _manifest)
 
 
 def read_record(path: Path, from_fields: Callable[[dict[str, Any]], T]) -> T:
@@ -105,15 +156,39 @@ def read_record(path: Path, from_fields: Callable[[dict[str, Any]], T]) -> T:
     fields = read_json(path, dict)
     try:
         return from_fields(fields)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error!r}; encode the text into another folder") from error
 
 
 def _manifest(fields: dict[str, Any]) -> Manifest:
-    if fields["format"] != FORMAT:
-        raise TypeError(f"its format is {fields['format']!r}, not {FORMAT!r}")
-    sources = tuple(Source(**source) for source in fields["sources"])
-    manifest = Manifest(Job.from_dict(fields["job"]), sources, tuple(Shard(**shard) for shard in fields["shards"]))
-    if fields["rows"] != manifest.rows:
-        raise TypeError(f"it says {fields['rows']} rows, but its shards have {manifest.rows}")
+    if fields["format"] != _FORMAT:
+        raise TypeError(f"its format is {fields['format']!r}, not {_FORMAT!r}")
+    if fields.pop("sha256") != text_sha256(json.dumps(fields)):
+        raise TypeError("it is not what was written")
+    job = Job.from_dict(fields["job"])
+    sources = tuple(_typed(Source, source) for source in fields["sources"])
+    shards = tuple(Shard.from_dict(shard, job, number) for number, shard in enumerate(fields["shards"]))
+    manifest = Manifest(job, sources, shards)
+    _check("shards", len(shards), len(shards) > 0)
+    _check("rows", fields["rows"], fields["rows"] == manifest.rows == sum(source.records for source in sources))
+    for number, shard in enumerate(shards[:-1]):
+        _check(f"rows of shard {number}, which is not the last", shard.rows, shard.rows == job.shard_rows)
     return manifest
+
+
+def _typed(kind: type[T], fields: dict[str, Any]) -> T:
+    """Returns a dataclass or tuple of fields; a TypeError if one is absent, unknown, negative or of another type."""
+    for name, expected in get_type_hints(kind).items():
+        value, outer = fields[name], get_origin(expected)
+        if outer in (tuple, dict):
+            texts = value.values() if isinstance(value, dict) else value
+            right = isinstance(value, outer) and all(isinstance(text, str) for text in texts)
+        else:
+            right = type(value) is int and value >= 0 if expected is int else isinstance(value, expected)
+        _check(name, value, right)
+    return kind(**fields)
+
+
+def _check(name: str, value: object, right: bool) -> None:
+    if not right:
+        raise TypeError(f"{name} is {value!r:.200}")

@@ -6,6 +6,7 @@ the number of the row.
 """
 
 import json
+import tokenize
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,13 +15,22 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.corpora.records import Record
-from lsar_jax.embeddings.manifest import Job
+from lsar_jax.embeddings.manifest import Job, Manifest, file_names
 from lsar_jax.extras import import_extra
-from lsar_jax.files import new_file
+from lsar_jax.files import new_file, sha256
 
-__all__ = ["FORMATS", "Sentences", "as_jsonl", "file_names", "read_rows", "read_sentences", "write_shard"]
+__all__ = [
+    "Sentences",
+    "as_jsonl",
+    "as_stored",
+    "check_shard",
+    "memory_mapped",
+    "read_rows",
+    "read_sentences",
+    "write_file",
+]
 
-FORMATS = ("npy", "parquet")
+_MAGIC = b"\x93NUMPY"
 
 
 class Sentences(NamedTuple):
@@ -30,13 +40,6 @@ class Sentences(NamedTuple):
     ids: list[str]
 
 
-def file_names(format: str, number: int) -> tuple[str, ...]:
-    """The names of a shard's files, that of the vectors first."""
-    if format == "parquet":
-        return (f"vectors-{number:05d}.parquet",)
-    return f"vectors-{number:05d}.npy", f"sentences-{number:05d}.jsonl"
-
-
 def as_jsonl(records: Sequence[Record], first: int) -> bytes:
     """Returns the sentences and ids of a shard as JSON lines; ids that are not given are counted from ``first``."""
     ids = (str(row) if record.id is None else record.id for row, record in enumerate(records, start=first))
@@ -44,32 +47,92 @@ def as_jsonl(records: Sequence[Record], first: int) -> bytes:
     return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
 
 
-def write_shard(folder: Path, job: Job, number: int, sentences: bytes, vectors: Float[np.ndarray, "row dim"]) -> None:
-    """Writes the files of a shard, whose ``sentences`` are what ``as_jsonl`` returned, each whole or not at all."""
+def as_stored(job: Job, number: int, vectors: Float[np.ndarray, "row dim"]) -> Float[np.ndarray, "row dim"]:
+    """Returns the vectors of a shard in the dtype that they are stored in; one that is too large is a ValueError."""
     with np.errstate(over="ignore"):
         stored = vectors.astype(job.dtype)
     if not np.isfinite(stored).all():
         bad = int(np.argmin(np.isfinite(stored).all(axis=1)))
         raise ValueError(f"row {number * job.shard_rows + bad} has numbers too large for {job.dtype}; store float32")
-    names = file_names(job.format, number)
-    if job.format == "npy":
-        with new_file(folder / names[1]) as partial:
+    return stored
+
+
+def write_file(
+    path: Path, sentences: bytes, stored: Float[np.ndarray, "row dim"] | None, digest: str | None = None
+) -> str:
+    """Writes a file of a shard, whole or not at all, and returns its digest.
+
+    Args:
+      path: one of ``file_names``.
+      sentences: what ``as_jsonl`` returned.
+      stored: what ``as_stored`` returned, ``[row, dim]``; None for the file of the sentences.
+      digest: the digest of the file that was there, or None; if the new one differs, it is a ValueError.
+    """
+    with new_file(path) as partial:
+        if stored is None:
             partial.write_bytes(sentences)
-        with new_file(folder / names[0]) as partial, partial.open("wb") as file:
-            np.save(file, stored, allow_pickle=False)
-        return
-    pyarrow, parquet = _pyarrow()
-    rows = [json.loads(line) for line in sentences.splitlines()]
-    values = pyarrow.array(stored.reshape(-1))
-    columns = {
-        "id": pyarrow.array([row["id"] for row in rows], pyarrow.string()),
-        "text": pyarrow.array([row["text"] for row in rows], pyarrow.string()),
-        "vector": pyarrow.FixedSizeListArray.from_arrays(values, job.dim),
-    }
-    # Open files, because pyarrow takes only paths that are UTF-8.
-    with new_file(folder / names[0]) as partial, partial.open("wb") as file:
-        # Vectors have no repeated values that a dictionary could shorten.
-        parquet.write_table(pyarrow.table(columns), file, use_dictionary=["id", "text"], row_group_size=8192)
+        elif path.suffix == ".npy":
+            with partial.open("wb") as file:
+                np.save(file, stored, allow_pickle=False)
+        else:
+            pyarrow, parquet = _pyarrow()
+            rows = [json.loads(line) for line in sentences.splitlines()]
+            columns = {
+                "id": pyarrow.array([row["id"] for row in rows], pyarrow.string()),
+                "text": pyarrow.array([row["text"] for row in rows], pyarrow.string()),
+                "vector": pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(stored.reshape(-1)), stored.shape[1]),
+            }
+            # Open files, because pyarrow takes only paths that are UTF-8.
+            with partial.open("wb") as file:
+                # Vectors have no repeated values that a dictionary could shorten.
+                parquet.write_table(pyarrow.table(columns), file, use_dictionary=["id", "text"], row_group_size=8192)
+        found = sha256([partial])
+        if digest not in (None, found):
+            raise ValueError(
+                f"{path.name} of {path.parent} was encoded again, and is not what it was: the machine or a package "
+                "changed; choose another folder"
+            )
+    return found
+
+
+def memory_mapped(path: Path) -> np.ndarray:
+    """Returns the array of a ``.npy`` file, memory-mapped; a ValueError if it is damaged or something else."""
+    with path.open("rb") as file:
+        # Checked here, because numpy's own error suggests to load the file as a pickle.
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError(f"{path} is not a .npy file, which numpy.save writes; save the array [n, dim] as one")
+    try:
+        x = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError, OverflowError, SyntaxError, tokenize.TokenError) as error:
+        # Not numpy's text, which may have several lines and advise to trust the file.
+        reason = "it holds Python objects" if "object" in str(error).lower() else "its header is damaged, or it is cut"
+        raise ValueError(f"{path} is not a .npy file of floats: {reason}") from error
+    if isinstance(x, np.memmap) and path.stat().st_size != x.offset + x.nbytes:
+        raise ValueError(f"{path} is damaged: its header says {x.nbytes} bytes of vectors, but there are others")
+    return x
+
+
+def check_shard(folder: Path, manifest: Manifest, number: int) -> None:
+    """Raises ValueError unless the vectors of a shard have the rows, width and dtype that the manifest says."""
+    job, path = manifest.job, folder / file_names(manifest.job.format, number)[0]
+    expected = f"{job.dtype} of shape {[manifest.shards[number].rows, job.dim]}"
+    if job.format == "npy":
+        x = memory_mapped(path)
+        found = f"{x.dtype} of shape {list(x.shape)}"
+    else:
+        pyarrow, parquet = _pyarrow()
+        try:
+            with path.open("rb") as opened, parquet.ParquetFile(opened) as file:
+                types = {field.name: field.type for field in file.schema_arrow}
+                rows = file.metadata.num_rows
+        except (pyarrow.ArrowException, OSError) as error:
+            raise ValueError(f"{path} is damaged: it cannot be read as parquet") from error
+        text = pyarrow.string()
+        vector = pyarrow.list_(pyarrow.from_numpy_dtype(np.dtype(job.dtype)), job.dim)
+        right = types == {"id": text, "text": text, "vector": vector}
+        found = f"{job.dtype} of shape {[rows, job.dim]}" if right else f"columns {types}"
+    if found != expected:
+        raise ValueError(f"{path} holds {found}, but the manifest says {expected}; encode the text into another folder")
 
 
 def read_rows(
@@ -83,14 +146,23 @@ def read_rows(
     return np.asarray(column.values).reshape(-1, job.dim)[rows]
 
 
-def read_sentences(folder: Path, job: Job, number: int) -> Sentences:
-    """Returns the sentences of a shard."""
-    path = folder / file_names(job.format, number)[-1]
-    if job.format == "npy":
-        rows: list[dict[str, Any]] = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
-        return Sentences([row["text"] for row in rows], [row["id"] for row in rows])
-    table = _table(path, ["id", "text"])
-    return Sentences(table["text"].to_pylist(), table["id"].to_pylist())
+def read_sentences(folder: Path, manifest: Manifest, number: int) -> Sentences:
+    """Returns the sentences of a shard; a ValueError unless there is a text and an id for each of its rows."""
+    path = folder / file_names(manifest.job.format, number)[-1]
+    try:
+        if manifest.job.format == "npy":
+            rows: list[dict[str, Any]] = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+            sentences = Sentences([row["text"] for row in rows], [row["id"] for row in rows])
+        else:
+            table = _table(path, ["id", "text"])
+            sentences = Sentences(table["text"].to_pylist(), table["id"].to_pylist())
+        for column in sentences:
+            "".join(column).encode()
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+    if len(sentences.texts) != (count := manifest.shards[number].rows):
+        raise ValueError(f"{path} is damaged: it has {len(sentences.texts)} sentences for {count} vectors")
+    return sentences
 
 
 def _table(path: Path, columns: list[str]) -> Any:

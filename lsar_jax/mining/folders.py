@@ -2,8 +2,10 @@
 
 Each block of sources is compared with all blocks of targets, which gives the nearest targets of each source and,
 carried from block to block, the nearest sources of each target. After each block, both are written beside the output,
-in files whose format names the job, so that those of another job are refused. Memory holds two blocks of vectors and,
-for each neighbour of a sentence, 12 bytes, and three times as many while lists are merged and pairs are chosen.
+in files whose format has their name and the digest of the job, so that those of other blocks or jobs are refused.
+Before the output, its digest is recorded, so that a job that is killed while its work is deleted can end. Memory holds
+two blocks of vectors and, for each neighbour of a sentence, 12 bytes, and three times as many while lists are merged
+and pairs are chosen.
 
 Several processes (``lsar_jax.processes``) take the blocks of sources in turn. Each carries the nearest sources among
 its own blocks, in a file that lists these blocks, so that a job goes on with any number of processes. Process 0 merges
@@ -12,6 +14,8 @@ the lists, chooses the pairs and writes them.
 
 import json
 import logging
+import math
+import numbers
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -24,23 +28,26 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.array_files import open_arrays, save_arrays
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.embeddings import Embeddings
-from lsar_jax.embeddings.job import Progress, changed_options, share_of, work_folder
+from lsar_jax.embeddings.encode_folder import FILES
+from lsar_jax.embeddings.job import RECORD, Progress, changed_options, check_own, share_of, versions, work_folder
 from lsar_jax.embeddings.manifest import FILE_NAME
-from lsar_jax.files import check_outputs, new_file, read_json, sha256, text_sha256, write_json
+from lsar_jax.files import check_outputs, new_file, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
 from lsar_jax.retrieval.search import Precision, check_recall, nearest_both
 from lsar_jax.transforms import Transform
 
-__all__ = ["mine_folders", "notes_of"]
+__all__ = ["check_paths", "mine_folders", "notes_of"]
 
 _log = logging.getLogger("lsar_jax")
 
 # Pairs whose sentences are read at a time.
 _PAIRS = 262_144
+# The names in the folder of a job's work, where text is encoded too.
+_WORK_FILES = rf"lock|job\.json|(forward|backward)-\d{{5,}}\.safetensors|(source|target)/({FILES})?"
 
 # The cosines of the nearest rows of the other side, best first, and the numbers of these rows, ``[row, k]`` each.
 _Best = tuple[Float[np.ndarray, "_ _"], Int[np.ndarray, "_ _"]]
@@ -65,9 +72,8 @@ def mine_folders(
 ) -> int:
     r"""Writes the pairs that ``mine`` finds among the distinct sentences of two folders, with their texts.
 
-    If the process is stopped before the output is there, the same call goes on and ends in the same bytes; until then,
-    its work is in a folder beside the output, whose name ends in ``.job`` and which may be removed afterwards. Several
-    processes (``lsar_jax.processes``) share the work.
+    If the process is stopped, the same call goes on and ends in the same bytes, as long as its work is in a folder
+    beside the output, whose name ends in ``.job``. Several processes (``lsar_jax.processes``) share the work.
 
     Args:
       source: one collection.
@@ -92,8 +98,8 @@ def mine_folders(
 
     Raises:
       FileExistsError: there is a file at ``out``, and ``overwrite`` is not given.
-      ValueError: the folders are of different embedding spaces, an option is out of range, or the job was begun with
-        other options or folders.
+      ValueError: the folders are the same or of different embedding spaces, an option is out of range, the transform is
+        applied already, the job was begun with other options or folders, or its folder holds something else.
 
     Example:
       >>> import tempfile
@@ -110,16 +116,22 @@ def mine_folders(
     """
     out = Path(out)
     check_options(margin, retrieval)
+    check_flags(overwrite=overwrite)
     recall = check_recall(recall)
+    if not (isinstance(threshold, numbers.Real) and math.isfinite(threshold)):
+        raise ValueError(f"threshold is {threshold!r}; it must be a finite number")
     block = whole_number("block", block, 1024, 1 << 24, "vectors")
     notes = notes_of(out)
     options = {name: sha256([x.folder / FILE_NAME]) for name, x in (("source", source), ("target", target))} | {
         "k": k, "margin": margin, "retrieval": retrieval, "precision": precision, "recall": recall,
         "threshold": float(threshold), "languages": list(languages), "block": block,
-        "transform": list(transform.digests) if transform else [],
+        "transform": list(transform.digests) if transform else [], "versions": versions(),
+        "devices": f"{jax.local_device_count()} x {jax.local_devices()[0].device_kind}",
     }  # fmt: skip
     check_alike("the options", repr([out.name, options]))
-    check_outputs([out], [source.folder, target.folder], overwrite=overwrite)
+    check_paths(source.folder, target.folder, out, overwrite=overwrite)
+    if options["source"] == options["target"]:
+        raise ValueError(f"{source.folder} and {target.folder} hold the same; give the folders of two collections")
     if not source.spec.same_space(target.spec):
         raise ValueError(
             f"{source.folder} and {target.folder} are of different embedding spaces: "
@@ -128,25 +140,44 @@ def mine_folders(
     left, right = (_Side(side, transform, code, block) for side, code in zip((source, target), languages, strict=True))
     least = min(len(rows) for side in (left, right) for rows in side.blocks)
     options["k"] = k = whole_number("k", k, 1, least, "the distinct sentences of the smallest block")
-    count = 0
-    with work_folder(notes, out):
-        if is_first():
-            _begin(notes, options)
-        wait_for_all("begun")
-        parts = _Parts(notes, f"lsar_jax mining 3, job {text_sha256(json.dumps(options))}")
+    with work_folder(notes, out, _WORK_FILES):
+        written: int | None = agreed(_begin(notes, out, options) if is_first() else None)
+        if written is not None:
+            return written
+        parts = _Parts(notes, f"lsar_jax mining 4, job {text_sha256(json.dumps(options))}")
         _compare(left, right, parts, progress or (lambda _: None), k=k, precision=precision, recall=recall)
         wait_for_all("compared")
         if is_first():
             pairs = pairs_of_neighbours(*_neighbours(left, right, k, parts), margin, retrieval)
             chosen = pairs.score >= threshold
-            count = int(chosen.sum())
-            _write(out, Pairs(*(part[chosen] for part in pairs)), left, right)
-    return agreed(count)
+            written = int(chosen.sum())
+            _write(out, Pairs(*(part[chosen] for part in pairs)), left, right, options)
+    return agreed(written or 0)
 
 
 def notes_of(out: Path) -> Path:
     """Returns the folder in which a job that writes ``out`` keeps its work until it is finished."""
     return out.with_name(f"{out.name}.job")
+
+
+def check_paths(source: Path, target: Path, out: Path, *, overwrite: bool) -> None:
+    """Checks the places of a job: two inputs, and an output and a folder of work that replace nothing else.
+
+    Raises:
+      OSError: there is a file at ``out``, which no job that can go on has written, and ``overwrite`` is not given.
+      ValueError: the inputs are one, or the output or the work is in the place of something else.
+    """
+    if same_file(source, target):
+        raise ValueError(f"{source} is given for both sides; give two collections")
+    notes = notes_of(out)
+    check_own(notes, _WORK_FILES)
+    record = read_json(notes / RECORD, dict) if (notes / RECORD).is_file() else {}
+    check_outputs([out], [source, target], overwrite=overwrite or _is_written(out, record))
+
+
+def _is_written(out: Path, record: Mapping[str, Any]) -> bool:
+    """Whether the output is what the job of this record wrote."""
+    return "written" in record and out.is_file() and sha256([out]) == record["written"]
 
 
 class _Side:
@@ -178,28 +209,37 @@ class _Parts(NamedTuple):
 
     def save(self, name: str, best: _Best, blocks: list[int]) -> None:
         """Writes a file."""
-        save_arrays(self.folder / name, {"cosines": best[0], "rows": best[1]}, format=self.format, header=blocks)
+        arrays = {"cosines": best[0], "rows": best[1]}
+        save_arrays(self.folder / name, arrays, format=f"{self.format}, {name}", header=blocks)
 
     def read(self, name: str) -> _Best:
         """Returns the neighbours of a file."""
-        with open_arrays(self.folder / name, format=self.format, what="neighbours") as file:
+        with open_arrays(self.folder / name, format=f"{self.format}, {name}", what="neighbours") as file:
             return file.read("cosines"), file.read("rows")
 
     def carried(self) -> dict[str, list[int]]:
         """Returns the files of the neighbours of targets, one a process, and the blocks that they were found among."""
         blocks = {}
         for path in sorted(self.folder.glob("backward-*.safetensors")):
-            with open_arrays(path, format=self.format, what="neighbours") as file:
+            with open_arrays(path, format=f"{self.format}, {path.name}", what="neighbours") as file:
                 blocks[path.name] = list(map(int, file.header))
         return blocks
 
 
-def _begin(notes: Path, options: Mapping[str, Any]) -> None:
-    """Records the options of a job, or compares them with those it was begun with."""
-    path = notes / "job.json"
-    if path.is_file() and (difference := changed_options(read_json(path, dict), options)):
+def _begin(notes: Path, out: Path, options: Mapping[str, Any]) -> int | None:
+    """Records the options of a job, or compares them with those it was begun with.
+
+    Returns the number of pairs if the job has written its output, and else None.
+    """
+    path = notes / RECORD
+    record = read_json(path, dict) if path.is_file() else {}
+    begun = {name: value for name, value in record.items() if name not in ("written", "pairs")}
+    if begun and (difference := changed_options(begun, options)):
         raise ValueError(f"{notes} was begun with other options: {difference}; remove it, or write another file")
+    if begun and _is_written(out, record):
+        return int(record["pairs"])
     write_json(path, dict(options))
+    return None
 
 
 def _compare(
@@ -210,6 +250,8 @@ def _compare(
     # What process 0 sees of the folder, because others may see it later.
     carried = agreed(parts.carried())
     done = {block for blocks in carried.values() for block in blocks}
+    if absent := [block for block in sorted(done) if is_first() and not (parts.folder / _forward(block)).is_file()]:
+        raise ValueError(f"{parts.folder / _forward(absent[0])} is missing; remove {parts.folder}, and mine again")
     remaining = share_of([block for block in range(total) if block not in done])
     name = f"backward-{share()[0]:05d}.safetensors"
     backward = parts.read(name) if name in carried else _empty(len(target.rows), k)
@@ -225,7 +267,7 @@ def _compare(
             cosines, rows = _merged((backward[0][start:stop], backward[1][start:stop]), sources, source.starts[block])
             backward[0][start:stop], backward[1][start:stop] = cosines, rows
         blocks = [*blocks, block]
-        parts.save(f"forward-{block:05d}.safetensors", forward, [block])
+        parts.save(_forward(block), forward, [block])
         # After it, the block is finished.
         parts.save(name, backward, blocks)
         left = (time.perf_counter() - started) / finished * (len(remaining) - finished)
@@ -245,8 +287,13 @@ def _neighbours(source: _Side, target: _Side, k: int, parts: _Parts) -> tuple[_B
     backward = _empty(len(target.rows), k)
     for name in carried:
         backward = _merged(backward, parts.read(name))
-    cosines, rows = zip(*(parts.read(f"forward-{block:05d}.safetensors") for block in numbers), strict=True)
+    cosines, rows = zip(*(parts.read(_forward(block)) for block in numbers), strict=True)
     return (np.concatenate(cosines), np.concatenate(rows)), backward
+
+
+def _forward(block: int) -> str:
+    """The name of the file of the nearest targets of a block of sources."""
+    return f"forward-{block:05d}.safetensors"
 
 
 def _empty(rows: int, k: int) -> _Best:
@@ -262,25 +309,27 @@ def _merged(best: _Best, other: tuple[Any, Any], first: int = 0) -> _Best:
     return np.take_along_axis(cosines, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
-def _write(out: Path, pairs: Pairs, source: _Side, target: _Side) -> None:
-    """Writes the pairs with their sentences."""
+def _write(out: Path, pairs: Pairs, source: _Side, target: _Side, options: Mapping[str, Any]) -> None:
+    """Writes the pairs with their sentences, and before it their digest into the record of the job."""
     as_json = out.suffix.lower() == ".jsonl"
     names = "score", "source", "target", "source_id", "target_id"
     broken = 0
-    with new_file(out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-        for start in range(0, len(pairs.score), _PAIRS):
-            part = slice(start, start + _PAIRS)
-            left = source.embeddings.sentences_of(source.rows[pairs.source[part]])
-            right = target.embeddings.sentences_of(target.rows[pairs.target[part]])
-            columns = left.texts, right.texts, left.ids, right.ids
-            for score, *sentences in zip(pairs.score[part].tolist(), *columns, strict=True):
-                if as_json:
-                    row = dict(zip(names, [round(score, 6), *sentences], strict=True))
-                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
-                    continue
-                texts = [re.sub(r"[\t\r\n]", " ", text) for text in sentences[:2]]
-                broken += texts != sentences[:2]
-                file.write(f"{score:.6f}\t{texts[0]}\t{texts[1]}\n")
+    with new_file(out) as partial:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            for start in range(0, len(pairs.score), _PAIRS):
+                part = slice(start, start + _PAIRS)
+                left = source.embeddings.sentences_of(source.rows[pairs.source[part]])
+                right = target.embeddings.sentences_of(target.rows[pairs.target[part]])
+                columns = left.texts, right.texts, left.ids, right.ids
+                for score, *sentences in zip(pairs.score[part].tolist(), *columns, strict=True):
+                    if as_json:
+                        row = dict(zip(names, [round(score, 6), *sentences], strict=True))
+                        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                        continue
+                    texts = [re.sub(r"[\t\r\n]", " ", text) for text in sentences[:2]]
+                    broken += texts != sentences[:2]
+                    file.write(f"{score:.6f}\t{texts[0]}\t{texts[1]}\n")
+        write_json(notes_of(out) / RECORD, {**options, "written": sha256([partial]), "pairs": len(pairs.score)})
     if broken:
         advice = "which are written as spaces; a .jsonl file keeps them"
         _log.warning("%d of %d pairs have tabs or line breaks, %s", broken, len(pairs.score), advice)

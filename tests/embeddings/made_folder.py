@@ -3,26 +3,30 @@
 from pathlib import Path
 
 import lsar_jax as lj
-from lsar_jax.corpora.records import Record
-from lsar_jax.embeddings.manifest import Job, Manifest, Shard
-from lsar_jax.embeddings.shards import as_jsonl, file_names, write_shard
-from lsar_jax.files import sha256
+from lsar_jax.corpora.records import Record, Source
+from lsar_jax.embeddings.manifest import Job, Manifest, Shard, file_names
+from lsar_jax.embeddings.shards import as_jsonl, write_file
+from lsar_jax.files import text_sha256
 
 __all__ = ["SPEC", "made_folder"]
 
 SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
 
 
-def made_folder(folder, vectors, texts, *, spec=SPEC, rows=300):
+def made_folder(folder, vectors, texts, *, spec=SPEC, rows=300, format="npy", applied=()):
     """Writes vectors and their sentences as ``lsar_jax.embeddings.encode`` does, and opens the folder."""
     folder.mkdir()
-    job = Job(spec, vectors.shape[1], 512, False, None, "float32", "npy", rows, ("made",), "text", None, "1 x cpu", "")
+    job = Job(
+        spec, vectors.shape[1], 512, False, None, "float32", format, rows, (str(folder),), "text", None, "1 x cpu", "",
+        tuple(applied),
+    )  # fmt: skip
     shards = []
     for number, first in enumerate(range(0, len(texts), rows)):
         part = slice(first, first + rows)
         sentences = as_jsonl([Record(text, None, 0) for text in texts[part]], first)
-        write_shard(folder, job, number, sentences, vectors[part])
-        files = {name: sha256([folder / name]) for name in file_names("npy", number)}
-        shards.append(Shard(len(texts[part]), files, "", 0, 0))
-    Manifest(job, (), tuple(shards)).write(Path(folder))
+        files = {}
+        for name in file_names(format, number):
+            files[name] = write_file(folder / name, sentences, vectors[part] if "vectors" in name else None)
+        shards.append(Shard(len(texts[part]), files, text_sha256(sentences.decode()), 0, 0))
+    Manifest(job, (Source("made", "sha256:0", len(texts)),), tuple(shards)).write(Path(folder))
     return lj.embeddings.open(folder)

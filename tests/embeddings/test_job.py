@@ -171,11 +171,15 @@ def test_a_stopped_job_goes_on(text, tmp_path, caplog, error_of):
     assert contents(tmp_path / "out") == expected
     assert {path: path.stat().st_mtime_ns for path in times} == times
     # A finished folder is checked, and a shard whose file is missing is encoded again.
-    for name in ("sentences-00001.jsonl", "vectors-00000.npy", "vectors-00005.npy"):
-        (tmp_path / "out" / name).unlink()
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    missing = [tmp_path / "out" / n for n in ("sentences-00001.jsonl", "vectors-00000.npy", "vectors-00005.npy")]
+    for path in missing:
+        path.unlink()
     encoded(tmp_path)
-    assert "vectors-00005.npy is missing, and is encoded again" in caplog.text
+    assert "vectors-00005.npy is missing, and is written again" in caplog.text
     assert contents(tmp_path / "out") == expected
+    # Nothing else is written.
+    assert {path for path, time in times.items() if path.stat().st_mtime_ns != time} == {*missing}
 
 
 @pytest.mark.parametrize("finished", [False, True])

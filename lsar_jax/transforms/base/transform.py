@@ -80,6 +80,16 @@ class Transform:
         return tuple(digest(fit.method, *fit.languages, *step) for step, fit in zip(self.steps, self.fits, strict=True))
 
     @property
+    def applied(self) -> set[str]:
+        """A digest of what each step does, in each of its languages; a fit that shares one is not applied again."""
+        return {
+            digest(fit.method, code, *(part[row] if code and by_row(step, name) else part for name, part in named))
+            for step, fit in zip(self.steps, self.fits, strict=True)
+            for named in [[(name, part) for name, part in step._asdict().items() if part is not None]]
+            for row, code in enumerate(fit.languages or ("",))
+        }
+
+    @property
     def languages(self) -> tuple[str, ...] | None:
         """The languages that it can be applied to; None if it is the same for all."""
         by_language = [set(fit.languages) for fit in self.fits if fit.languages]
@@ -213,7 +223,7 @@ class Transform:
             raise ValueError(f"the transforms' widths differ: {self.dim}, then {other.dim}")
         if self.source and other.source and not other.fits_after(self.source, self):
             raise ValueError(_DIFFERENT.format(self.source.difference(other.source)))
-        if other._applied() & self._applied():
+        if other.applied & self.applied:
             raise ValueError(f"{other.name} is already part of the transform {self.name}; apply each fit once")
         if other.identifier is not None and self.identifier is None:
             raise ValueError("chain the transforms first, then add an identifier to the chain: it runs first")
@@ -265,15 +275,6 @@ class Transform:
     def __repr__(self) -> str:
         scope = "shared" if self.languages is None else f"{len(self.languages)} languages"
         return f"Transform({self.name}; dim {self.dim}, {scope})"
-
-    def _applied(self) -> set[str]:
-        """A digest of what each step does, in each of its languages."""
-        return {
-            digest(fit.method, code, *(part[row] if code and by_row(step, name) else part for name, part in named))
-            for step, fit in zip(self.steps, self.fits, strict=True)
-            for named in [[(name, part) for name, part in step._asdict().items() if part is not None]]
-            for row, code in enumerate(fit.languages or ("",))
-        }
 
 
 # Takes the steps without their records, so that fits on other text, languages or layers share a program.

@@ -1,0 +1,456 @@
+"""Jobs that are killed while they delete their work, work of other jobs, and folders and manifests of others."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.__main__ import main
+from lsar_jax.files import text_sha256
+from tests.conftest import TINY
+from tests.embeddings.made_folder import SPEC, made_folder
+from tests.optional import need
+from train.run_folder import claimed
+
+ROWS = 24
+
+
+@pytest.fixture(scope="module")
+def x():
+    return np.random.default_rng(5).standard_normal((2, 1040, 8)).astype(np.float32)
+
+
+@pytest.fixture
+def sides(x, tmp_path):
+    """Two small folders."""
+    names = "de", "en"
+    return [
+        made_folder(tmp_path / c, v[:ROWS], [f"{c} {i}" for i in range(ROWS)]) for c, v in zip(names, x, strict=True)
+    ]
+
+
+def contents(folder):
+    """The bytes of all files, and what links are links to."""
+    paths = [
+        path for path in sorted(folder.rglob("*")) if path.name != "lock" or not path.is_file() or path.stat().st_size
+    ]
+    return {path: os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes() for path in paths}
+
+
+class Killed(BaseException):
+    """What no code expects."""
+
+
+def killed(monkeypatch, after, out, call):
+    """Ends a call at one of the deletions and moves after its output is there; returns whether it was ended."""
+    count = 0
+
+    def counted(function):
+        def run(*arguments, **options):
+            nonlocal count
+            count += out.exists()
+            if count > after:
+                raise Killed
+            return function(*arguments, **options)
+
+        return run
+
+    with monkeypatch.context() as patch:
+        for name in ("unlink", "remove", "rmdir", "rename", "replace"):
+            patch.setattr(os, name, counted(getattr(os, name)))
+        try:
+            call()
+        except Killed:
+            return True
+    return False
+
+
+def test_a_mining_killed_in_its_clean_up(sides, tmp_path, monkeypatch):
+    """The same call goes on, and another one never takes its pairs."""
+    whole = {k: tmp_path / f"{k}.tsv" for k in (2, 5)}
+    for k, path in whole.items():
+        lj.mining.mine_folders(*sides, path, k=k)
+    assert whole[2].read_bytes() != whole[5].read_bytes()
+    out, work = tmp_path / "out.tsv", tmp_path / "out.tsv.job"
+    step = went_on = 0
+    while killed(monkeypatch, step, out, lambda: lj.mining.mine_folders(*sides, out, k=2)):
+        step += 1
+        if work.exists():
+            went_on += 1
+            with pytest.raises(ValueError, match=r"out.tsv.job was begun with other options: k was 2 and is now 5"):
+                lj.mining.mine_folders(*sides, out, k=5, overwrite=True)
+            assert lj.mining.mine_folders(*sides, out, k=2) == len(out.read_text().splitlines())
+            assert out.read_bytes() == whole[2].read_bytes()
+        else:
+            lj.mining.mine_folders(*sides, out, k=5, overwrite=True)
+            assert out.read_bytes() == whole[5].read_bytes()
+        assert not work.exists()
+        out.unlink()
+    assert 2 < went_on < step
+
+
+@pytest.mark.slow
+def test_a_mining_of_text_killed_in_its_clean_up(tmp_path, monkeypatch, rng):
+    for code in ("de", "en"):
+        lines = [" ".join(rng.choice(list("abcdefghij"), 6)) for _ in range(20)]
+        (tmp_path / f"{code}.txt").write_text("\n".join(lines) + "\n")
+    out, work = tmp_path / "out.tsv", tmp_path / "out.tsv.job"
+    command = ["mine", *(str(tmp_path / name) for name in ("de.txt", "en.txt", "out.tsv")), "--encoder", str(TINY)]
+    assert main(command) == 0
+    expected = out.read_bytes()
+    out.unlink()
+    step = went_on = 0
+    while killed(monkeypatch, step, out, lambda: main(command)):
+        step += 1
+        if work.exists():
+            went_on += 1
+            assert main(command) == 0
+        assert out.read_bytes() == expected
+        assert not work.exists()
+        out.unlink()
+    assert went_on > 10
+
+
+@pytest.mark.parametrize("step", [0, 2, 4])
+def test_an_encoding_killed_in_its_clean_up(step, tmp_path, monkeypatch, tiny):
+    (tmp_path / "in.txt").write_text("a b\nc d\ne\n")
+
+    def encode(folder):
+        lj.embeddings.encode(tiny, [tmp_path / "in.txt"], folder, shard_rows=2)
+
+    encode(tmp_path / "whole")
+    out = tmp_path / "out"
+    assert killed(monkeypatch, step, out / "manifest.json", lambda: encode(out))
+    encode(out)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == {
+        path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()
+    }
+
+
+def test_parts_of_other_jobs_or_places(x, tmp_path):
+    sides = [
+        made_folder(tmp_path / name, v, [f"{name} {i}" for i in range(len(v))]) for name, v in zip("ab", x, strict=True)
+    ]
+    for k in (2, 3):
+        with pytest.raises(Killed):
+            lj.mining.mine_folders(*sides, tmp_path / f"{k}.tsv", k=k, block=1024, progress=end_after(2))
+    work = tmp_path / "2.tsv.job"
+    whole = {path.name: path.read_bytes() for path in work.iterdir()}
+    zero, one, backward = "forward-00000.safetensors", "forward-00001.safetensors", "backward-00000.safetensors"
+    for name, other in (
+        (zero, work / one),
+        (backward, work / zero),
+        (zero, tmp_path / "3.tsv.job" / zero),
+        (backward, tmp_path / "3.tsv.job" / backward),
+    ):
+        (work / name).write_bytes(other.read_bytes())
+        with pytest.raises(ValueError, match=f"{name} has format .*, expected"):
+            lj.mining.mine_folders(*sides, tmp_path / "2.tsv", k=2, block=1024)
+        (work / name).write_bytes(whole[name])
+    (work / one).unlink()
+    with pytest.raises(ValueError, match=f"{one} is missing; remove .*2.tsv.job"):
+        lj.mining.mine_folders(*sides, tmp_path / "2.tsv", k=2, block=1024)
+    (work / one).write_bytes(whole[one])
+    # Neighbours of another version may differ.
+    record = json.loads(whole["job.json"])
+    (work / "job.json").write_text(json.dumps(record | {"versions": "lsar_jax 0.0.1"}))
+    with pytest.raises(ValueError, match="versions was 'lsar_jax 0.0.1' and is now"):
+        lj.mining.mine_folders(*sides, tmp_path / "2.tsv", k=2, block=1024)
+
+
+def end_after(parts):
+    """A function that ends a job after some parts."""
+
+    def end(progress):
+        if progress.done >= parts:
+            raise Killed
+
+    return end
+
+
+def test_records_of_other_encodings_or_places(tmp_path, tiny):
+    (tmp_path / "in.txt").write_text("a b\nc d\ne\n")
+    for name, options in (("one", {}), ("two", {"normalize": True})):
+        with pytest.raises(Killed):
+            lj.embeddings.encode(
+                tiny, [tmp_path / "in.txt"], tmp_path / name, shard_rows=1, progress=end_after(2), **options
+            )
+    record = tmp_path / "one" / ".job" / "00000.json"
+    whole = record.read_bytes()
+    for other, message in ((record.with_name("00001.json"), "shard 0 has the files"), ("two", "it is of another job")):
+        record.write_bytes((tmp_path / other / ".job/00000.json" if other == "two" else other).read_bytes())
+        with pytest.raises(ValueError, match=f"00000.json is damaged: .*{message}"):
+            lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "one", shard_rows=1)
+    record.write_bytes(whole)
+    lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "one", shard_rows=1)
+
+
+def scratch(link, root, name="job.json"):
+    """Links to a folder of someone's files."""
+    theirs = root / "theirs"
+    theirs.mkdir()
+    for file in (name, "thesis.txt"):
+        (theirs / file).write_text("{}")
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(theirs)
+
+
+def inside(path, text="mine"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def linked(path, root):
+    inside(root / "theirs.txt")
+    path.parent.mkdir()
+    path.symlink_to(root / "theirs.txt")
+
+
+FOREIGN = {
+    "link": lambda out, root: scratch(out, root),
+    "file": lambda out, root: inside(out),
+    "note": lambda out, root: inside(out / "notes.txt"),
+    "name like ours": lambda out, root: inside(out / "job.json.bak"),
+    "partial": lambda out, root: inside(out / ".notes.0123456789abcdef.partial.txt"),
+    "deep": lambda out, root: inside(out / "source" / "deep" / "manifest.json"),
+    "empty folder": lambda out, root: (out / "mine").mkdir(parents=True),
+    "folder for a file": lambda out, root: (out / "job.json").mkdir(parents=True),
+    "linked folder": lambda out, root: scratch(out / "source", root),
+    "linked file": lambda out, root: linked(out / "job.json", root),
+    "lock": lambda out, root: inside(out / "lock"),
+    "linked lock": lambda out, root: linked(out / "lock", root),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize("command", ["mine", "encode"])
+def test_no_file_of_others_is_deleted(kind, command, sides, tmp_path, refused):
+    (tmp_path / "in.txt").write_text("a\nb\n")
+    out = tmp_path / "out"
+    if command == "mine":
+        FOREIGN[kind](tmp_path / "out.job", tmp_path)
+        arguments = ["mine", *(str(side.folder) for side in sides), str(out), "--overwrite"]
+    else:
+        out.mkdir()
+        FOREIGN[kind](out / ".job", tmp_path)
+        arguments = ["encode", str(tmp_path / "in.txt"), str(out), "--encoder", str(TINY), "--layer", "2"]
+    before = contents(tmp_path)
+    assert "job" in refused(main, arguments)
+    assert contents(tmp_path) == before
+
+
+def test_no_file_of_others_is_replaced_by_an_encoding(tmp_path, tiny):
+    (tmp_path / "in.txt").write_text("a\nb\n")
+    inside(tmp_path / "out" / "vectors-00000.npy")
+    (tmp_path / "out" / ".job").mkdir()
+    with pytest.raises(FileExistsError, match="out already exists and will not be overwritten"):
+        lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "out")
+    # Unfinished files are deleted only if they are an encoding's.
+    lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "whole")
+    inside(tmp_path / "whole" / ".notes.0123456789abcdef.partial.txt")
+    inside(tmp_path / "whole" / ".vectors-00000.0123456789abcdef.partial.npy")
+    lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "whole")
+    assert [path.name for path in (tmp_path / "whole").glob(".*")] == [".notes.0123456789abcdef.partial.txt"]
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (lambda out, root: inside(out / "lock"), "lock is not the lock of a run"),
+        (lambda out, root: scratch(out / "checkpoints", root, "5"), "checkpoints is a link"),
+        (lambda out, root: scratch(out / "seed-0", root, "5"), "seed-0 is a link"),
+    ],
+)
+def test_no_file_of_others_is_deleted_by_a_run(place, message, tmp_path):
+    place(tmp_path / "out", tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match=message), claimed(tmp_path / "out", "bundled", {}):
+        pass
+    assert contents(tmp_path) == before
+
+
+def test_mining_text_that_is_in_its_work(sides, tmp_path, refused):
+    shutil.copytree(sides[0].folder, tmp_path / "out.job" / "source")
+    command = ["mine", str(tmp_path / "out.job" / "source"), str(sides[1].folder), str(tmp_path / "out")]
+    assert "source is in " in refused(main, command)
+    assert (tmp_path / "out.job" / "source" / "manifest.json").is_file()
+
+
+def test_a_transform_is_applied_once(x, tmp_path, refused, tiny):
+    """Although a fit on bare arrays does not say what it was fitted on."""
+    de, fr = (lj.transforms.fit_center({code: x[0] + 1, "en": x[1]}) for code in ("de", "fr"))
+    lsar = lj.transforms.fit_lsar({"de": x[0] + 1, "en": x[1]})
+    for number, (before, transform, again) in enumerate((
+        (de, de, True),
+        (de, fr, True),  # has the same map of en
+        (de, de.with_languages(lj.transforms.fit_center({"zh": x[0]})), True),
+        (de, lsar.then(de), True),
+        (de.then(lsar), lsar, True),
+        (de.then(lsar), de, True),
+        (de, lsar, False),
+    )):  # fmt: skip
+        spec = SPEC.after(before.name, before.digests)
+        folder = made_folder(tmp_path / f"{number}", x[0, :9], list("abcdefghi"), spec=spec, applied=before.applied)
+        if again:
+            with pytest.raises(ValueError, match=f"is already applied to .*{number}; apply each fit once"):
+                folder.check_transform(transform)
+        else:
+            folder.check_transform(transform)
+    rows = {code: tiny.encode([f"a {code}", "b c", "d"]) for code in ("de", "en")}
+    transform = lj.transforms.fit_lsar({code: np.asarray(value) for code, value in rows.items()})
+    transform.save(tmp_path / "lsar")
+    for code in rows:
+        (tmp_path / f"{code}.txt").write_text(f"a {code}\nb c\nd\n")
+        lj.embeddings.encode(tiny.with_transform(transform), [tmp_path / f"{code}.txt"], tmp_path / code)
+    folders = [str(tmp_path / code) for code in rows]
+    for command in (
+        ["apply", str(tmp_path / "lsar"), folders[0], str(tmp_path / "out.npy")],
+        ["mine", *folders, str(tmp_path / "out.tsv"), "--k", "1", "--transform", str(tmp_path / "lsar")],
+    ):
+        assert "lsar(rank=1) is already applied to" in refused(main, command)
+
+
+@pytest.fixture(scope="module")
+def made_once(x, tmp_path_factory):
+    return made_folder(tmp_path_factory.mktemp("made") / "one", x[0, :ROWS], [str(i) for i in range(ROWS)]).folder
+
+
+@pytest.fixture
+def made(made_once, tmp_path):
+    """A folder to damage."""
+    return Path(shutil.copytree(made_once, tmp_path / "one"))
+
+
+def changed(path, edit, *, signed=True):
+    """Changes a manifest as someone else might, with or without its digest."""
+    fields = json.loads(path.read_text())
+    edit(fields)
+    if signed:
+        fields.pop("sha256", None)
+        fields["sha256"] = text_sha256(json.dumps(fields))
+    path.write_text(json.dumps(fields))
+
+
+def renamed(shard, old, new):
+    shard["files"] = {name.replace(old, new): digest for name, digest in shard["files"].items()}
+
+
+MANIFESTS = {
+    "another folder": lambda m: renamed(m["shards"][0], "vectors", "../../vectors"),
+    "a device": lambda m: renamed(m["shards"][0], "vectors-00000.npy", "/dev/zero"),
+    "another shard": lambda m: renamed(m["shards"][0], "00000", "00001"),
+    "more files": lambda m: m["shards"][0]["files"].update(more="sha256:" + "0" * 64),
+    "a list of files": lambda m: m["shards"][0].update(files=list(m["shards"][0]["files"])),
+    "no digest": lambda m: m["shards"][0]["files"].update({"vectors-00000.npy": ""}),
+    "a number for a digest": lambda m: m["shards"][0].update(text=3),
+    "no shards": lambda m: m.update(shards=[], rows=0),
+    "shards of nothing": lambda m: m.update(shards=None),
+    "shards of lists": lambda m: m.update(shards=[[]]),
+    "a job of nothing": lambda m: m.update(job=None),
+    "a job of a list": lambda m: m.update(job=[]),
+    "sources of text": lambda m: m.update(sources="abc"),
+    "fewer sources": lambda m: m.update(sources=[]),
+    "a list for a spec": lambda m: m["job"].update(spec=[]),
+    "text for inputs": lambda m: m["job"].update(inputs=[1]),
+    "nothing for a text": lambda m: m["job"].update(versions=None),
+    "a field more": lambda m: m["job"].update(more=1),
+    "a field less": lambda m: m["job"].pop("devices"),
+    "another format": lambda m: m.update(format="lsar_jax embeddings 9"),
+    "a format of shards": lambda m: m["job"].update(format="npz"),
+    "parquet": lambda m: m["job"].update(format="parquet"),
+    "infinity": lambda m: m["job"].update(dim=float("inf")),
+    **{f"{name} {value!r}": lambda m, name=name, value=value: m["job"].update({name: value})
+       for name, values in {"dim": (0, -8, True, 8.0, "8", None, 9, 1 << 62), "shard_rows": (0, -1, True, 1 << 40),
+                            "dtype": ("int8", "complex64", "float64", "object", "float16", None),
+                            "normalize": (1, "no"), "max_length": (-1, 1.5)}.items() for value in values},
+    **{f"rows {value!r}": lambda m, value=value: (m.update(rows=value), m["shards"][0].update(rows=value))
+       for value in (0, -1, True, 23, 25, 1 << 62, 2.5, None)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MANIFESTS)
+def test_manifests_of_others(kind, made):
+    changed(made / "manifest.json", MANIFESTS[kind])
+    with pytest.raises(ValueError, match=r"^[^\n]*one/(manifest.json is damaged|vectors-00000.npy holds)[^\n]*$"):
+        lj.embeddings.open(made)
+
+
+def test_a_manifest_that_was_changed(made):
+    changed(made / "manifest.json", lambda m: m["job"].update(max_length=9), signed=False)
+    with pytest.raises(ValueError, match="manifest.json is damaged: .*it is not what was written"):
+        lj.embeddings.open(made)
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [np.ones((ROWS, 8), kind) for kind in (np.int8, np.complex64, np.float64, ">f4")]
+    + [np.ones((ROWS - 1, 8), np.float32), np.ones(ROWS * 8, np.float32), np.array([None])],
+)
+def test_vectors_of_others(vectors, made):
+    np.save(made / "vectors-00000.npy", vectors)
+    with pytest.raises(ValueError, match=r"^[^\n]*vectors-00000.npy (holds|is not a .npy file)[^\n]*$"):
+        lj.embeddings.open(made)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: lines[1:], "it has 23 sentences for 24 vectors"),
+        (lambda lines: [*lines, lines[0]], "it has 25 sentences for 24 vectors"),
+        (lambda lines: [b"{}", *lines[1:]], "KeyError"),
+        (lambda lines: [b"3", *lines[1:]], "TypeError"),
+        (lambda lines: [b'{"text": 3, "id": "0"}', *lines[1:]], "TypeError"),
+        (lambda lines: [b'{"text": "\\ud800", "id": "0"}', *lines[1:]], "surrogates"),
+        (lambda lines: [b"\xff", *lines[1:]], "UnicodeDecodeError"),
+    ],
+)
+def test_sentences_of_others(change, message, made):
+    path = made / "sentences-00000.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line in change(path.read_bytes().splitlines())))
+    with pytest.raises(ValueError, match=rf"^[^\n]*sentences-00000.jsonl is damaged: [^\n]*{message}[^\n]*$"):
+        lj.embeddings.open(made).sentences()
+
+
+def test_parquet_of_others(x, tmp_path):
+    need("pyarrow")
+    one, two, narrow = (
+        made_folder(tmp_path / f"{rows}-{dim}", x[0, :rows, :dim], [str(i) for i in range(rows)], format="parquet")
+        for rows, dim in ((ROWS, 8), (ROWS - 1, 8), (ROWS, 4))
+    )
+    one.sentences()
+    path = one.folder / "vectors-00000.parquet"
+    for other in (two, narrow):
+        shutil.copy(other.folder / path.name, path)
+        with pytest.raises(ValueError, match="parquet holds .*, but the manifest says float32 of shape"):
+            lj.embeddings.open(one.folder)
+    path.write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match="parquet is damaged: it cannot be read as parquet"):
+        lj.embeddings.open(one.folder)
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), float("inf")])
+def test_thresholds_that_are_no_numbers(threshold, sides, tmp_path):
+    with pytest.raises(ValueError, match="threshold is .*; it must be a finite number"):
+        lj.mining.mine_folders(*sides, tmp_path / "out.tsv", threshold=threshold)
+
+
+def test_places_that_cannot_be_mined(sides, tmp_path, refused):
+    one, two = (side.folder for side in sides)
+    (tmp_path / "linked").symlink_to(one)
+    shutil.copytree(one, tmp_path / "copied")
+    (tmp_path / "in.txt").write_text("a\nb\n")
+    for source, target, out, message in (
+        (one, one, "out.tsv", "is given for both sides; give two collections"),
+        (one, tmp_path / "linked", "out.tsv", "is given for both sides"),
+        (one, tmp_path / "copied", "out.tsv", "hold the same; give the folders of two collections"),
+        (tmp_path / "in.txt", tmp_path / "in.txt", "out.tsv", "is given for both sides"),
+        (one, two, "/dev/null", "/dev/null is not a file, and will not be replaced by one"),
+        (one, two, "/dev/full", "/dev/full is not a file, and will not be replaced by one"),
+    ):
+        assert message in refused(main, ["mine", str(source), str(target), str(tmp_path / out)])
+    assert "threshold is nan" in refused(main, ["mine", str(one), str(two), str(tmp_path / "o"), "--threshold", "nan"])
+    assert not list(tmp_path.glob("*.job"))
