@@ -118,8 +118,8 @@ def mine_folders(
     check_options(margin, retrieval)
     check_flags(overwrite=overwrite)
     recall = check_recall(recall)
-    if not (isinstance(threshold, numbers.Real) and math.isfinite(threshold)):
-        raise ValueError(f"threshold is {threshold!r}; it must be a finite number")
+    if not isinstance(threshold, numbers.Real) or math.isnan(threshold):
+        raise ValueError(f"threshold is {threshold!r}; it must be a number")
     block = whole_number("block", block, 1024, 1 << 24, "vectors")
     notes = notes_of(out)
     options = {name: sha256([x.folder / FILE_NAME]) for name, x in (("source", source), ("target", target))} | {

@@ -432,12 +432,6 @@ def test_parquet_of_others(x, tmp_path):
         lj.embeddings.open(one.folder)
 
 
-@pytest.mark.parametrize("threshold", [float("nan"), float("inf")])
-def test_thresholds_that_are_no_numbers(threshold, sides, tmp_path):
-    with pytest.raises(ValueError, match="threshold is .*; it must be a finite number"):
-        lj.mining.mine_folders(*sides, tmp_path / "out.tsv", threshold=threshold)
-
-
 def test_places_that_cannot_be_mined(sides, tmp_path, refused):
     one, two = (side.folder for side in sides)
     (tmp_path / "linked").symlink_to(one)
