@@ -119,7 +119,7 @@ class Embeddings:
     def check_transform(self, transform: Transform) -> None:
         """Raises ValueError if a transform is applied already, or was fitted on other embeddings or another width."""
         source, spec = transform.source, self.spec
-        if transform.applied & {*self.manifest.job.applied}:
+        if (applied := {*self.manifest.job.applied}) and applied & transform.applied:
             raise ValueError(
                 f"{transform.name} is already applied to the vectors of {self.folder}; apply each fit once"
             )

@@ -166,7 +166,8 @@ def _contents(folder: Path, names: str) -> Iterator[tuple[Path, bool]]:
         for path in (Path(place, name) for name in (*files, *folders)):
             name = "/".join(_UNFINISHED.sub(r"\1\2", part) for part in path.relative_to(folder).parts)
             right = (path.is_file() or path.is_dir()) and not path.is_symlink()
-            yield path, right and re.fullmatch(names, name + "/" * path.is_dir()) is not None
+            if right or os.path.lexists(path):  # a file of a run that goes on may be gone
+                yield path, right and re.fullmatch(names, name + "/" * path.is_dir()) is not None
 
 
 def _remove(folder: Path, gone: Path, names: str) -> None:
