@@ -147,7 +147,7 @@ def read_results(path: Path) -> list[Result]:
                 scores = dict(np.load(file))
     except (OSError, ValueError, KeyError, NotImplementedError, BadZipFile, zlib.error) as error:
         # Not numpy's text, which may advise to trust the file.
-        reason = "it holds Python objects" if "object" in str(error).lower() else error
+        reason = "it is not an archive of numbers" if isinstance(error, ValueError) else error
         raise ValueError(f"{of_queries} cannot be read: {reason}") from error
     names = [name for name in scores if name != _LINES]
     # Files of the first versions have no digest.

@@ -163,6 +163,8 @@ def _load(path: Path) -> Any:
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged pickle can raise anything
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if "trust" in str(error):  # torch advises to do so
+            reason = "it holds Python objects, or is no checkpoint"
         raise ValueError(f"{path} is damaged or holds more than weights, and was not opened: {reason}") from error
 
 

@@ -148,3 +148,13 @@ def test_scores_of_other_results_are_noticed(tmp_path):
     (tmp_path / "one" / "queries.npz").replace(tmp_path / "two" / "queries.npz")
     with pytest.raises(ValueError, match="holds the scores of other results than .*; run the task again"):
         read_results(tmp_path / "two" / "results.jsonl")
+
+
+@pytest.mark.parametrize(
+    "write", [lambda path: np.savez(path, a=np.array([None])), lambda path: path.write_bytes(b"a")]
+)
+def test_scores_that_numpy_would_trust(tmp_path, write):
+    write_results(some_results(1.0), tmp_path / "results.jsonl")
+    write(tmp_path / "queries.npz")
+    with pytest.raises(ValueError, match=r"queries.npz cannot be read: it is not an archive of numbers$"):
+        read_results(tmp_path / "results.jsonl")
