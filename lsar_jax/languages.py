@@ -2,12 +2,15 @@
 
 ``deu``, ``ger``, ``deu_Latn``, ``de-AT`` and ``de`` all mean the language ``de``. Aliases, macrolanguages (``cmn``
 becomes ``zh``, ``arb`` becomes ``ar``) and likely scripts come from CLDR through ``langcodes``. A script is kept only
-if it is not the usual one of the language (``zh-Hant``, ``sr-Latn``); territories and variants are dropped. Groups that
-are not languages (domains, registers) can be named ``x-anything``, a BCP 47 private-use tag.
+if it is not the usual one of the language (``zh-Hant``, ``sr-Latn``); territories and variants are dropped. Names of
+Wikipedias that are not BCP 47 (``fiu-vro``, ``zh-classical``) are aliases too; where ISO 639 gives a name to another
+language, it is that language (``als`` is Albanian, and Wikipedia's is ``gsw``; ``nrm`` is Narom, not Norman). Groups
+that are not languages (domains, registers) can be named ``x-anything``, a BCP 47 private-use tag.
 """
 
 from collections.abc import Iterable, Mapping, Set
 from functools import cache
+from math import isnan
 from typing import TypeVar
 
 import langcodes
@@ -28,34 +31,55 @@ T = TypeVar("T")
 #: Passed instead of a language code if the transform is to detect the language.
 AUTO = "auto"
 
-# CLDR maps Tagalog to Filipino; the papers, their data and IANA use the code tl.
-_OWN_CHOICE = {"fil": "tl"}
+# CLDR maps Tagalog to Filipino; the papers, their data and IANA use the code tl. To it, Bokmål is not Norwegian, as
+# Mandarin is Chinese, but Dari is Persian and Twi is Akan, beside which FLORES-200 has them.
+_OWN_CHOICE = {"fil": "tl", "nb": "no", "prs": "prs", "tw": "tw", "twi": "tw"}
+
+# Names of Wikipedias that are not BCP 47, or that begin with the code of a family, and their languages.
+_WIKIPEDIAS = {
+    "bat-smg": "sgs", "be-x-old": "be", "cbk-zam": "cbk", "eml": "egl", "fiu-vro": "vro", "map-bms": "jv",
+    "roa-rup": "rup", "roa-tara": "nap", "simple": "en", "sr-el": "sr-Latn", "zh-classical": "lzh",
+}  # fmt: skip
+
+# Usual scripts of languages of FLORES-200 that CLDR does not know, and to which langcodes therefore gives Latin.
+_USUAL_SCRIPTS = dict.fromkeys(("acm", "acq", "ajp", "azb", "pbt"), "Arab")
 
 _UNSPACED = ("ja", "km", "lo", "my", "th", "zh")
 
 
-@cache
-def language_code(code: str) -> str:
+def language_code(code: object) -> str:
     """Returns the BCP 47 code of a language, with its script if that is not the usual one.
 
     Args:
-      code: BCP 47, ISO 639-1, 639-2 or 639-3, with ``-`` or ``_`` between subtags.
+      code: BCP 47, ISO 639-1, 639-2 or 639-3, or the name of a Wikipedia, with ``-`` or ``_`` between subtags.
 
     Raises:
-      ValueError: ``code`` is not a registered language.
+      ValueError: ``code`` is not a string, or not a registered language.
 
     Example:
       >>> from lsar_jax.languages import language_code
       >>> [language_code(code) for code in ("deu", "de-AT", "cmn", "zh_TW", "sr-Latn", "x-law")]
       ['de', 'de', 'zh', 'zh-Hant', 'sr-Latn', 'x-law']
     """
-    tag = str(code).strip().replace("_", "-")
+    if not isinstance(code, str):
+        hint = ""
+        if isinstance(code, float) and isnan(code):
+            hint = "; pandas reads the code 'nan', Min Nan, so, without keep_default_na=False"
+        raise ValueError(f"a language is {code!r:.80}, which is not a string such as 'de'{hint}")
+    return _code_of(code)
+
+
+@cache
+def _code_of(code: str) -> str:
+    tag = code.strip().replace("_", "-").lower()
+    tag = _WIKIPEDIAS.get(tag, tag)
     try:
         valid = bool(tag) and langcodes.tag_is_valid(tag)
         language = langcodes.Language.get(langcodes.standardize_tag(tag, macro=True)) if valid else None
     except langcodes.LanguageTagError:
         language = None
-    if language is None:
+    # A subtag of a language that is not registered after another (en-deu, de-cmn) would be dropped.
+    if language is None or language.extlangs:
         raise ValueError(
             f"{code!r} is not a language code; use BCP 47 or ISO 639 (de, deu, zh, cmn), "
             "or x-NAME for a group that is not a language"
@@ -66,10 +90,12 @@ def language_code(code: str) -> str:
     if subtag == "und":
         raise ValueError(f"{code!r} does not name a language; use x-NAME for a group that is not a language")
     # A territory can imply a script: Chinese is written in Hant in Taiwan.
-    script = language.maximize().script
-    if script == langcodes.Language.get(subtag).maximize().script:
+    script = language.script or _USUAL_SCRIPTS.get(subtag) or language.maximize().script
+    usual = _USUAL_SCRIPTS.get(subtag) or langcodes.Language.get(subtag).maximize().script
+    # Hangul alone is not another script than Hangul with Chinese characters.
+    if script == usual or (script, usual) == ("Hang", "Kore"):
         script = None
-    subtag = _OWN_CHOICE.get(subtag, subtag)
+    subtag = _OWN_CHOICE.get(tag.partition("-")[0], _OWN_CHOICE.get(subtag, subtag))
     return f"{subtag}-{script}" if script else subtag
 
 
@@ -111,7 +137,7 @@ def check_codes(language: str | Iterable[str]) -> list[str]:
     return codes
 
 
-def own_name(language: str, names: Iterable[str], where: str) -> str:
+def own_name(language: object, names: Iterable[str], where: str) -> str:
     """Returns the name that a dataset, a transform or a model uses for a language.
 
     Args:
@@ -128,7 +154,7 @@ def own_name(language: str, names: Iterable[str], where: str) -> str:
       'deu_Latn'
     """
     names = list(names)
-    if language in names:
+    if isinstance(language, str) and language in names:
         return language
     code = language_code(language)
     if code in names:

@@ -1,7 +1,12 @@
 """Every code of a language is an alias of one."""
 
+import math
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+import lsar_jax as lj
 from lsar_jax.languages import canonical_keys, language_code, own_name
 
 
@@ -13,7 +18,9 @@ from lsar_jax.languages import canonical_keys, language_code, own_name
         ("zh_TW", "zh-Hant"),
         ("zh-CN", "zh"), ("yue", "yue"),
         ("arb", "ar"), ("pes", "fa"), ("swh", "sw"), ("ekk", "et"), ("por_PT", "pt"), ("iw", "he"),
-        ("tgl", "tl"), ("fil", "tl"), ("sr-Latn", "sr-Latn"), ("sr_Cyrl", "sr"), ("X-Web", "x-web"), (" EN ", "en"),
+        ("nor", "no"), ("nob", "no"), ("nno", "nn"), ("kor_Hang", "ko"), ("prs", "prs"), ("twi", "tw"),
+        ("acm_Arab", "acm"), ("tgl", "tl"), ("fil", "tl"), ("sr-Latn", "sr-Latn"), ("sr_Cyrl", "sr"), ("X-Web", "x-web"),
+        (" EN ", "en"),
     ],
 )  # fmt: skip
 def test_aliases(code, expected):
@@ -21,10 +28,50 @@ def test_aliases(code, expected):
     assert language_code(expected) == expected
 
 
-@pytest.mark.parametrize("code", ["", "german", "xx", "de_", "und", "123", "zz"])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("als", "sq"), ("bat-smg", "sgs"), ("be-tarask", "be"), ("be-x-old", "be"), ("bh", "bho"), ("cbk-zam", "cbk"),
+        ("eml", "egl"), ("fiu-vro", "vro"), ("map-bms", "jv"), ("mo", "ro"), ("nds-nl", "nds"), ("roa-rup", "rup"),
+        ("roa-tara", "nap"), ("sh", "sr-Latn"), ("simple", "en"), ("sr-ec", "sr"), ("sr-el", "sr-Latn"),
+        ("zh-classical", "lzh"), ("zh-min-nan", "nan"), ("zh-yue", "yue"),
+    ],
+)  # fmt: skip
+def test_wikipedias(name, expected):
+    # XLM has them with an underscore.
+    assert language_code(name) == language_code(name.replace("-", "_").upper()) == expected
+
+
+def test_flores():
+    nllb = pytest.importorskip("transformers.models.nllb.tokenization_nllb").FAIRSEQ_LANGUAGE_CODES
+    names = {*nllb, "arb_Latn", "min_Arab", "sat_Olck"}
+    codes = {name: language_code(name) for name in names}
+    assert len(set(codes.values())) == len(names) == 205
+    # Only these are not written in the usual script of their language.
+    assert {name for name in names if codes[name] != language_code(name[:3])} == {
+        "ace_Arab", "arb_Latn", "bjn_Arab", "crh_Latn", "kas_Deva", "knc_Arab", "min_Arab", "sat_Beng", "taq_Tfng",
+        "tzm_Tfng", "zho_Hant",
+    }  # fmt: skip
+    assert all(language_code(code) == code for code in codes.values())
+
+
+@pytest.mark.parametrize("code", ["", "german", "xx", "de_", "und", "123", "zz", "en-deu", "de_cmn", "map-bmt"])
 def test_what_is_no_language(code):
     with pytest.raises(ValueError, match="language"):
         language_code(code)
+
+
+@pytest.mark.parametrize("key", [math.nan, np.float64("nan"), None, 3, True, b"de", ("de",), Path("nan")], ids=repr)
+def test_languages_are_strings(key):
+    x = np.ones((2, 2), np.float32)
+    for use in (
+        lambda: language_code(key),
+        lambda: own_name(key, ["nan", "de"], "FLORES"),
+        lambda: canonical_keys({"en": 1, key: 2}),
+        lambda: lj.transforms.fit_center({"en": x, key: x}),
+    ):
+        with pytest.raises(ValueError, match="is not a string such as 'de'"):
+            use()
 
 
 def test_keys_are_sorted_and_unique():

@@ -139,7 +139,7 @@ def hub(
     # A folder is recognised as a copy of a known dataset by its name.
     names = [name for name in HUB_SETS if name == str(id) or (folder.is_dir() and name.endswith(f"/{folder.name}"))]
     start, known = HUB_SETS[names[0]] if names else ("", oscar_lines)
-    files = hub_files(id, revision, f"{config or start + (code_or_none(language) or language)}/*")
+    files = hub_files(id, revision, f"{config or f'{start}{code_or_none(language) or language}'}/*")
     if config is None:
         languages = [name.removeprefix(start) for name in files.configs if name.startswith(start)]
         config = start + own_name(language, languages, files.name)

@@ -128,5 +128,5 @@ def test_the_first_checkpoints_had_no_model_type(folder):
 
 def test_varieties_of_a_language_keep_their_names(folder):
     path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"lang2id": {"sq": 0, "als": 1, "simple": 2}}))
-    assert lj.load_encoder(folder).languages == {"sq": 0, "als": 1, "simple": 2}
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"lang2id": {"sq": 0, "als": 1, "zh_classical": 2}}))
+    assert lj.load_encoder(folder).languages == {"sq": 0, "als": 1, "lzh": 2}

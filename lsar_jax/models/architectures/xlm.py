@@ -58,8 +58,8 @@ def _languages(config: Mapping[str, Any]) -> dict[str, int] | None:
     rows, count = config.get("lang2id"), config["n_langs"]
     if not isinstance(rows, dict) or not all(isinstance(row, int) and 0 <= row < count for row in rows.values()):
         raise ValueError(f"lang2id must map languages to rows 0 to {count - 1} of the language embeddings")
-    # Some of XLM's Wikipedias are not languages (simple), and some are varieties of a language that
-    # has its own Wikipedia (als besides sq); they keep their names.
+    # Some of XLM's Wikipedias are aliases of a language that has its own Wikipedia (als besides sq, simple besides en);
+    # they keep their names.
     codes = {name: code_or_none(name) or name for name in rows}
     taken = {code for name, code in codes.items() if code == name}
     return {code if code == name or code not in taken else name: rows[name] for name, code in codes.items()}
