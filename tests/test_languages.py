@@ -19,8 +19,8 @@ from lsar_jax.languages import canonical_keys, language_code, own_name
         ("zh-CN", "zh"), ("yue", "yue"),
         ("arb", "ar"), ("pes", "fa"), ("swh", "sw"), ("ekk", "et"), ("por_PT", "pt"), ("iw", "he"),
         ("nor", "no"), ("nob", "no"), ("nno", "nn"), ("kor_Hang", "ko"), ("prs", "prs"), ("twi", "tw"),
-        ("acm_Arab", "acm"), ("tgl", "tl"), ("fil", "tl"), ("sr-Latn", "sr-Latn"), ("sr_Cyrl", "sr"), ("X-Web", "x-web"),
-        (" EN ", "en"),
+        ("acm_Arab", "acm"), ("tgl", "tl"), ("fil", "tl"), ("sr-Latn", "sr-Latn"), ("sr_Cyrl", "sr"),
+        ("X-Web", "x-web"), (" EN ", "en"),
     ],
 )  # fmt: skip
 def test_aliases(code, expected):

@@ -92,6 +92,11 @@ class TextOptions:
         validated = {text_key(english) for _, validation in result.values() for english, _ in validation}
         for code, (others, validation) in result.items():
             train = [pair for pair in others if text_key(pair[0]) not in validated]
+            if not train:
+                raise ValueError(
+                    f"{self.data}, {code}: no pairs are left to train on, as their English sides are used for "
+                    f"validation; lower --validation, or omit {code}"
+                )
             # Pairs are in the order of a hash, so that the first ones are a random sample.
             result[code] = train[: max(1, round(self.share * len(train)))], validation
         return result

@@ -109,8 +109,8 @@ def read_parsed(data: Data, part: str = "train") -> dict[str, list[ParsedSentenc
     Raises:
       FileNotFoundError: there is no such file or dataset, or the Hub does not answer.
       ImportError: tensorflow-datasets, or pyarrow for parquet, is not installed.
-      ValueError: a line or row is malformed, the split or a column does not exist, or there are no sentences or no
-        parts of speech; errors name the line or row.
+      ValueError: a line or row is malformed, a part of speech is not universal, heads are not a tree, the split or a
+        column does not exist, or there are no sentences or no parts of speech; errors name the line or row.
 
     Example:
       >>> import tempfile
@@ -148,17 +148,12 @@ def read_tagged(data: Data, part: str = "train") -> dict[str, list[TaggedSentenc
 
     Raises:
       FileNotFoundError, ImportError: as for ``read_parsed``.
-      ValueError: as for ``read_parsed``, or a line is not a word, a tab and a tag.
+      ValueError: as for ``read_parsed``, a line is not a word, a tab and a tag, or there are no named entities.
     """
-    if is_dataset(data):
-        named = enumerate(_columns(data, part, "tokens", "ner_tags|tags"))
-        sentences = [
-            TaggedSentence(*zip(*_of_words(row, data, number, ("tokens", "tags")), strict=True))
-            for number, row in named
-        ]
-        return {language_of(data): sentences}
     sentences = []
-    for block in _blocks(data):
+    for number, row in enumerate(_columns(data, part, "tokens", "ner_tags|tags") if is_dataset(data) else ()):
+        sentences.append(TaggedSentence(*zip(*_of_words(row, data, number, ("tokens", "tags")), strict=True)))
+    for block in () if is_dataset(data) else _blocks(data):
         for number, line in block:
             word, _, tag = line.rpartition("\t")
             if not word or "\t" in word or not _TAG.fullmatch(tag):
@@ -167,8 +162,10 @@ def read_tagged(data: Data, part: str = "train") -> dict[str, list[TaggedSentenc
         sentences.append(TaggedSentence(words, tags))
     if not sentences:
         raise ValueError(f"{data} has no sentences")
+    if all(tag == "O" for sentence in sentences for tag in sentence.tags):
+        raise ValueError(f"{data} has no named entities: the tags of all words are O")
     prefixes = {match[0] if (match := _PREFIX.match(word)) else "" for words, _ in sentences for word in words}
-    if len(prefixes) == 1:
+    if len(prefixes) == 1 and not is_dataset(data):
         length = len(prefixes.pop())
         sentences = [TaggedSentence(tuple(word[length:] for word in words), tags) for words, tags in sentences]
     return {language_of(data): sentences}
@@ -186,8 +183,10 @@ def read_inference(data: Data, part: str = "train") -> dict[str, list[SentencePa
     if is_dataset(data):
         return {
             language_of(data): [
-                SentencePair(_text(premise, data), _text(hypothesis, data), label)
-                for premise, hypothesis, (label,) in _columns(data, part, "premise", "hypothesis", "label")
+                SentencePair(_text(premise, data, number), _text(hypothesis, data, number), label)
+                for number, (premise, hypothesis, (label,)) in enumerate(
+                    _columns(data, part, "premise", "hypothesis", "label")
+                )
             ]
         }
     lines = stream_lines(data)
@@ -276,6 +275,9 @@ def _words_of(block: list[tuple[int, str]], path: Data) -> list[tuple[str, ...]]
             continue
         if id != str(len(words) + 1):
             raise ValueError(f"{path}, line {number} has the ID {id!r}, expected {len(words) + 1}")
+        if tag not in _LABELS["upos"]:
+            known = ", ".join(_LABELS["upos"])
+            raise ValueError(f"{path}, line {number} has the UPOS {tag!r}; it must be one of {known}")
         if not head.isdecimal():
             raise ValueError(f"{path}, line {number} has the HEAD {head!r}, which is not a number")
         words.append((form, tag, head, relation))
@@ -283,7 +285,7 @@ def _words_of(block: list[tuple[int, str]], path: Data) -> list[tuple[str, ...]]
 
 
 def _parsed(words: Sequence[Sequence[str]], place: str) -> ParsedSentence:
-    """Returns a sentence, after checking that the head of each word is 0 or another word."""
+    """Returns a sentence, after checking that its words have names, and that their heads are a tree with one root."""
     forms, tags, heads, relations = zip(*words, strict=True)
     numbers = tuple(map(int, heads))
     for word, head in enumerate(numbers, start=1):
@@ -291,6 +293,16 @@ def _parsed(words: Sequence[Sequence[str]], place: str) -> ParsedSentence:
             raise ValueError(
                 f"{place}, word {word} has the HEAD {head}, but a head is 0 or another word, from 1 to {len(numbers)}"
             )
+        if not forms[word - 1] or relations[word - 1] in ("", "_"):
+            raise ValueError(f"{place}, word {word} has no FORM or no DEPREL")
+    if (roots := numbers.count(0)) != 1:
+        raise ValueError(f"{place}, {roots} words have the HEAD 0, but a sentence has one root")
+    # The word that is twice as far above each word, as often as reaches the root from any word of a tree.
+    above: Sequence[int] = (0, *numbers)
+    for _ in range(len(numbers).bit_length()):
+        above = [above[head] for head in above]
+    if any(above):
+        raise ValueError(f"{place}, word {max(above)} is in a circle of heads, which must be a tree")
     return ParsedSentence(forms, tags, numbers, tuple(str(name).partition(":")[0] for name in relations))
 
 
@@ -317,7 +329,7 @@ def _columns(data: Data, part: str, *columns: str) -> list[list[Any]]:
         raise ValueError(f"{data} has no split {' or '.join(_SPLITS[part])}; it has {', '.join(there) or 'none'}")
     numbers = tables.labels(name) if isinstance(tables, Prepared) else {}
     result = []
-    for row in tables.rows(name, split):
+    for number, row in enumerate(tables.rows(name, split)):
         values, by_language = [], False
         for column in columns:
             field = next((field for field in column.split("|") if field in row), None)
@@ -331,7 +343,8 @@ def _columns(data: Data, part: str, *columns: str) -> list[list[Any]]:
                 value = [order[x] if isinstance(x, int) and 0 <= x < len(order) else x for x in given]
                 if wrong := [x for x, label in zip(given, value, strict=True) if label not in labels]:
                     raise ValueError(
-                        f"{data} has the label {wrong[0]!r}; it must be one of {', '.join(labels)}, or their number"
+                        f"{data}: row {number} has the label {wrong[0]!r}; it must be one of {', '.join(labels)}, or "
+                        "their number"
                     )
             values.append(value)
         if name != config and not by_language:
@@ -348,16 +361,20 @@ def _of_words(values: Sequence[Any], data: Data, row: int, names: tuple[str, ...
     if len(set(counts)) > 1 or 0 in counts:
         found = ", ".join(f"{count} {name}" for count, name in zip(counts, names, strict=True))
         raise ValueError(f"{data}: row {row} has {found}; each word needs one of each")
+    if wrong := [word for word in values[0] if not isinstance(word, str)]:
+        raise ValueError(f"{data}: row {row} has the word {wrong[0]!r}, which is not text")
     return list(zip(*values, strict=True))
 
 
-def _text(value: Any, data: Data) -> str:
+def _text(value: Any, data: Data, row: int) -> str:
     """Returns a text, in the language of the configuration if the row has it in several."""
+    if isinstance(value, str):
+        return value
     if not isinstance(value, Mapping):
-        return str(value)
+        raise ValueError(f"{data}: row {row} has {value!r:.80}, which is not text")
     if "translation" in value:  # of TranslationVariableLanguages
         value = dict(zip(value["language"], value["translation"], strict=True))
     config = _parts(data)[1]
     if config not in value:
         raise ValueError(f"{data} has no language {config!r}; it has {', '.join(value)}")
-    return str(value[config])
+    return _text(value[config], data, row)

@@ -316,6 +316,35 @@ def test_files_that_do_not_fit(tmp_path, refused):
         assert message in refused(main, given)
 
 
+ONE_CLASS = {
+    "pos": "1\tx\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n" * 64,
+    "parsing": "1\tx\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n" * 64,
+    "ner": "Jo\tO\n\n" * 64 + "Jo\tB-PER\n\n",
+    "xnli": "premise\thypo\tlabel\n" + "a\tb\tneutral\n" * 64,
+}
+
+
+@pytest.mark.parametrize("task", list(ONE_CLASS))
+def test_one_class_is_not_trained(tmp_path, refused, task):
+    arguments = command(tmp_path, tmp_path / "out", task, "--most", "64")
+    (tmp_path / "one.train.en.tsv").write_text(ONE_CLASS[task])
+    arguments[arguments.index("--train") + 1] = str(tmp_path / "one.train.en.tsv")
+    error = refused(main, arguments)
+    assert "one.train.en.tsv: the labels to train on are" in error
+    assert "there must be at least two" in error
+    assert not (tmp_path / "out" / "transfer.json").exists()
+
+
+@pytest.mark.parametrize("option", ["--dev", "--test"])
+def test_labels_of_another_set(tmp_path, refused, option):
+    arguments = command(tmp_path, tmp_path / "out", "ner", "--seeds", "1")
+    (tmp_path / "other-en.txt").write_text("a\tB-DATE\n\n" * 24)
+    given = ["--dev", str(tmp_path / "other-en.txt")] if option == "--dev" else []
+    if option == "--test":
+        arguments[arguments.index(option) + 1] = str(tmp_path / "other-en.txt")
+    assert "has none of the labels of the training text, O, B-LOC, B-PER" in refused(main, [*arguments, *given])
+
+
 def test_labels_that_training_lacks_are_told(tmp_path, capsys):
     arguments = command(tmp_path, tmp_path / "out", "ner", "--seeds", "1")
     path = tmp_path / "test-de.txt"

@@ -225,15 +225,27 @@ class Finetune:
             length, last = self.encoder.max_length, cast(Encoder, encoder.model).causal
             return task.examples(encoder.tokenizer, sentences, language, length, labels, training, last)
 
+        def labels_of(examples: Sequence[Any]) -> list[str]:
+            numbers = {label for example in examples for label in example.labels[example.counted].tolist()}
+            return [labels[number] for number in sorted(numbers) if number >= 0]
+
+        trained, english = examples(training, "en", True), LabelledText("en", development, examples(development, "en"))
+        if len(there := labels_of(trained)) < 2:
+            raise ValueError(
+                f"{self.train}: the labels to train on are {', '.join(there) or 'none'}; there must be at least two"
+            )
         tested = {}
         for name, (code, sentences) in tests.items():
             tested[name] = LabelledText(code, sentences, examples(sentences, code))
+        for name, text in ((str(self.dev or self.train), english), *tested.items()):
+            if not labels_of(text.examples):
+                raise ValueError(f"{name} has none of the labels of the training text, {', '.join(there)}")
+        for name in tested:
             unknown = [label for example in tested[name].examples for label in example.labels[example.counted] < 0]
             if any(unknown):
                 share = 100 * np.mean(unknown)
                 console.print(f"{name}: {share:.1f}% of the labels are not in the training text; they count as wrong")
-        english = LabelledText("en", development, examples(development, "en"))
-        return TaskText(task, labels, examples(training, "en", True), english), tested
+        return TaskText(task, labels, trained, english), tested
 
     def _options(self, encoder: SentenceEncoder) -> dict[str, Any]:
         """Returns the options and digests of text that a resumed run must share."""

@@ -64,7 +64,7 @@ def write_aligned(folder: Path, code: str, part: str, pairs: Sequence[AlignedPai
 
 
 def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict[str, list[AlignedPair]]:
-    """Returns the filtered pairs of each language."""
+    """Returns the filtered pairs of each language; raises ValueError if a language has no links."""
     ending = f".{part}.words"
     files = sorted(folder.glob(f"en-*{ending}"))
     if not files:
@@ -79,7 +79,10 @@ def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict
     codes = [language_code(code) for code in languages] or list(paths)
     if absent := [code for code in codes if code not in paths]:
         raise FileNotFoundError(f"{folder} has no en-xx{ending} for {', '.join(absent)}; it has {', '.join(paths)}")
-    return {code: keep(_read(paths[code], paths[code].with_suffix(".links")))[0] for code in codes}
+    result = {code: keep(_read(paths[code], paths[code].with_suffix(".links")))[0] for code in codes}
+    if empty := [paths[code].with_suffix(".links") for code, pairs in result.items() if not pairs]:
+        raise ValueError(f"{empty[0]} has no one-to-one links between different words; omit the language, or add text")
+    return result
 
 
 def _read(words: Path, links: Path) -> Iterable[AlignedPair]:
