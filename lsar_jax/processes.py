@@ -9,8 +9,12 @@ import hashlib
 import json
 import os
 import re
+import socket
 import sys
+import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from importlib.metadata import version
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -36,10 +40,19 @@ T = TypeVar("T")
 START = "--distributed"
 
 _HEARTBEAT = "LSAR_JAX_HEARTBEAT_SECONDS"
+# Where process 0 listens, if not at the address that the others are given.
+_BIND = "JAX_COORDINATOR_BIND_ADDRESS"
+# Seconds for all processes to come, of silence before saying who is missing, and for a visitor to say who it is.
+_WAIT = 300
+_SILENT = 5
+_HELLO = 2
 
 
 def start_processes(where: str = "") -> None:
     """Connects this process with the others; call it before anything that uses a device.
+
+    Process 0 listens at the address given, or at the one in ``JAX_COORDINATOR_BIND_ADDRESS``, and waits for the others
+    for 300 seconds. Who reaches it needs no password: see the page on many machines.
 
     If one ends before the others, these are ended too, with a message: at once if it ends with an error, and else after
     100 seconds, or the number in the environment variable ``LSAR_JAX_HEARTBEAT_SECONDS``.
@@ -49,22 +62,31 @@ def start_processes(where: str = "") -> None:
         process and the number of processes. Empty on Slurm, Open MPI, Kubernetes and Cloud TPU, which jax asks.
 
     Raises:
-      ValueError: ``where`` has another form, or jax finds no such cluster.
+      ValueError: ``where`` has another form, the port is not free or is that of another program or job, a process does
+        not come in time or has other versions, or jax finds no such cluster.
     """
-    match = re.fullmatch(r"(\S+:\d+),(\d+)/(\d+)", where)
-    if where and (match is None or int(match[2]) >= int(match[3])):
+    match = re.fullmatch(r"(\S+):(\d{1,5}),(\d{1,6})/(\d{1,6})", where)
+    if where and (match is None or int(match[3]) >= int(match[4]) or not 0 < int(match[2]) < 1 << 16):
         raise ValueError(f"{START}={where!r} is not HOST:PORT,NUMBER/COUNT with a number from 0 to COUNT - 1")
     seconds = os.environ.get(_HEARTBEAT, "100")
     if not seconds.isdigit() or int(seconds) < 1:
         raise ValueError(f"{_HEARTBEAT} is {seconds!r}; it must be a whole number of seconds")
-    address, number, count = (match[1], int(match[2]), int(match[3])) if match else (None, None, None)
+    address, bind, number, count = None, None, None, None
+    if match:
+        address, number, count = f"{match[1]}:{match[2]}", int(match[3]), int(match[4])
+        bind = os.environ.get(_BIND) or address
+        _meet(address, bind, number, count)
     # Its handler of SIGTERM would keep a job from being stopped.
     jax.config.update("jax_enable_preemption_service", False)
     try:
-        jax.distributed.initialize(address, count, number, heartbeat_timeout_seconds=int(seconds))
+        jax.distributed.initialize(
+            address, count, number, initialization_timeout=_WAIT, heartbeat_timeout_seconds=int(seconds),
+            coordinator_bind_address=bind,
+        )  # fmt: skip
     except (RuntimeError, ValueError) as error:
         hint = "" if where else f"; outside of a cluster that jax knows, give {START}=HOST:PORT,NUMBER/COUNT"
-        raise ValueError(f"the processes could not be connected: {error}{hint}") from error
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"the processes could not be connected: {reason}{hint}") from error
     sys.excepthook = _end
 
 
@@ -140,6 +162,131 @@ def check_alike(what: str, value: str) -> None:
     digests = gather(hashlib.sha256(value.encode()).digest())
     if different := [number for number, digest in enumerate(digests) if digest != digests[0]]:
         raise ValueError(f"{what} of process {different[0]} are not those of process 0; give all processes the same")
+
+
+def _meet(address: str, bind: str, number: int, count: int) -> None:
+    """Waits until all processes are there, and are alike.
+
+    jax's own service, which then takes the port, ends a job that anything else registers with, and crashes or stays
+    silent if it cannot listen or if a process does not come.
+    """
+    alike = f"{count} processes, lsar_jax {version('lsar_jax')}, jax {jax.__version__}"
+    (_receive if number == 0 else _visit)(address, bind, number, count, alike)
+
+
+def _receive(address: str, bind: str, number: int, count: int, alike: str) -> None:
+    """Waits for the other processes at the address of process 0, which this is."""
+    begun, told = time.monotonic(), False
+    there: dict[int, socket.socket] = {}
+    with ExitStack() as stack:
+        try:
+            family, *_, place = socket.getaddrinfo(*_parts(bind), type=socket.SOCK_STREAM)[0]
+            server = stack.enter_context(socket.create_server(place[:2], family=family, backlog=count))
+        except OSError as error:
+            raise ValueError(
+                f"process 0 cannot listen at {bind}: {error.strerror or error}; give an address of its machine and a "
+                "free port, the same to all processes"
+            ) from error
+        server.settimeout(0.2)
+        while missing := ", ".join(str(other) for other in range(1, count) if other not in there):
+            waited = time.monotonic() - begun
+            if waited > _WAIT:
+                refusal = f"process {missing} of {count} did not come to {address} in {_WAIT} seconds"
+                _send(f"no: {refusal}", *there.values())
+                raise ValueError(refusal)
+            if waited > _SILENT and not told:
+                told = True
+                _say(f"process 0 waits at {address} for process {missing} of {count}, for {_WAIT - waited:.0f} s more")
+            try:
+                visitor, (host, *_) = server.accept()
+            except TimeoutError:
+                there = {other: visitor for other, visitor in there.items() if not _gone(visitor)}
+                continue
+            stack.enter_context(visitor).settimeout(_HELLO)
+            hello = re.fullmatch(rb"lsar_jax process (\d{1,6}) of (.{1,200})\n", _answer(visitor))
+            if hello is None:
+                _say(f"{host} came to {address}, and is no process of this job")
+                visitor.close()
+                continue
+            other, others = int(hello[1]), hello[2].decode(errors="replace")
+            if others != alike:
+                refusal = f"process {other} has {others}, but process 0 at {address} has {alike}"
+                _send(f"no: {refusal}", visitor, *there.values())
+                raise ValueError(refusal)
+            if not 0 < other < count or other in there:
+                _send(f"no: another process {other} is at {address}, of this job or of another", visitor)
+                visitor.close()
+                continue
+            there[other] = visitor
+        _send("go", *there.values())
+
+
+def _visit(address: str, bind: str, number: int, count: int, alike: str) -> None:
+    """Tells process 0 that this one is there, and waits until all are."""
+    end, told, answer, reason = time.monotonic() + _WAIT, False, b"", ""
+    while not answer:
+        left = end - time.monotonic()
+        if left < 0:
+            raise ValueError(f"process 0 was not at {address} in {_WAIT} seconds{reason}")
+        if left < _WAIT - _SILENT and not told:
+            told = True
+            _say(f"process {number} waits for process 0 at {address}, for {left:.0f} s more{reason}")
+        try:
+            with socket.create_connection(_parts(address), timeout=min(left, _SILENT) + 0.1) as connection:
+                connection.sendall(f"lsar_jax process {number} of {alike}\n".encode())
+                connection.settimeout(_SILENT)
+                answer = _answer(connection)
+                if not answer and not _gone(connection):
+                    _say(f"process {number} is at {address}, and waits for the other processes, for {left:.0f} s more")
+                    connection.settimeout(left + _SILENT)
+                    answer = _answer(connection)
+                answer = answer or b"nothing"
+        except OSError as error:
+            reason = f": {error.strerror or error}"
+            time.sleep(0.2)
+    if answer.startswith(b"no: "):
+        raise ValueError(answer[4:].decode(errors="replace").strip())
+    if answer != b"go\n":
+        raise ValueError(
+            f"what is at {address} is not process 0 waiting for process {number}: it ended, has begun without it, or "
+            "the port is that of another job or program"
+        )
+
+
+def _parts(address: str) -> tuple[str, int]:
+    """Returns the host and the port of an address; that of IPv6 has brackets."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _answer(connection: socket.socket) -> bytes:
+    """Returns a short line that the other side sends; empty if it sends nothing, or ends."""
+    try:
+        return connection.recv(1000)
+    except OSError:
+        return b""
+
+
+def _gone(connection: socket.socket) -> bool:
+    """Whether the other side has ended, or sends what nobody asked for."""
+    connection.setblocking(False)
+    try:
+        connection.recv(1)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _send(line: str, *connections: socket.socket) -> None:
+    for connection in connections:
+        with suppress(OSError):
+            connection.sendall(f"{line}\n".encode())
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -1,0 +1,119 @@
+"""Processes meet at the port of process 0 before jax takes it."""
+
+import socket
+import threading
+
+import pytest
+
+from lsar_jax import processes
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    for name, seconds in (("_WAIT", 1.0), ("_SILENT", 0.2), ("_HELLO", 0.2)):
+        monkeypatch.setattr(processes, name, seconds)
+
+
+@pytest.fixture
+def address():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def met(address, *each):
+    """Runs processes, each a number and a count, as threads; returns the error of each, or an empty string."""
+    errors = [""] * len(each)
+
+    def meet(place, number, count):
+        try:
+            processes._meet(address, address, number, count)
+        except ValueError as error:
+            errors[place] = str(error)
+
+    threads = [threading.Thread(target=meet, args=(place, *one)) for place, one in enumerate(each)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+def test_all_come(address):
+    assert met(address, (2, 3), (0, 3), (1, 3)) == ["", "", ""]
+    assert met(address, (0, 1)) == [""]
+
+
+def test_one_does_not_come(address, capsys):
+    expected = f"process 2 of 3 did not come to {address} in 1.0 seconds"
+    assert met(address, (0, 3), (1, 3)) == [expected, expected]
+    told = capsys.readouterr().err
+    assert f"process 0 waits at {address} for process " in told
+    assert f"process 1 is at {address}, and waits for the other processes" in told
+    [error] = met(address, (1, 3))
+    assert error == f"process 0 was not at {address} in 1.0 seconds: Connection refused"
+
+
+def test_processes_that_differ(address):
+    errors = met(address, (0, 2), (1, 3))
+    assert errors[0] == errors[1]
+    assert errors[0].startswith("process 1 has 3 processes, lsar_jax ")
+    assert f"but process 0 at {address} has 2 processes, lsar_jax " in errors[0]
+
+
+def test_a_number_that_is_taken(address):
+    errors = met(address, (1, 3), (1, 3), (0, 3), (2, 3))
+    assert sorted(errors) == ["", "", "", f"another process 1 is at {address}, of this job or of another"]
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", b"lsar_jax process 1 of\n", b"\0\xff"])
+def test_strangers_do_not_end_a_job(address, said, capsys):
+    host, port = address.split(":")
+
+    def visit():
+        with socket.create_connection((host, port)) as stranger:
+            stranger.sendall(said)
+            stranger.recv(9)
+
+    job = threading.Thread(target=lambda: errors.extend(met(address, (0, 2))))
+    errors = []
+    job.start()
+    for _ in range(200):
+        try:
+            visit()
+            break
+        except ConnectionRefusedError:
+            threading.Event().wait(0.01)
+    assert met(address, (1, 2)) == [""]
+    job.join()
+    assert errors == [""]
+    assert f"127.0.0.1 came to {address}, and is no process of this job" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 400\r\n", b"\0\0\0\4"])
+def test_a_port_that_is_taken(said):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        [error] = met(address, (0, 2))
+        assert error.startswith(f"process 0 cannot listen at {address}: Address already in use")
+
+        def answer():
+            with server.accept()[0] as visitor:
+                visitor.sendall(said)
+
+        threading.Thread(target=answer).start()
+        [error] = met(address, (1, 2))
+        assert error.startswith(f"what is at {address} is not process 0 waiting for process 1: ")
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
+def test_an_address_of_another_machine(host):
+    [error] = met(f"{host}:8476", (0, 2))
+    assert error.startswith(f"process 0 cannot listen at {host}:8476: ")
+
+
+@pytest.mark.parametrize(
+    "where", ["10.0.0.1:0,0/2", "10.0.0.1:65536,0/2", "10.0.0.1:99999999,0/2", "a:1,2/2", "a:1,0/0", "a,0/2", "a:1"]
+)
+def test_what_is_no_address(where):
+    with pytest.raises(ValueError, match="is not HOST:PORT,NUMBER/COUNT"):
+        processes.start_processes(where)
