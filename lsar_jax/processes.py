@@ -183,8 +183,9 @@ def _receive(address: str, bind: str, number: int, count: int, alike: str) -> No
             family, *_, place = socket.getaddrinfo(*_parts(bind), type=socket.SOCK_STREAM)[0]
             server = stack.enter_context(socket.create_server(place[:2], family=family, backlog=count))
         except OSError as error:
+            reason = str(error.strerror or error).partition(" (")[0]
             raise ValueError(
-                f"process 0 cannot listen at {bind}: {error.strerror or error}; give an address of its machine and a "
+                f"process 0 cannot listen at {bind}: {reason}; give an address of its machine and a "
                 "free port, the same to all processes"
             ) from error
         server.settimeout(0.2)
