@@ -191,6 +191,22 @@ def test_parts_that_do_not_fit_together_are_refused(x, tmp_path, change, message
         Transform.load(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("axes", lambda part: part.astype(bool), "has dtype bool, expected float32"),
+        ("weights", lambda part: part[:, :-1], r"has shape \[6, 39\], expected \[6, 40\]"),
+        ("unit", lambda part: part * np.nan, "holds NaN or infinity"),
+    ],
+)
+def test_arrays_of_an_identifier_that_do_not_fit_are_refused(x, tmp_path, name, change, message):
+    path = tmp_path / "transform.safetensors"
+    fit_center(x).with_identifier(fit_identifier(x)).save(path)
+    rewrite(path, lambda arrays, _: arrays.update({f"identifier.{name}": change(arrays[f"identifier.{name}"])}))
+    with pytest.raises(ValueError, match=f"the identifier in .*: {name} {message}"):
+        Transform.load(path)
+
+
 def test_language_steps_take_further_languages(transform, x):
     few = {code: part for code, part in x.items() if code not in ("fr", "th")}
     new = {code: x[code] for code in ("th", "en", "fr")}

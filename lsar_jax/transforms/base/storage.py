@@ -59,8 +59,8 @@ def load_parts(path: Path) -> TransformParts:
         )
         identifier = None
         if record := header["identifier"]:
-            novel = Novelty(*(jax.device_put(tensors.pop(f"identifier.{name}")) for name in Novelty._fields))
-            center, weights, bias = (jax.device_put(tensors.pop(f"identifier.{name}")) for name in _IDENTIFIER)
+            novel = Novelty(*(tensors.pop(f"identifier.{name}") for name in Novelty._fields))
+            center, weights, bias = (tensors.pop(f"identifier.{name}") for name in _IDENTIFIER)
             codes, spec = tuple(record["languages"]), _spec(record["source"])
             identifier = LanguageIdentifier(center, weights, bias, novel, codes, spec, float(record["threshold"]))
         for languages in [fit.languages for fit in fits] + ([identifier.languages] if identifier else []):
@@ -72,9 +72,11 @@ def load_parts(path: Path) -> TransformParts:
         raise ValueError(f"{path} has {len(fits)} steps, and tensors that belong to none of them: {sorted(tensors)}")
     for step, fit in zip(found, fits, strict=True):
         _check_step(step, fit, f"{fit} in {path}")
+    if identifier is not None:
+        _check_identifier(identifier, fits[0].dim, f"the identifier in {path}")
     # Only now, because jax would turn float64 into float32 without a word.
     steps = tuple(Step(*(None if part is None else jax.device_put(part) for part in step)) for step in found)
-    return steps, fits, source, identifier
+    return steps, fits, source, jax.device_put(identifier)
 
 
 def _spec(fields: dict[str, Any] | None) -> EncoderSpec | None:
@@ -101,15 +103,27 @@ def _check_step(step: Step, fit: Fit, where: str) -> None:
             continue
         basis = part if step.basis is None else step.basis
         trailing = [fit.dim, fit.dim if name == "matrix" else basis.shape[-1]][:axes]
-        expected = [rows, *trailing] if name in tables else trailing
-        if list(part.shape) != expected:
-            raise ValueError(f"{where}: {name} has shape {list(part.shape)}, expected {expected}")
-        if part.dtype != np.float32:
-            raise ValueError(f"{where}: {name} has dtype {part.dtype}, expected float32")
-        if not np.isfinite(part).all():
-            raise ValueError(f"{where}: {name} holds NaN or infinity")
+        _check_array(name, part, [rows, *trailing] if name in tables else trailing, where)
     if step.basis is not None and step.dual is None and not _orthonormal(np.asarray(step.basis, np.float64)):
         raise ValueError(f"{where}: the columns of the basis are not orthonormal")
+
+
+def _check_identifier(identifier: LanguageIdentifier, dim: int, where: str) -> None:
+    rows, axes = len(identifier.languages), identifier.novel.axes
+    directions = axes.shape[-1] if axes.ndim else 0
+    shapes = {"center": [dim], "weights": [rows, dim], "bias": [rows], "axes": [dim, directions], "unit": [1]}
+    shapes |= {"places": [rows, directions], "means": [rows, dim]}
+    for name, expected in shapes.items():
+        _check_array(name, getattr(identifier if name in _IDENTIFIER else identifier.novel, name), expected, where)
+
+
+def _check_array(name: str, part: np.ndarray, expected: list[int], where: str) -> None:
+    if list(part.shape) != expected:
+        raise ValueError(f"{where}: {name} has shape {list(part.shape)}, expected {expected}")
+    if part.dtype != np.float32:
+        raise ValueError(f"{where}: {name} has dtype {part.dtype}, expected float32")
+    if not np.isfinite(part).all():
+        raise ValueError(f"{where}: {name} holds NaN or infinity")
 
 
 def _orthonormal(basis: Float[np.ndarray, "*row dim rank"]) -> bool:
