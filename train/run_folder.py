@@ -28,9 +28,11 @@ def claimed(folder: Path, encoder: str, options: Mapping[str, Any], files: Colle
 
     Raises:
       ValueError: another run uses the folder, it belongs to a run of other options, which the error names, it has files
-        that no run wrote, or it is in the folder of the encoder.
+        that no run wrote, it is in the folder of the encoder, or its path is not UTF-8.
     """
     check_outside(folder, Path(encoder))
+    if os.fsencode(path := folder.absolute()).decode(errors="replace") != str(path):
+        raise ValueError(f"{path} is not UTF-8, as the paths of checkpoints have to be; choose another --out")
     with job.locked(folder, f"{folder} is in use by another run; choose another --out"):
         check_alike("the options or the text", json.dumps(options, sort_keys=True, default=str))
         if is_first():

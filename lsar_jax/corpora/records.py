@@ -106,7 +106,7 @@ class Records:
             self.sources.append(Source(str(path), checksum, count))
 
     def _read(self, path: Path, name: str, digest: Any) -> Iterator[tuple[str, str | None]]:
-        text = self.text or "text"
+        text = "text" if self.text is None else self.text
         columns = [text] if self.ids is None else [text, self.ids]
         if path.suffix.lower() == ".parquet":
             before = self.position

@@ -144,7 +144,7 @@ def encode(
         format=format,
         shard_rows=shard_rows,
         inputs=tuple(map(str, paths)),
-        text=text or "text",
+        text="text" if text is None else text,
         ids=ids,
         devices=f"{devices.size} x {devices.flat[0].device_kind}",
         versions=versions(),

@@ -13,6 +13,7 @@ from tests.attack.damage import flip_bit, on_a_full_disk
 from tests.conftest import TINY
 from tests.train.runs import log_of, write_bitext
 from train.disentangle.__main__ import main
+from train.run_folder import claimed
 
 SHORT = ["--held-out", "15", "--batch", "16", "--learning-rate", "1e-3", "--layer", "2", "--max-length", "24"]
 
@@ -138,3 +139,9 @@ def test_transfer_of_a_damaged_run(tmp_path, name, content, refused):
         (tmp_path / other).write_text(json.dumps({key: {} for key in keys}))
     (tmp_path / name).write_text(content)
     assert str(tmp_path) in refused(evaluate, ["transfer", str(tmp_path), "--out", str(tmp_path / "out")])
+
+
+def test_checkpoints_cannot_be_at_a_path_that_is_not_utf_8(tmp_path):
+    with pytest.raises(ValueError, match="is not UTF-8, as the paths of checkpoints have to be"):
+        claimed(tmp_path / "\udcff" / "run", "bundled", {}).__enter__()
+    assert not list(tmp_path.iterdir())
