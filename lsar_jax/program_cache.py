@@ -66,24 +66,31 @@ def cache_programs(folder: str | Path | None = None) -> Path:
 
 
 def _check_private(folder: Path) -> None:
-    if not hasattr(os, "getuid"):
-        return
     state, advice = folder.stat(), "choose a folder of your own"
-    if state.st_uid != os.getuid():
+    if not _own(state):
         raise ValueError(f"{folder} belongs to another user, and programs in it would be run; {advice}")
-    if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if hasattr(os, "getuid") and state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise ValueError(f"others can write {folder}, and programs in it would be run; delete it, or {advice}")
 
 
+def _own(state: os.stat_result) -> bool:
+    return not hasattr(os, "getuid") or state.st_uid == os.getuid()
+
+
 def _prune(folder: Path) -> None:
-    """Deletes the files that were read least recently until the folder is small enough."""
+    """Deletes links, files of others, and the files that were read least recently until the folder is small enough."""
     # JAX's own limit stops all writing once a process was killed between the two files of a program.
     found = []
     for path in folder.rglob("*"):  # on GPUs, XLA has a folder of its own in it
         with contextlib.suppress(OSError):  # another process has just deleted it
-            state = path.stat()
-            if stat.S_ISREG(state.st_mode):
+            state = path.lstat()
+            if stat.S_ISDIR(state.st_mode):
+                if not _own(state):
+                    _check_private(path)
+            elif stat.S_ISREG(state.st_mode) and _own(state):
                 found.append((state.st_atime, state.st_size, path))
+            else:
+                path.unlink()
     total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):
         if total <= _MOST_BYTES:

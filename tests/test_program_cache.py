@@ -76,6 +76,34 @@ def test_the_oldest_are_deleted(tmp_path, monkeypatch):
     assert os.listdir(tmp_path / "tuned") == []
 
 
+def test_entries_of_others_are_not_kept(tmp_path):
+    """Links, even to programs of one's own, and files of another user, where the tests can make them."""
+    folder, elsewhere = tmp_path / "programs", tmp_path / "elsewhere"
+    (folder / "tuned").mkdir(parents=True)
+    for name in ("program", "foreign"):
+        (folder / name).write_bytes(b"x")
+    elsewhere.write_bytes(b"y")
+    (folder / "link").symlink_to(elsewhere)
+    (folder / "tuned" / "link").symlink_to(tmp_path)
+    os.mkfifo(folder / "pipe")
+    foreign = ["foreign"]
+    if os.geteuid() == 0:
+        os.chown(folder / "foreign", 65534, 65534)
+        foreign = []
+    _prune(folder)
+    assert sorted(os.listdir(folder)) == sorted([*foreign, "program", "tuned"])
+    assert os.listdir(folder / "tuned") == []
+    assert elsewhere.read_bytes() == b"y"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_folder_of_another_user_inside_is_refused(tmp_path):
+    (tmp_path / "tuned").mkdir()
+    os.chown(tmp_path / "tuned", 65534, 65534)
+    with pytest.raises(ValueError, match="tuned belongs to another user, and programs in it would be run"):
+        _prune(tmp_path)
+
+
 def test_commands_work_without(tmp_path):
     """A command in whose cache others can write says so, and runs."""
     (tmp_path / "lsar_jax").mkdir()
