@@ -196,7 +196,14 @@ class TokenEmbeddings(nnx.Module):
         if self.scale != 1:
             x *= self.scale
         if self.position is not None:
-            positions = self.first_position + positions_of(mask.lengths, ids.shape[1])
+            positions = positions_of(mask.lengths, ids.shape[1])
+            if self.first_position:
+                # As in transformers, a padding token that a text spells out has the row of padding, and is not counted.
+                padding = (ids == self.first_position - 1).astype(jnp.int32)
+                before = jnp.cumsum(padding, axis=1, dtype=jnp.int32) - padding
+                start = jnp.arange(ids.shape[1], dtype=jnp.int32) - positions
+                positions -= before - jnp.take_along_axis(before, start, 1)
+                positions = jnp.where(padding > 0, -1, positions) + self.first_position
             x += self.position.embedding[...][positions].astype(jnp.float32)
         if self.token_type is not None:
             # Single sentences have tokens of type 0 only.

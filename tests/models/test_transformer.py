@@ -39,6 +39,21 @@ def test_states_equal_live_torch(name, rng):
     assert parity.pooled_error(name, case) <= MODEL
 
 
+@pytest.mark.parametrize("name", ["bert", "xlm-roberta", "m2m-100"])
+def test_padding_that_a_text_spells_out(name, rng):
+    """A ``<pad>`` in a text is a token; where positions are counted from its id, it has none."""
+    need("torch")
+    ids, lengths = rng.integers(5, 64, (3, 12)).astype(np.int32), np.array([12, 9, 4], np.int32)
+    ids[0, [0, 5, 6]] = ids[1, 8] = ids[2, :3] = 1
+    case, model = parity.live(name, ids, lengths, None), parity.load(name)
+    assert parity.errors(model, case).max() <= MODEL
+    # Behind another sentence in its row.
+    row = np.concatenate([ids[0], ids[1]])[None]
+    packed = parity.packed_states(model, row, np.array([[12, 9]], np.int32), None)[-1][0, 12:21]
+    alone = parity.packed_states(model, ids[1:2], np.array([[9]], np.int32), None)[-1][0, :9]
+    np.testing.assert_allclose(packed, alone, atol=1e-5)
+
+
 @pytest.mark.parametrize("has_bfloat16", [True, False])
 def test_bfloat16_products_are_summed_in_float32(rng, monkeypatch, has_bfloat16):
     """Both the product and its gradient are rounded once; only on a CPU is the unrounded sum an array of its own."""

@@ -101,7 +101,9 @@ def _computed(config: Mapping[str, Any], sizes: M2M100Config) -> dict[str, np.nd
     half = sizes.hidden // 2
     rates = np.exp(np.arange(half, dtype=np.float32) * np.float32(-math.log(10_000) / (half - 1)))
     angles = np.arange(sizes.positions, dtype=np.float32)[:, None] * rates
-    return {_POSITIONS: np.concatenate([np.sin(angles), np.cos(angles)], axis=1)}
+    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    table[sizes.first_position - 1] = 0  # padding
+    return {_POSITIONS: table}
 
 
 M2M_100 = base.Architecture(
