@@ -16,6 +16,7 @@ from lsar_jax.checkpoints.fill import TRANSPOSED, tensor_name
 from lsar_jax.checkpoints.sentence_transformers import FLAGS, MODES
 from lsar_jax.files import new_folder, write_json
 from lsar_jax.models.architectures import Architecture
+from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Truncate
 from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer
 
@@ -28,7 +29,7 @@ def check_exportable(encoder: Any) -> None:
         raise ValueError(f"{encoder.spec.id} embeds the language, which sentence-transformers does not support")
     if encoder.architecture is None or encoder.architecture.export is None:
         raise ValueError(f"there is no export to sentence-transformers for the architecture of {encoder.spec.id}")
-    if encoder.architecture.module == "StaticEmbedding" and encoder.pooling != "mean":
+    if encoder.architecture.module == STATIC.module and encoder.pooling != "mean":
         raise ValueError(f"static embeddings have no pooling {encoder.pooling!r} in sentence-transformers, only mean")
     if getattr(encoder.tokenizer, "left_out", None) is not None:
         raise ValueError(
@@ -44,6 +45,8 @@ def check_exportable(encoder: Any) -> None:
             f"layer {layer} of {encoder.spec.id} is not normalised, but transformers normalises the last layer of "
             "every such model; load the encoder with final_norm=True"
         )
+    # Raises ValueError if transformers has no such model.
+    encoder.architecture.export(model.config, layer, encoder.tokenizer.pad_id)
 
 
 def export(encoder: Any, folder: Path) -> None:
@@ -61,7 +64,7 @@ def export(encoder: Any, folder: Path) -> None:
             )
         matrix, offset = encoder.transform.as_affine()
         layers.append(Dense(np.asarray(matrix, np.float32), np.asarray(offset, np.float32), "identity"))
-    static = encoder.architecture.module == "StaticEmbedding"
+    static = encoder.architecture.module == STATIC.module
     first = [encoder.architecture.module, *([] if static else ["Pooling"])]
     kinds = [*first, *(type(layer).__name__ for layer in layers)]
     paths = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds[1:], 1))]
@@ -130,9 +133,7 @@ def _tensors(model: Any, architecture: Architecture, blocks: int) -> dict[str, n
 
 
 def _write_tokenizer(folder: Path, tokenizer: Tokenizer, include_prompt: bool) -> None:
-    lower = isinstance(tokenizer, FastTokenizer) and tokenizer.lower
-    limits = {"max_seq_length": tokenizer.max_length, "do_lower_case": lower}
-    write_json(folder / "sentence_bert_config.json", limits)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": tokenizer.max_length, "do_lower_case": False})
     if not isinstance(tokenizer, FastTokenizer):
         for path in tokenizer.files:
             shutil.copyfile(path, folder / path.name)
@@ -141,6 +142,7 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer, include_prompt: bool) -
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": tokenizer.max_length,
+        "truncation_side": tokenizer.side,
         "pad_token": tokenizer.backend.id_to_token(tokenizer.pad_id),
     }
     if not include_prompt and tokenizer.specials.after:

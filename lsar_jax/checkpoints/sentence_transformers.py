@@ -14,13 +14,18 @@ import numpy as np
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors, read_tensor
 from lsar_jax.checks import whole_number
 from lsar_jax.files import inside, read_json
+from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Normalize, Truncate
 
-__all__ = ["FLAGS", "MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
+__all__ = ["FLAGS", "LONGEST_PROMPT", "MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
 
 # The modules that may come after the pooling, and what they are called in ``EncoderSpec.pooling``.
 _AFTER = {"Dense": "dense", "LayerNorm": "layer_norm", "Normalize": "normalize"}
-_KNOWN = ("Transformer", "StaticEmbedding", "Pooling", *_AFTER)
+_KNOWN = ("Transformer", STATIC.module, "Pooling", *_AFTER)
+# Most characters of a prompt, which is read with each sentence and written with all that is computed.
+LONGEST_PROMPT = 100_000
+# What only a folder with a modules.json has.
+_TRACES = ("config_sentence_transformers.json", "sentence_*_config.json", "[0-9]_*/config.json")
 # The input and output of Dense and Normalize, which version 6 writes in their configs.
 _ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 # Our names of the poolings, and theirs, in the order in which older versions join those whose flags are set. Version 6
@@ -44,7 +49,7 @@ class Pipeline:
 
     Attributes:
       transformer: folder of the transformer, or of the static embeddings, and the tokenizer.
-      module: the first module, Transformer or StaticEmbedding.
+      module: the first module, Transformer or that of static embeddings.
       pooling: poolings of ``lsar_jax.models.pooling.POOLINGS`` joined by ``+``; empty if the folder does not say.
       projection: matrix that comes after the pooling and before the other layers, if any.
       after: kind and folder of each module after the pooling.
@@ -86,17 +91,21 @@ class Pipeline:
 def read_pipeline(folder: Path) -> Pipeline:
     """Returns the pipeline of a folder, which has only a transformer if there is no ``modules.json``.
 
-    An unsupported module becomes the ``problem`` of the pipeline, because the transformer can be used without it.
+    An unsupported module, or a ``modules.json`` that was lost, becomes the ``problem`` of the pipeline, because the
+    transformer can be used without it.
 
     Raises:
       ValueError: a file is damaged, or a path leads out of the folder.
     """
     path = folder / "modules.json"
     if not path.is_file():
-        return Pipeline(folder, after=(("Normalize", folder),) if _normalizes(folder / "config.json") else ())
+        parts = [part for name in _TRACES for part in sorted(folder.glob(name))]
+        problem = f"{folder} has {parts[0].name}, but no modules.json, which says what it belongs to" if parts else ""
+        normalized = _normalizes(folder / "config.json")
+        return Pipeline(folder, after=(("Normalize", folder),) if normalized else (), problem=problem)
     modules = _modules(path)
     kinds = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else kind for kind, _ in modules]
-    module = "StaticEmbedding" if kinds[:1] == ["StaticEmbedding"] else "Transformer"
+    module = STATIC.module if kinds[:1] == [STATIC.module] else "Transformer"
     transformer = modules[0][1] if kinds[:1] == [module] else folder
     settings = folder / "config_sentence_transformers.json"
     prompts, prompt = _prompts(settings)
@@ -105,9 +114,9 @@ def read_pipeline(folder: Path) -> Pipeline:
         if unknown := [kind for kind in kinds if kind not in _KNOWN]:
             known = ", ".join(_KNOWN)
             raise _Unsupported(f"{path}: the module {unknown[0]!r} is not supported; supported modules are {known}")
-        first = [module] if module == "StaticEmbedding" else ["Transformer", "Pooling"]
+        first = [module] if module == STATIC.module else ["Transformer", "Pooling"]
         start = len(first)
-        if kinds[:start] != first or not {"Transformer", "StaticEmbedding", "Pooling"}.isdisjoint(kinds[start:]):
+        if kinds[:start] != first or not {"Transformer", STATIC.module, "Pooling"}.isdisjoint(kinds[start:]):
             order = f"{' -> '.join(first)}, then any of {', '.join(_AFTER)}"
             raise _Unsupported(f"{path}: {' -> '.join(kinds)} is not {order}")
         after = tuple((kind, part) for kind, (_, part) in zip(kinds, modules, strict=True))[start:]
@@ -225,7 +234,10 @@ def _prompts(path: Path) -> tuple[dict[str, str], str]:
     config: dict[str, Any] = read_json(path, dict) if path.is_file() else {}
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
-        raise ValueError(f"{path}: prompts is {prompts!r}; it must map names to strings")
+        raise ValueError(f"{path}: prompts is {prompts!r:.200}; it must map names to strings")
+    for text in prompts.values():
+        if len(text) > LONGEST_PROMPT:
+            raise ValueError(f"{path}: a prompt has {len(text)} characters; at most {LONGEST_PROMPT} are accepted")
     if name is not None and name not in prompts:
         raise ValueError(f"{path}: default_prompt_name is {name!r}; the prompts are {', '.join(prompts) or 'none'}")
     return prompts, prompts[name] if name is not None else ""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, KeysView, Mapping, Set
 from typing import TypedDict
 
+from lsar_jax.checkpoints.sentence_transformers import LONGEST_PROMPT
 from lsar_jax.checks import whole_number
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
@@ -115,6 +116,8 @@ def prompt_text(prompt: str, prompts: Mapping[str, str]) -> str:
 def check_prompt(prompt: str, tokenizer: Tokenizer, limit: int) -> str:
     """Returns the text of a prompt; raises ValueError if it leaves no room for other text in ``limit`` tokens."""
     if prompt:
+        if len(prompt) > LONGEST_PROMPT:
+            raise ValueError(f"the prompt has {len(prompt)} characters; at most {LONGEST_PROMPT} are accepted")
         check_sentences([prompt], what="prompt")
         if len(tokenizer([prompt], limit, [None])[0][0]) >= limit:
             raise ValueError(

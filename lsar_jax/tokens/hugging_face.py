@@ -1,17 +1,41 @@
 """The tokenizer of a Hugging Face folder.
 
-``tokenizer.json`` is opened with the ``tokenizers`` library, without importing transformers. If a folder does not have
-it (the first BERT checkpoints had only ``vocab.txt``), transformers builds the tokenizer.
+``tokenizer.json`` is opened with the ``tokenizers`` library, without importing transformers, which takes seconds. Only
+if a folder does not have it (the first BERT checkpoints had only ``vocab.txt``), or if the settings beside it say
+otherwise, as ``do_lower_case`` does, transformers builds the tokenizer from both.
 """
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lsar_jax.files import check_file, read_json
-from lsar_jax.tokens.tokenizer import FastTokenizer, check_ids
+from lsar_jax.tokens.tokenizer import FastTokenizer, backend_errors, check_ids
 
 __all__ = ["fast_tokenizer", "static_tokenizer"]
+
+# The classes of transformers that take tokenizer.json as it is; the others build the tokenizer from their settings.
+_PLAIN = ("PreTrainedTokenizer", "TokenizersBackend")
+# The special tokens of these others, unless the settings name them, by the kind of their model.
+_SPECIAL = {
+    "WordPiece": {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]", "pad_token": "[PAD]"},
+    "Unigram": {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
+}
+# Options of sentence-transformers that are no part of what is computed.
+_HARMLESS = {"padding_side", "use_fast", "trust_remote_code"}
+# How many times longer the replacements of a normalizer may make a text.
+_MOST_GROWTH = 1000
+# What may make a regular expression match the empty string.
+_MAY_BE_EMPTY = re.compile(r"[*?|^$]|\{[0,]|\\[^sSdDwWpPnt]")
+
+
+class _Opened(NamedTuple):
+    backend: Any
+    padding: int | None
+    limit: Any
+    side: Any
 
 
 def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer:
@@ -27,24 +51,34 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
 
     Raises:
       FileNotFoundError: there is no tokenizer.
-      ValueError: a file is damaged, or a token of the vocabulary, of the post-processor or of padding has no
-        embedding.
+      ValueError: a file is damaged or has a setting that is not supported, or a token of the vocabulary, of the
+        post-processor or of padding has no embedding.
     """
-    backend, padding, limit = (_open if (folder / "tokenizer.json").is_file() else _build)(folder)
-    lower = False
-    for path in sorted(folder.glob("sentence_*_config.json")):
+    backend, padding, limit, side = (_open if (folder / "tokenizer.json").is_file() else _build)(folder)
+    # sentence-transformers reads the first of several.
+    files = sorted(folder.glob("sentence_*_config.json"), key=lambda path: path.name != "sentence_bert_config.json")
+    for path in files[:1]:
         settings = read_json(path, dict)
+        for name in ("tokenizer_args", "processor_kwargs", "processing_kwargs"):
+            if others := set(settings.get(name) or {}) - _HARMLESS:
+                raise ValueError(f"{path}: {name} sets {min(others)}, which is not supported; remove it")
         # These override the tokenizer's own settings, as in sentence-transformers.
         limit = settings["max_seq_length"] if _is_length(settings.get("max_seq_length")) else limit
-        lower = lower or settings.get("do_lower_case") is True
+        if settings.get("do_lower_case") is True:
+            from tokenizers import normalizers
+
+            parts = [normalizers.Lowercase(), *([backend.normalizer] if backend.normalizer else [])]
+            backend.normalizer = normalizers.Sequence(parts)
     if padding is None:
         padding = read_json(folder / "config.json", dict).get("pad_token_id")
     padding = padding if isinstance(padding, int) else 0
     most = int(min(longest, limit)) if _is_length(limit) else longest
-    tokenizer = FastTokenizer(_embedded(backend, vocabulary), padding, most, lower)
+    tokenizer = FastTokenizer(_embedded(backend, vocabulary), padding, most, _side(folder, side))
     backend = tokenizer.backend
     # A post-processor names its special tokens by ids of its own.
-    ids = [*backend.get_vocab(with_added_tokens=False).values(), *backend.encode("").ids, *backend.encode("a", "a").ids]
+    with backend_errors(f"the tokenizer of {folder} fails"):
+        added = [*backend.encode("").ids, *backend.encode("a", "a").ids]
+    ids = [*backend.get_vocab(with_added_tokens=False).values(), *added]
     check_ids(folder, [*ids, padding], vocabulary)
     if most <= sum(tokenizer.specials):
         raise ValueError(f"{folder} takes {most} tokens, but the special tokens alone are {sum(tokenizer.specials)}")
@@ -59,14 +93,16 @@ def static_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokeniz
       ValueError: a file is damaged, or a token has no embedding.
     """
     check_file(folder / "tokenizer.json")
-    backend = _embedded(_open(folder)[0], vocabulary)
+    backend = _embedded(_backend(folder), vocabulary)
     backend.post_processor = None
     # sentence-transformers and model2vec cut what the file itself says.
-    most = min(longest, (backend.truncation or {}).get("max_length", longest))
+    cut = backend.truncation or {}
+    most = min(longest, cut.get("max_length", longest))
     check_ids(folder, backend.get_vocab(with_added_tokens=True).values(), vocabulary)
     # In a folder of model2vec alone, as model2vec does.
     own = (folder / "config.json").is_file() and not (folder / "modules.json").is_file()
-    return FastTokenizer(backend, 0, most, left_out=_unknown_id(backend) if own else None)
+    side = _side(folder, cut.get("direction"))
+    return FastTokenizer(backend, 0, most, side, left_out=_unknown_id(backend) if own else None)
 
 
 def _unknown_id(backend: Any) -> int | None:
@@ -74,38 +110,118 @@ def _unknown_id(backend: Any) -> int | None:
     return model.get("unk_id") if model.get("unk_token") is None else backend.token_to_id(model["unk_token"])
 
 
-def _open(folder: Path) -> tuple[Any, int | None, Any]:
+def _backend(folder: Path) -> Any:
     from tokenizers import Tokenizer
 
     path = folder / "tokenizer.json"
     check_file(path)
-    try:
+    with backend_errors(f"{path} is not a tokenizer"):
         backend = Tokenizer.from_buffer(path.read_bytes())
-    except Exception as error:  # the library raises bare Exception
-        raise ValueError(f"{path} is not a tokenizer: {error}") from error
+    _check_growth(path, backend)
+    return backend
+
+
+def _open(folder: Path) -> _Opened:
+    backend = _backend(folder)
     settings: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if (folder / name).is_file():
             settings |= read_json(folder / name, dict)
-    token = settings.get("pad_token")
-    token = token.get("content") if isinstance(token, dict) else token
+    if settings.get("split_special_tokens"):
+        raise ValueError(f"{folder}: split_special_tokens is true in the settings; only false is supported")
+    config = read_json(folder / "config.json", dict) if (folder / "config.json").is_file() else {}
+    added = read_json(folder / "added_tokens.json", dict) if (folder / "added_tokens.json").is_file() else {}
+    if not _agrees(backend, settings, config, added):
+        return _build(folder)
+    token = _content(settings.get("pad_token"))
     padding = backend.token_to_id(token) if isinstance(token, str) else None
-    return backend, padding, settings.get("model_max_length")
+    side = settings.get("truncation_side") or (backend.truncation or {}).get("direction")
+    return _Opened(backend, padding, settings.get("model_max_length", settings.get("max_len")), side)
 
 
-def _build(folder: Path) -> tuple[Any, int | None, Any]:
+def _agrees(backend: Any, settings: Mapping[str, Any], config: Mapping[str, Any], added: Mapping[str, Any]) -> bool:
+    """Whether ``tokenizer.json`` alone is the tokenizer that transformers makes of it and of the other settings.
+
+    Where that is not sure, it is False, which takes time alone.
+    """
+    extra = settings.get("extra_special_tokens") or []
+    named = {name: _content(token) for name, token in settings.items() if name.endswith("_token")}
+    more = [*(settings.get("additional_special_tokens") or []), *(extra.values() if isinstance(extra, dict) else extra)]
+    tokens = {*filter(_is_text, named.values()), *filter(_is_text, map(_content, more)), *added}
+    name = settings.get("tokenizer_class") or config.get("tokenizer_class")
+    plain, kind = str(name).removesuffix("Fast") in _PLAIN, type(backend.model).__name__
+    special = {} if plain else {**_SPECIAL.get(kind, {}), **{name: token for name, token in named.items() if token}}
+    known = {row: token.__getstate__() for row, token in backend.get_added_tokens_decoder().items()}
+    if not tokens | {*filter(_is_text, special.values())} <= {token["content"] for token in known.values()}:
+        return False
+    if "added_tokens_decoder" in settings:
+        declared = settings["added_tokens_decoder"]
+        if {str(row): token for row, token in known.items()} != declared:
+            return False
+    if plain:
+        return True
+    before, text = _state(backend.pre_tokenizer), backend.encode("").tokens
+    if kind == "WordPiece":
+        normalizer = {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": settings.get("tokenize_chinese_chars", True),
+            "strip_accents": settings.get("strip_accents"),
+            "lowercase": settings.get("do_lower_case", True),
+        }
+        same = _state(backend.normalizer) == normalizer and before == {"type": "BertPreTokenizer"}
+        same = same and backend.model.unk_token == special["unk_token"]
+        return same and text == [special["cls_token"], special["sep_token"]]
+    if kind == "Unigram":
+        scheme = "always" if settings.get("add_prefix_space", True) else "never"
+        space = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": True}
+        same = before == {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, space]}
+        return same and text == [special["bos_token"], special["eos_token"]]
+    return backend.post_processor is not None
+
+
+def _build(folder: Path) -> _Opened:
     from transformers import AutoTokenizer
 
     try:
-        loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError) as error:
+        with backend_errors(f"no tokenizer could be loaded from {folder}"):
+            loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except ValueError as error:
         for path in sorted(filter(Path.is_file, folder.iterdir())):
             check_file(path)
-        raise FileNotFoundError(f"no tokenizer could be loaded from {folder}: {error}") from error
+        kind = ValueError if (folder / "tokenizer.json").is_file() else FileNotFoundError
+        raise kind(str(error)) from error
     backend = getattr(loaded, "backend_tokenizer", None)
     if backend is None:
         raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast version")
-    return backend, loaded.pad_token_id, loaded.model_max_length
+    _check_growth(folder, backend)
+    return _Opened(backend, loaded.pad_token_id, loaded.model_max_length, loaded.truncation_side)
+
+
+def _check_growth(path: Path, backend: Any) -> None:
+    """Raises ValueError if replacements of replacements would fill the memory with what they make of a short text."""
+    # What a replacement makes of a character of the text, at most, and the characters that it writes.
+    written: list[tuple[float, str]] = []
+    for step in _steps(_state(backend.normalizer)):
+        content, pattern = step["content"], step["pattern"]
+        string, regex = pattern.get("String"), pattern.get("Regex", "")
+        growth = max(1, len(content) / len(string)) if string else 1 + len(content)
+        if string is None and not _MAY_BE_EMPTY.search(regex):
+            growth = max(1, len(content))
+        before = [most for most, characters in written if not string or set(string) & set(characters)]
+        written.append((growth * max(before, default=1), content))
+    if (most := max(written, default=(1, ""))[0]) > _MOST_GROWTH:
+        raise ValueError(
+            f"{path}: the replacements of the normalizer, one after the other, may make a text {most:.0e} times "
+            f"longer; at most {_MOST_GROWTH} times is accepted"
+        )
+
+
+def _steps(normalizer: Any) -> list[dict[str, Any]]:
+    """Returns the replacements of a normalizer."""
+    if not normalizer or normalizer["type"] != "Sequence":
+        return [normalizer] if normalizer and normalizer["type"] == "Replace" else []
+    return [step for part in normalizer["normalizers"] for step in _steps(part)]
 
 
 def _embedded(backend: Any, vocabulary: int) -> Any:
@@ -122,3 +238,23 @@ def _embedded(backend: Any, vocabulary: int) -> Any:
 
 def _is_length(limit: Any) -> bool:
     return isinstance(limit, int | float) and not isinstance(limit, bool) and limit > 0
+
+
+def _state(part: Any) -> Any:
+    """Returns a part of a backend as it is in ``tokenizer.json``."""
+    return None if part is None else json.loads(part.__getstate__())
+
+
+def _content(token: Any) -> Any:
+    return token.get("content") if isinstance(token, dict) else token
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _side(folder: Path, side: Any) -> str:
+    side = side or "right"
+    if str(side).lower() not in ("left", "right"):
+        raise ValueError(f"{folder}: the side of truncation is {side!r}; it must be left or right")
+    return str(side).lower()

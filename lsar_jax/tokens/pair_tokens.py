@@ -42,10 +42,9 @@ def tokenize_pairs(
     if max_length < specials + 2:
         raise ValueError(f"max_length is {max_length}; a pair needs at least {specials + 2}, with its special tokens")
     if isinstance(tokenizer, FastTokenizer) and by_rule > before + after:
-        texts = [tuple(side.lower() if tokenizer.lower else side for side in pair) for pair in pairs]
         with tokenizer.lock:
-            tokenizer.backend.enable_truncation(max_length)
-            encodings = tokenizer.backend.encode_batch(texts)
+            tokenizer.backend.enable_truncation(max_length, direction=tokenizer.side)
+            encodings = tokenizer.backend.encode_batch(list(pairs))
             tokenizer.backend.no_truncation()
         types = [[*encoding.type_ids, 1] for encoding in encodings]
         return [PairTokens(np.array(x.ids, np.int32), t.index(1)) for x, t in zip(encodings, types, strict=True)]

@@ -5,7 +5,8 @@ tokenizer of the ``tokenizers`` library, which releases the GIL; those of XLM an
 one sentence at a time.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,9 @@ from jaxtyping import Int
 
 from lsar_jax.languages import language_code
 
-__all__ = ["FastTokenizer", "SlowTokenizer", "Specials", "Tokenizer", "check_ids", "check_sentences"]
+__all__ = [
+    "FastTokenizer", "SlowTokenizer", "Specials", "Tokenizer", "backend_errors", "check_ids", "check_sentences",
+]  # fmt: skip
 
 Ids = Int[np.ndarray, "_"]
 
@@ -37,7 +40,7 @@ class FastTokenizer:
       backend: a ``tokenizers.Tokenizer`` whose post-processor adds the model's special tokens.
       pad_id: id used for padding.
       max_length: most tokens that the model takes, including special tokens.
-      lower: whether text is lower-cased before the backend sees it.
+      side: side of a long sentence that is cut, ``right`` or ``left``.
       left_out: id that is left out of a sentence, if any, as model2vec does with unknown tokens.
       language_id: returns the id of a language, which then is the first token of a sentence, or raises ValueError for
         an unknown one; None if no token stands for the language.
@@ -47,7 +50,7 @@ class FastTokenizer:
     backend: Any
     pad_id: int
     max_length: int
-    lower: bool = False
+    side: str = "right"
     left_out: int | None = None
     language_id: Callable[[str], int] | None = None
     lock: Any = field(default_factory=Lock, repr=False, compare=False)
@@ -67,33 +70,28 @@ class FastTokenizer:
         """The numbers of special tokens that the backend adds around each sentence."""
         with self.lock:
             self.backend.no_truncation()
-            mask = self.backend.encode("a").special_tokens_mask
+            with backend_errors("the tokenizer fails on 'a'"):
+                mask = self.backend.encode("a").special_tokens_mask
         before = mask.index(0) if 0 in mask else len(mask)
         return Specials(before, mask[::-1].index(0) if 0 in mask else 0)
 
     def save(self, path: Path, max_length: int | None = None) -> None:
         """Writes ``tokenizer.json``, which truncates to ``max_length``, if given, and not to what was last set."""
-        from tokenizers import Tokenizer, normalizers
-
         with self.lock:
             self.backend.no_truncation()
-            backend = Tokenizer.from_str(self.backend.to_str())
-        if self.lower:
-            parts = [normalizers.Lowercase(), *([backend.normalizer] if backend.normalizer else [])]
-            backend.normalizer = normalizers.Sequence(parts)
-        if max_length is not None:
-            backend.enable_truncation(max_length)
-        backend.save(str(path))
+            if max_length is not None:
+                self.backend.enable_truncation(max_length, direction=self.side)
+            self.backend.save(str(path))
+            self.backend.no_truncation()
 
     def __call__(
         self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None] = ()
     ) -> tuple[list[Ids], int]:
         """Returns the ids of each sentence and the number of sentences truncated; runs on all cores without the GIL."""
-        texts = [sentence.lower() for sentence in sentences] if self.lower else list(sentences)
         # The truncation length is state of the backend, which encoders and threads share.
-        with self.lock:
-            self.backend.enable_truncation(max_length)
-            encodings = self.backend.encode_batch_fast(texts)
+        with self.lock, backend_errors("the tokenizer fails on one of the sentences"):
+            self.backend.enable_truncation(max_length, direction=self.side)
+            encodings = self.backend.encode_batch_fast(list(sentences))
         ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
         if self.left_out is not None:
             ids = [row[row != self.left_out] for row in ids]
@@ -142,6 +140,20 @@ class SlowTokenizer:
 
 
 Tokenizer = FastTokenizer | SlowTokenizer
+
+
+@contextmanager
+def backend_errors(what: str) -> Iterator[None]:
+    """Raises ValueError for what goes wrong in the ``tokenizers`` library, as in a regular expression of a checkpoint.
+
+    A panic of the library is no ``Exception``, which most handlers would miss.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(f"{what}: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
 
 
 def check_ids(folder: Path, ids: Iterable[int | None], vocabulary: int) -> None:

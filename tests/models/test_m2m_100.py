@@ -256,7 +256,8 @@ def test_what_is_not_supported(folder, file, changes, message):
 
 
 def test_a_tokenizer_without_languages(folder, encoder, tmp_path):
-    shutil.copyfile(GOLDEN / "bert" / "tokenizer.json", folder / "tokenizer.json")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(GOLDEN / "bert" / name, folder / name)
     with pytest.raises(ValueError, match="lacks </s> or tokens for languages, such as eng_Latn"):
         lj.load_encoder(folder)
     with pytest.raises(ValueError, match="there is no export to sentence-transformers for the architecture of m2m-100"):

@@ -13,6 +13,7 @@ from safetensors.numpy import save_file
 
 import lsar_jax as lj
 from lsar_jax.checkpoints.checkpoint import read_folder
+from lsar_jax.checkpoints.export import check_exportable
 from lsar_jax.checkpoints.fill import fill
 from lsar_jax.models.architectures import NOMIC_BERT
 from lsar_jax.models.architectures.nomic_bert import Experts
@@ -207,6 +208,8 @@ def test_biases_that_the_config_denies(folder):
 def test_no_export_of_experts(folder, tmp_path):
     encoder = lj.load_encoder(folder)
     assert np.isfinite(encoder.encode(["abc", "d"])).all()
+    with pytest.raises(ValueError, match="transformers has no NomicBERT with experts"):
+        check_exportable(encoder)  # before anything is written
     with pytest.raises(ValueError, match="transformers has no NomicBERT with experts"):
         encoder.to_sentence_transformers(tmp_path / "written")
 

@@ -1,0 +1,172 @@
+"""Settings beside tokenizer.json that change ids: they are those of transformers, or refused."""
+
+import json
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from lsar_jax.tokens.hugging_face import fast_tokenizer
+
+ROWS, LONGEST = 64, 20
+TEXTS = [
+    "the cat Is here",
+    "",
+    "Élan über café",
+    "東京 は 東京京",
+    "a [MASK] b <extra> c [PAD] d",
+    "a <pad> b <extra>c </s> d ",
+    "abc def ghi xyz " * 4 + "the end",
+    "Ünï a\tb\nc",
+]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def edit(path, **changes):
+    content = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({name: value for name, value in (content | changes).items() if value is not ...}))
+
+
+def bert(folder, lower=True, accents=None, chinese=True, ends=True):
+    letters = [*"abcdefghitxyzTIEÉéüUÜ東京は", *(f"##{letter}" for letter in "abcdefghinrstuxyzé東京")]
+    pieces = {piece: row for row, piece in enumerate([*SPECIAL, *letters])}
+    backend = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(True, chinese, accents, lower)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    if ends:
+        backend.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": lower, "strip_accents": accents}
+    return write(folder, "bert", backend, SPECIAL, settings | {"tokenize_chinese_chars": chinese})
+
+
+def xlm_r(folder, ends=True):
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    pieces = [(piece, -1.0) for piece in [*special, *"▁abcdefghitxyz", "▁the"]]
+    backend = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=False))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    if ends:
+        backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return write(folder, "xlm-roberta", backend, special, {"tokenizer_class": "XLMRobertaTokenizer"})
+
+
+def write(folder, kind, backend, special, settings):
+    backend.add_special_tokens(special)
+    backend.save(str(folder / "tokenizer.json"))
+    config = {"model_type": kind, "vocab_size": ROWS, "pad_token_id": 0, "max_position_embeddings": LONGEST}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"model_max_length": LONGEST}))
+    return folder
+
+
+EXTRA = {"content": "<extra>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+
+
+@pytest.mark.parametrize(
+    ("made", "file", "changes"),
+    [
+        ((bert, {}), "tokenizer_config.json", changes)
+        for changes in (
+            {},
+            {"do_lower_case": False},
+            {"do_lower_case": ...},
+            {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": False},
+            {"tokenizer_class": ..., "do_lower_case": False},
+            {"strip_accents": False},
+            {"tokenize_chinese_chars": False},
+            {"truncation_side": "left"},
+            {"model_max_length": ..., "max_len": 10},
+            {"additional_special_tokens": ["<extra>"]},
+            {"extra_special_tokens": {"more_token": "<extra>"}},
+            {"added_tokens_decoder": {"60": EXTRA | {"special": True}}},
+            {"cls_token": "[MASK]"},
+            {"unk_token": "[MASK]"},
+            {"add_bos_token": True, "add_eos_token": True, "bos_token": "[CLS]", "eos_token": "[SEP]"},
+        )
+    ]
+    + [
+        ((bert, {"lower": False}), "tokenizer_config.json", {"do_lower_case": True}),
+        ((bert, {"lower": False}), "tokenizer_config.json", {"do_lower_case": ...}),
+        ((bert, {"lower": False}), "tokenizer_config.json", {"strip_accents": True}),
+        ((bert, {"chinese": False}), "tokenizer_config.json", {"tokenize_chinese_chars": True}),
+        ((bert, {"ends": False}), "tokenizer_config.json", {}),
+        ((bert, {}), "added_tokens.json", {"<extra>": 60}),
+        ((bert, {}), "special_tokens_map.json", {"sep_token": "[MASK]"}),
+        ((bert, {}), "tokenizer.json", {"added_tokens": []}),
+        ((xlm_r, {}), "tokenizer_config.json", {}),
+        ((xlm_r, {}), "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"}),
+        ((xlm_r, {}), "tokenizer_config.json", {"tokenizer_class": ..., "add_prefix_space": False}),
+        ((xlm_r, {"ends": False}), "tokenizer_config.json", {}),
+    ],
+)
+def test_ids_are_those_of_transformers(made, file, changes, tmp_path):
+    from transformers import AutoTokenizer
+
+    folder = made[0](tmp_path, **made[1])
+    edit(folder / file, **changes)
+    theirs = AutoTokenizer.from_pretrained(folder)
+    length = min(theirs.model_max_length, LONGEST)
+    ours = fast_tokenizer(folder, ROWS, LONGEST)
+    assert ours.max_length == length
+    ids = [row.tolist() for row in ours(TEXTS, length)[0]]
+    assert ids == theirs(TEXTS, truncation=True, max_length=length)["input_ids"]
+    # As it is written for others.
+    ours.save(folder / "written.json")
+    written = Tokenizer.from_file(str(folder / "written.json"))
+    written.enable_truncation(length, direction=ours.side)
+    assert [written.encode(text).ids for text in TEXTS] == ids
+
+
+def test_where_nothing_differs_transformers_is_not_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr("lsar_jax.tokens.hugging_face._build", None)
+    for make in (bert, xlm_r):
+        folder = make(tmp_path)
+        path = folder / "tokenizer.json"
+        backend = Tokenizer.from_file(str(path))
+        if make is xlm_r:
+            parts = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+            backend.pre_tokenizer = pre_tokenizers.Sequence(parts)
+            backend.save(str(path))
+        added = {row: token.__getstate__() for row, token in backend.get_added_tokens_decoder().items()}
+        edit(folder / "tokenizer_config.json", added_tokens_decoder=added)
+        fast_tokenizer(folder, ROWS, LONGEST)
+
+
+def test_sentence_transformers_lower_cases_all_but_special_tokens(tmp_path):
+    tokenizer = fast_tokenizer(bert(tmp_path, lower=False), ROWS, LONGEST)
+    edit(tmp_path / "sentence_bert_config.json", do_lower_case=True)
+    lower = fast_tokenizer(tmp_path, ROWS, LONGEST)
+    texts = ["The Cat [MASK] Élan", "the cat [MASK] élan"]
+    (expected,) = tokenizer(texts[1:], LONGEST)[0]
+    for ids in lower(texts, LONGEST)[0]:
+        np.testing.assert_array_equal(ids, expected)
+
+
+def test_the_left_side_is_cut(tmp_path):
+    edit(bert(tmp_path) / "tokenizer_config.json", truncation_side="left")
+    tokenizer = fast_tokenizer(tmp_path, ROWS, LONGEST)
+    (long, short), truncated = tokenizer(["a " * 30 + "b c", "b c"], LONGEST)
+    assert truncated == 1
+    assert long[-3:].tolist() == short[-3:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "message"),
+    [
+        ("tokenizer_config.json", {"split_special_tokens": True}, "split_special_tokens is true"),
+        ("tokenizer_config.json", {"truncation_side": "middle"}, "'middle'"),
+        (
+            "sentence_bert_config.json",
+            {"tokenizer_args": {"do_lower_case": False}},
+            "args sets do_lower_case",
+        ),
+        (
+            "sentence_bert_config.json",
+            {"processing_kwargs": {"text": {"max_length": 8}}},
+            "kwargs sets text",
+        ),
+    ],
+)
+def test_settings_that_are_refused(file, changes, message, tmp_path):
+    edit(bert(tmp_path) / file, **changes)
+    with pytest.raises(ValueError, match=message):
+        fast_tokenizer(tmp_path, ROWS, LONGEST)
