@@ -17,7 +17,7 @@ from lsar_jax.files import sha256
 from lsar_jax.models.architectures import Architecture, Config, read_config
 from lsar_jax.tokens.tokenizer import Tokenizer
 
-__all__ = ["Checkpoint", "other_files", "read_folder"]
+__all__ = ["Checkpoint", "other_files", "read_folder", "refuse_adapters"]
 
 # Leaves that a checkpoint has only if the size that is named here is not 0.
 _OPTIONAL = {"embeddings.token_type.embedding": "token_types", "embeddings.language.embedding": "languages"}
@@ -52,7 +52,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
       ValueError: the architecture or its config is not supported, there are adapters, or a file is damaged.
     """
     others = other_files(folder)
-    _refuse_adapters(folder)
+    refuse_adapters(folder)
     pipeline = read_pipeline(folder)
     path = pipeline.transformer / "config.json"
     config, architecture = read_config(path, pipeline.module)
@@ -117,9 +117,11 @@ def other_files(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _refuse_adapters(folder: Path) -> None:
+def refuse_adapters(folder: Path) -> None:
     """Raises ValueError if a checkpoint has adapters, without which its vectors would be others."""
-    if found := [path for depth in ("", "*/", "*/*/") for path in sorted(folder.glob(f"{depth}adapter_config.json"))]:
+    names = ("adapter_config.json", "adapter_model*", "pytorch_adapter*", "*lora*.safetensors")
+    places = [f"{depth}{name}" for name in names for depth in ("", "*/", "*/*/")]
+    if found := [path for place in places for path in sorted(folder.glob(place))]:
         raise ValueError(
             f"{found[0]}: adapters (LoRA) are not supported; load a checkpoint whose weights have one merged into them"
         )

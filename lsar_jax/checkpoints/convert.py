@@ -4,13 +4,14 @@ A pickle can run code when it is opened. torch's ``weights_only=True`` accepts o
 has no known vulnerability from torch 2.10 on (CVE-2025-32434 and CVE-2026-24747 affect earlier versions).
 """
 
+import os
 import shutil
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.checkpoints.checkpoint import other_files
+from lsar_jax.checkpoints.checkpoint import other_files, refuse_adapters
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES, is_folder, locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS
 from lsar_jax.checkpoints.sentence_transformers import module_folders, read_pipeline
@@ -41,7 +42,7 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
       FileExistsError: ``dest`` already exists.
       FileNotFoundError: ``checkpoint`` or a file that belongs to it does not exist.
       ImportError: torch is not installed, or is older than 2.10.
-      ValueError: the architecture is not supported, or a pickle holds more than weights.
+      ValueError: the architecture is not supported, there are adapters, or a pickle holds more than weights.
     """
     check_absent(dest)
     if is_folder(checkpoint):
@@ -65,6 +66,7 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
 
 
 def _convert_folder(folder: Path, dest: Path) -> None:
+    refuse_adapters(folder)
     pipeline = read_pipeline(folder)
     transformer = pipeline.transformer
     _, architecture = read_config(transformer / "config.json", pipeline.module)
@@ -130,8 +132,8 @@ def _laser_pieces(path: Path, pieces: Path | None) -> dict[str, Path]:
 
 def _plain(folder: Path, architecture: Architecture) -> dict[str, Any]:
     """Reads the weights that embeddings need, and those of layers after the pooling."""
-    index = folder / f"{_PICKLE}.index.json"
-    paths = shard_files(index) if index.is_file() else [folder / _PICKLE]
+    whole, index = folder / _PICKLE, folder / f"{_PICKLE}.index.json"
+    paths = shard_files(index) if index.is_file() and not os.path.lexists(whole) else [whole]
     named = {architecture.plain_name(key): value for path in paths for key, value in _tensors(path).items()}
     return {
         name: tensor

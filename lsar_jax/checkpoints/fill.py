@@ -111,11 +111,14 @@ def read_pooler(checkpoint: Checkpoint) -> Dense:
 def _check(checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]], built: int) -> None:
     """Raises ValueError unless the checkpoint has the tensors of these shapes, and no tensor that is not known."""
     # A block that is built has the expected tensors alone: not each key has a tensor in every block, or every config.
-    others = range(built, checkpoint.config.blocks)
-    known = {key.format(block) for key in checkpoint.keys.values() for block in (others if "{}" in key else (0,))}
+    later = range(built, checkpoint.config.blocks)
+    known = {key.format(block) for key in checkpoint.keys.values() for block in (later if "{}" in key else (0,))}
     known |= set(expected)
     unused = checkpoint.architecture.is_unused
-    problems = [f"unexpected: {key}" for key in checkpoint.tensors if key not in known and not unused(key)]
+    # voyage-4-nano's, for example.
+    cause = " (a layer after the blocks, which only code of the checkpoint itself applies)"
+    others = [key for key in checkpoint.tensors if key not in known and not unused(key)]
+    problems = [f"unexpected: {key}{cause if key.startswith('linear.') else ''}" for key in others]
     for key, shape in expected.items():
         tensor = checkpoint.tensors.get(key)
         if tensor is None:

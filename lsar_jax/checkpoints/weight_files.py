@@ -4,6 +4,7 @@ Only safetensors files are opened, which contain no code. A file is reopened for
 it into memory, and the pages already read would otherwise stay, as a second copy of the weights.
 """
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -57,7 +58,7 @@ def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose
 
 
 def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[str, Tensor], list[Path]]:
-    """Opens ``model.safetensors``, or the shards that its index names.
+    """Opens ``model.safetensors``, or if there is none, the shards that its index names, like transformers.
 
     Args:
       folder: folder of the files.
@@ -72,8 +73,8 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
     """
     from safetensors import SafetensorError, safe_open
 
-    index = folder / "model.safetensors.index.json"
-    paths = shard_files(index) if index.is_file() else [folder / "model.safetensors"]
+    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    paths = shard_files(index) if index.is_file() and not os.path.lexists(whole) else [whole]
     tensors: dict[str, Tensor] = {}
     for path in paths:
         try:

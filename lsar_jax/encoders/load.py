@@ -10,7 +10,7 @@ from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
 from lsar_jax.checkpoints.fill import fill, read_pooler
 from lsar_jax.checkpoints.locate import locate, preset_of
-from lsar_jax.checkpoints.presets import Preset
+from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.options import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
@@ -94,6 +94,8 @@ def load_encoder(
     # Rebuilt, because a mesh from jax.make_mesh has Explicit axes by default.
     mesh = data_mesh() if mesh is None else data_mesh(list(mesh.devices.flat), model=mesh.size // shares(mesh))
     checkpoint, preset = _open(str(name_or_path), revision)
+    if pooling is None:
+        _check_pooling(checkpoint)
     blocks = checkpoint.config.blocks
     has = f"{checkpoint.id} has the embedding output, 0, and {blocks} blocks"
     loaded = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
@@ -152,6 +154,18 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
     hub_id = preset.id if preset else name_or_path
     folder, id, commit = locate(hub_id, revision or (preset.revision if preset else None))
     return read_folder(folder, id=id, revision=commit), preset
+
+
+def _check_pooling(checkpoint: Checkpoint) -> None:
+    """Raises ValueError if a checkpoint of a preset has another pooling than it was published with."""
+    preset = next((preset for preset in PRESETS.values() if preset.id == checkpoint.id), None)
+    found, published = checkpoint.pipeline, preset.pipeline if preset and "pipeline" not in preset.unchecked else ""
+    if published and not found.problem and found.name != published:
+        raise ValueError(
+            f"{checkpoint.id} was published with the pooling {published}, and by the files in {found.transformer} it "
+            f"is {found.name}; some may be missing, as modules.json is where another program has filled the Hub's "
+            "cache: download them all, or set pooling= to what you want"
+        )
 
 
 def _pooling(checkpoint: Checkpoint, pooling: str | None, layer: int) -> tuple[str, str, list[Layer]]:

@@ -11,6 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
+from lsar_jax.checkpoints.convert import _convert_folder
 
 BIAS = "embeddings.LayerNorm.bias"
 
@@ -93,6 +94,18 @@ def test_sharded_weights(folder, expected):
     np.testing.assert_array_equal(lj.load_encoder(folder).encode("abc"), expected)
 
 
+def test_shards_beside_the_whole_are_not_read(folder, expected):
+    """As in transformers: they may be older."""
+    save_file({"a": np.ones(3, np.float32)}, folder / "part.safetensors")
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "part.safetensors"}}')
+    np.testing.assert_array_equal(lj.load_encoder(folder).encode("abc"), expected)
+    # A link to nothing is a file that was lost.
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").symlink_to("lost")
+    with pytest.raises(ValueError, match=r"model.safetensors is not a file; remove it"):
+        lj.load_encoder(folder)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_weights_are_widened(folder, dtype, expected):
     edit_tensors(folder, lambda tensors: tensors.update({k: v.astype(jnp.dtype(dtype)) for k, v in tensors.items()}))
@@ -128,13 +141,21 @@ def test_config_that_is_not_understood(folder, changes, message):
         lj.load_encoder(folder)
 
 
+@pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors", "pytorch_adapter.bin"])
 @pytest.mark.parametrize("place", ["", "adapter", "adapters/retrieval"])
-def test_adapters_are_refused(folder, place):
+def test_adapters_are_refused(folder, place, name, tmp_path):
     (folder / place).mkdir(parents=True, exist_ok=True)
-    (folder / place / "adapter_config.json").write_text("{}")
-    with pytest.raises(
-        ValueError, match=r"adapter_config.json: adapters \(LoRA\) are not supported; load a checkpoint"
-    ):
+    (folder / place / name).write_text("{}")
+    message = rf"{name}: adapters \(LoRA\) are not supported; load a checkpoint"
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(folder)
+    with pytest.raises(ValueError, match=message):
+        _convert_folder(folder, tmp_path / "converted")
+
+
+def test_a_layer_of_the_checkpoint_s_own_code(folder):
+    edit_tensors(folder, lambda tensors: tensors.update({"linear.weight": np.ones((8, 32), np.float32)}))
+    with pytest.raises(ValueError, match=r"unexpected: linear.weight \(a layer after the blocks, which only code"):
         lj.load_encoder(folder)
 
 
@@ -162,6 +183,8 @@ def test_weights_that_cannot_be_used(folder, change, message):
 )
 def test_files_that_are_damaged(folder, name, text, message):
     (folder / name).write_text(text)
+    if "index" in name:
+        (folder / "model.safetensors").unlink()
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)
 

@@ -110,6 +110,26 @@ def test_a_pipeline_that_is_not_known(folder, kinds, message):
     assert lj.load_encoder(folder, pooling="mean").spec.pooling == "mean"
 
 
+def test_a_pipeline_that_was_lost(folder):
+    (folder / "modules.json").unlink()
+    with pytest.raises(ValueError, match="has .*, but no modules.json, which says what it belongs to; set pooling to"):
+        lj.load_encoder(folder)
+    assert lj.load_encoder(folder, pooling="cls").spec.pooling == "cls"
+
+
+@pytest.mark.parametrize("name", ["labse", "sentence-transformers/LaBSE"])
+def test_a_preset_has_the_pooling_that_was_published(folder, name, monkeypatch):
+    """As where another program has downloaded the transformer alone."""
+    monkeypatch.setattr("lsar_jax.encoders.load.locate", lambda id, revision: (folder, id, "e34fab6"))
+    assert lj.load_encoder(name).spec.pooling == "cls+dense+normalize"
+    for path in [folder / "modules.json", *folder.glob("*sentence_*"), *folder.glob("[0-9]_*")]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for layer in (None, 2):
+        with pytest.raises(ValueError, match=r"published with the pooling cls\+dense\+normalize, and .* it is mean"):
+            lj.load_encoder(name, layer=layer)
+    assert lj.load_encoder(name, pooling="mean").spec.pooling == "mean"
+
+
 def test_code_of_the_checkpoint_is_never_run(folder):
     path = folder / "modules.json"
     path.write_text(path.read_text().replace("sentence_transformers.base.modules.dense.", "modeling_custom."))
