@@ -27,7 +27,8 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     """Keeps compiled programs in a folder from now on, and reads those that are there.
 
     The commands do this by themselves. A folder that JAX was given already, as with ``JAX_COMPILATION_CACHE_DIR``,
-    stays. If the folder exceeds 1 GiB at the call, the programs that were used least recently are deleted.
+    stays. If the folder exceeds 1 GiB at the call, the programs that were used least recently are deleted, and always
+    links and files of other users.
 
     Args:
       folder: the folder, which is created; by default ``lsar_jax/programs`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``.
@@ -37,7 +38,8 @@ def cache_programs(folder: str | Path | None = None) -> Path:
 
     Raises:
       ValueError: others can write the folder, or it belongs to somebody else; they could put programs there.
-      OSError: the folder cannot be created, or there is no home folder to create it in.
+      FileNotFoundError: there is no home folder to create it in.
+      OSError: the folder cannot be created.
 
     Example:
       >>> folder = lj.cache_programs()
