@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -78,6 +79,9 @@ def start_processes(where: str = "") -> None:
         _meet(address, bind, number, count)
     # Its handler of SIGTERM would keep a job from being stopped.
     jax.config.update("jax_enable_preemption_service", False)
+    waiting = threading.Timer(_SILENT, _say, [f"jax waits for all processes, for {_WAIT - _SILENT} s more"])
+    waiting.daemon = True
+    waiting.start()
     try:
         jax.distributed.initialize(
             address, count, number, initialization_timeout=_WAIT, heartbeat_timeout_seconds=int(seconds),
@@ -87,6 +91,8 @@ def start_processes(where: str = "") -> None:
         hint = "" if where else f"; outside of a cluster that jax knows, give {START}=HOST:PORT,NUMBER/COUNT"
         reason = str(error).partition("\n")[0]
         raise ValueError(f"the processes could not be connected: {reason}{hint}") from error
+    finally:
+        waiting.cancel()
     sys.excepthook = _end
 
 
