@@ -271,6 +271,13 @@ def test_the_token_budget_bounds_a_batch(tiny, corpus, alone, monkeypatch):
     assert set(seen) == {(2, 128)}
 
 
+def test_the_bars_of_two_encoders(tiny, capsys):
+    """Of sentences that come from another call, for example; before 14.1, rich refused it."""
+    inner = (text for text in ["a", "b"] if tiny.encode(text, show_progress=True) is not None)
+    assert len(tiny.encode(inner, show_progress=True)) == 2
+    assert "2 sentences" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("total", [True, False])
 def test_progress_says_sentences_a_second(tiny, corpus, capsys, total):
     tiny.encode(corpus if total else iter(corpus), show_progress=True)
