@@ -60,8 +60,9 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
     for path in files[:1]:
         settings = read_json(path, dict)
         for name in ("tokenizer_args", "processor_kwargs", "processing_kwargs"):
-            if others := set(settings.get(name) or {}) - _HARMLESS:
-                raise ValueError(f"{path}: {name} sets {min(others)}, which is not supported; remove it")
+            given = settings.get(name) or {}
+            if not isinstance(given, dict) or set(given) - _HARMLESS:
+                raise ValueError(f"{path}: {name} is {given!r:.200}, which is not supported; remove it")
         # These override the tokenizer's own settings, as in sentence-transformers.
         limit = settings["max_seq_length"] if _is_length(settings.get("max_seq_length")) else limit
         if settings.get("do_lower_case") is True:
@@ -131,7 +132,11 @@ def _open(folder: Path) -> _Opened:
         raise ValueError(f"{folder}: split_special_tokens is true in the settings; only false is supported")
     config = read_json(folder / "config.json", dict) if (folder / "config.json").is_file() else {}
     added = read_json(folder / "added_tokens.json", dict) if (folder / "added_tokens.json").is_file() else {}
-    if not _agrees(backend, settings, config, added):
+    try:
+        agrees = _agrees(backend, settings, config, added)
+    except TypeError:  # a setting of another kind
+        agrees = False
+    if not agrees:
         return _build(folder)
     token = _content(settings.get("pad_token"))
     padding = backend.token_to_id(token) if isinstance(token, str) else None
@@ -144,9 +149,9 @@ def _agrees(backend: Any, settings: Mapping[str, Any], config: Mapping[str, Any]
 
     Where that is not sure, it is False, which takes time alone.
     """
-    extra = settings.get("extra_special_tokens") or []
     named = {name: _content(token) for name, token in settings.items() if name.endswith("_token")}
-    more = [*(settings.get("additional_special_tokens") or []), *(extra.values() if isinstance(extra, dict) else extra)]
+    lists = [settings.get(name) or [] for name in ("additional_special_tokens", "extra_special_tokens")]
+    more = [token for tokens in lists for token in (tokens.values() if isinstance(tokens, dict) else tokens)]
     tokens = {*filter(_is_text, named.values()), *filter(_is_text, map(_content, more)), *added}
     name = settings.get("tokenizer_class") or config.get("tokenizer_class")
     plain, kind = str(name).removesuffix("Fast") in _PLAIN, type(backend.model).__name__

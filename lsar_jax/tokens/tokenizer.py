@@ -153,7 +153,7 @@ def backend_errors(what: str) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise ValueError(f"{what}: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
+        raise ValueError(f"{what}: {(str(error).strip().splitlines() or [type(error).__name__])[0]}") from error
 
 
 def check_ids(folder: Path, ids: Iterable[int | None], vocabulary: int) -> None:

@@ -154,15 +154,18 @@ def test_the_left_side_is_cut(tmp_path):
     [
         ("tokenizer_config.json", {"split_special_tokens": True}, "split_special_tokens is true"),
         ("tokenizer_config.json", {"truncation_side": "middle"}, "'middle'"),
+        ("tokenizer_config.json", {"extra_special_tokens": 5}, "no tokenizer could be loaded from .*: extra"),
+        ("tokenizer_config.json", {"added_tokens_decoder": ["a"]}, "no tokenizer could be loaded from .*: 'list"),
+        ("sentence_bert_config.json", {"tokenizer_args": 5}, "tokenizer_args is 5, which is not supported"),
         (
             "sentence_bert_config.json",
             {"tokenizer_args": {"do_lower_case": False}},
-            "args sets do_lower_case",
+            "args is {'do_lower_case': False}",
         ),
         (
             "sentence_bert_config.json",
             {"processing_kwargs": {"text": {"max_length": 8}}},
-            "kwargs sets text",
+            "kwargs is {'text'",
         ),
     ],
 )
