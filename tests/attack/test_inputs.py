@@ -110,6 +110,7 @@ def folder(tmp_path, monkeypatch):
     """Text in three forms, vectors, and a transform."""
     monkeypatch.chdir(tmp_path)
     Path("a.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    shutil.copy("a.txt", "b.txt")
     Path("a.ndjson").write_text("\n\n".join(json.dumps({"content": text}) for text in TEXTS))
     Path("a.csv").write_text("content\n" + "".join('"' + text.replace('"', '""') + '"\n' for text in TEXTS))
     np.save("a.npy", np.random.default_rng(0).standard_normal((30, 32)).astype(np.float32))
@@ -123,7 +124,7 @@ def test_every_command_reads_every_form(folder):
         options += ENCODER
         assert main(["fit", "center", f"{name}.st", "--data", f"de={name}", "en=a.txt", *options]) == 0
         assert main(["apply", "t", name, f"{name}.npy", "--language", "de", *options]) == 0
-        assert main(["mine", name, "a.txt", f"{name}.tsv", "--k", "2", *options]) == 0
+        assert main(["mine", name, "b.txt", f"{name}.tsv", "--k", "2", *options]) == 0
         made.append([Path(f"{name}.{end}").read_bytes() for end in ("st", "npy", "tsv")])
     assert made[0] == made[1]
 
@@ -134,7 +135,7 @@ def test_every_command_reads_every_form(folder):
         ("encode a.txt out --text content", "a.txt is text, which has no column 'content'; leave out --text"),
         ("fit lsar out --data de=a.txt en=a.txt --text content", "a.txt is text, which has no column 'content'"),
         ("apply t a.txt out --text content", "a.txt is text, which has no column 'content'"),
-        ("mine a.txt a.txt out --text content", "a.txt is text, which has no column 'content'"),
+        ("mine a.txt b.txt out --text content", "a.txt is text, which has no column 'content'"),
         ("encode a.ndjson out", "field 'text' is not in a.ndjson, line 1; it has content"),
         ("fit lsar out --data de=a.ndjson en=a.ndjson", "field 'text' is not in a.ndjson, line 1; it has content"),
         ("apply t a.csv out --language de", "field 'text' is not in a.csv; it has content"),
@@ -143,7 +144,7 @@ def test_every_command_reads_every_form(folder):
         ("encode - out", "standard input is closed; give a file"),
         ("encode - - out", "standard input can be read only once; write it to a file"),
         ("fit lsar out --data de=- en=-", "standard input can be read only once"),
-        ("mine - - out", "standard input can be read only once"),
+        ("mine - - out", "- is given for both sides; give two collections"),
         ("encode . out", ". is not a file"),
     ],
 )
@@ -202,10 +203,10 @@ def test_names_that_are_not_utf_8(folder, form):
         pytest.importorskip("pyarrow")
     name = os.fsdecode(b"b\xff")
     Path(name).mkdir()
-    shutil.copytree(TINY, f"{name}/encoder")
     shutil.copy("a.txt", f"{name}/a.txt")
     for _ in range(2):
-        options = ["--format", form, "--encoder", f"{name}/encoder"]
+        options = ["--format", form, *ENCODER]
         assert main(["encode", f"{name}/a.txt", f"{name}/out", *options]) == 0
     assert lj.embeddings.open(f"{name}/out").sentences().texts == TEXTS
-    assert main(["mine", f"{name}/out", f"{name}/out", f"{name}/m.tsv", "--k", "2"]) == 0
+    shutil.copytree(f"{name}/out", f"{name}/copy")
+    assert main(["mine", f"{name}/out", f"{name}/copy", f"{name}/m.tsv", "--k", "2"]) == 0
