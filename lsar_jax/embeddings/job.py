@@ -36,6 +36,7 @@ T = TypeVar("T")
 #: The record of a job in the folder of its work.
 RECORD = "job.json"
 _LOCK = "lock"
+_LOCKED = re.compile(rb"$|\d+\n")
 # A file or folder that is not finished, or not quite deleted.
 _UNFINISHED = re.compile(r"^\.(.+)\.[0-9a-f]{16}\.partial(\..*)?$")
 
@@ -102,8 +103,8 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
         return
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _LOCK
-    # Some versions of filelock would empty the file.
-    if os.path.lexists(path) and (path.is_symlink() or not path.is_file() or path.stat().st_size):
+    # Some versions of filelock would empty the file; where there are no locks, they write the number of the process.
+    if os.path.lexists(path) and (not path.is_file() or path.is_symlink() or not _LOCKED.match(path.read_bytes())):
         raise ValueError(f"{path} is not the lock of a run; move it away, or choose another folder")
     lock = FileLock(path, timeout=0)
     try:

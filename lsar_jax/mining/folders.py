@@ -177,7 +177,8 @@ def check_paths(source: Path, target: Path, out: Path, *, overwrite: bool) -> No
 
 def _is_written(out: Path, record: Mapping[str, Any]) -> bool:
     """Whether the output is what the job of this record wrote."""
-    return "written" in record and out.is_file() and sha256([out]) == record["written"]
+    known = {"written", "pairs"} <= record.keys()
+    return known and out.is_file() and sha256([out]) == record["written"]
 
 
 class _Side:
