@@ -93,10 +93,10 @@ class Job:
         """Returns the job that ``to_dict`` wrote; other fields are a TypeError."""
         texts = {name: tuple(fields[name]) for name in ("inputs", "applied")}
         job = _typed(cls, {**fields, **texts, "spec": EncoderSpec.from_dict(fields["spec"])})
-        _check("dim", job.dim, job.dim >= 1)
-        _check("shard_rows", job.shard_rows, 1 <= job.shard_rows <= MOST_ROWS)
-        _check("dtype", job.dtype, job.dtype in DTYPES)
-        _check("format", job.format, job.format in FORMATS)
+        _check("dim", job.dim, job.dim >= 1, "at least 1")
+        _check("shard_rows", job.shard_rows, 1 <= job.shard_rows <= MOST_ROWS, f"from 1 to {MOST_ROWS}")
+        _check("dtype", job.dtype, job.dtype in DTYPES, " or ".join(DTYPES))
+        _check("format", job.format, job.format in FORMATS, " or ".join(FORMATS))
         return job
 
 
@@ -118,9 +118,10 @@ class Shard:
         names = file_names(job.format, number)
         if tuple(shard.files) != names:
             raise TypeError(f"shard {number} has the files {', '.join(shard.files)}, not {', '.join(names)}")
-        _check(f"rows of shard {number}", shard.rows, 1 <= shard.rows <= job.shard_rows)
+        right = 1 <= shard.rows <= job.shard_rows
+        _check(f"rows of shard {number}", shard.rows, right, f"from 1 to {job.shard_rows}")
         for digest in (*shard.files.values(), shard.text):
-            _check(f"a digest of shard {number}", digest, _DIGEST.fullmatch(digest) is not None)
+            _check(f"a digest of shard {number}", digest, _DIGEST.fullmatch(digest) is not None, "SHA-256")
         return shard
 
 
@@ -157,7 +158,8 @@ def read_record(path: Path, from_fields: Callable[[dict[str, Any]], T]) -> T:
     try:
         return from_fields(fields)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error!r}; encode the text into another folder") from error
+        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{path} is damaged: {what}; encode the text into another folder") from error
 
 
 def _manifest(fields: dict[str, Any]) -> Manifest:
@@ -169,10 +171,13 @@ def _manifest(fields: dict[str, Any]) -> Manifest:
     sources = tuple(_typed(Source, source) for source in fields["sources"])
     shards = tuple(Shard.from_dict(shard, job, number) for number, shard in enumerate(fields["shards"]))
     manifest = Manifest(job, sources, shards)
-    _check("shards", len(shards), len(shards) > 0)
-    _check("rows", fields["rows"], fields["rows"] == manifest.rows == sum(source.records for source in sources))
+    _check("the number of shards", len(shards), len(shards) > 0, "at least 1")
+    records = sum(source.records for source in sources)
+    right = fields["rows"] == manifest.rows == records
+    _check("rows", fields["rows"], right, f"{manifest.rows}, as its shards have, and {records}, as its sources have")
     for number, shard in enumerate(shards[:-1]):
-        _check(f"rows of shard {number}, which is not the last", shard.rows, shard.rows == job.shard_rows)
+        right = shard.rows == job.shard_rows
+        _check(f"rows of shard {number}, which is not the last,", shard.rows, right, str(job.shard_rows))
     return manifest
 
 
@@ -185,10 +190,10 @@ def _typed(kind: type[T], fields: dict[str, Any]) -> T:
             right = isinstance(value, outer) and all(isinstance(text, str) for text in texts)
         else:
             right = type(value) is int and value >= 0 if expected is int else isinstance(value, expected)
-        _check(name, value, right)
+        _check(name, value, right, "a whole number" if expected is int else getattr(expected, "__name__", str(expected)))
     return kind(**fields)
 
 
-def _check(name: str, value: object, right: bool) -> None:
+def _check(name: str, value: object, right: bool, valid: str) -> None:
     if not right:
-        raise TypeError(f"{name} is {value!r:.200}")
+        raise TypeError(f"{name} is {value!r:.200}; expected {valid}")
