@@ -18,7 +18,8 @@ import math
 import numbers
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.array_files import ArrayFile, open_arrays, save_arrays
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.encode_folder import FILES
@@ -215,16 +216,24 @@ class _Parts(NamedTuple):
 
     def read(self, name: str) -> _Best:
         """Returns the neighbours of a file."""
-        with open_arrays(self.folder / name, format=f"{self.format}, {name}", what="neighbours") as file:
+        with self._opened(name) as file:
             return file.read("cosines"), file.read("rows")
 
     def carried(self) -> dict[str, list[int]]:
         """Returns the files of the neighbours of targets, one a process, and the blocks that they were found among."""
         blocks = {}
         for path in sorted(self.folder.glob("backward-*.safetensors")):
-            with open_arrays(path, format=f"{self.format}, {path.name}", what="neighbours") as file:
+            with self._opened(path.name) as file:
                 blocks[path.name] = list(map(int, file.header))
         return blocks
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[ArrayFile]:
+        try:
+            with open_arrays(self.folder / name, format=f"{self.format}, {name}", what="neighbours") as file:
+                yield file
+        except ValueError as error:
+            raise ValueError(f"{error}; remove {self.folder}, and mine again") from error
 
 
 def _begin(notes: Path, out: Path, options: Mapping[str, Any]) -> int | None:

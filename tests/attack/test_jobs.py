@@ -148,7 +148,7 @@ def test_parts_of_other_jobs_or_places(x, tmp_path):
         (backward, tmp_path / "3.tsv.job" / backward),
     ):
         (work / name).write_bytes(other.read_bytes())
-        with pytest.raises(ValueError, match=f"{name} has format .*, expected"):
+        with pytest.raises(ValueError, match=rf"{name} has format .*, expected .*; remove .*2.tsv.job, and mine again"):
             lj.mining.mine_folders(*sides, tmp_path / "2.tsv", k=2, block=1024)
         (work / name).write_bytes(whole[name])
     (work / one).unlink()
