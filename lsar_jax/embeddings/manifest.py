@@ -190,7 +190,8 @@ def _typed(kind: type[T], fields: dict[str, Any]) -> T:
             right = isinstance(value, outer) and all(isinstance(text, str) for text in texts)
         else:
             right = type(value) is int and value >= 0 if expected is int else isinstance(value, expected)
-        _check(name, value, right, "a whole number" if expected is int else str(expected))
+        valid = "a whole number" if expected is int else getattr(expected, "__name__", expected)
+        _check(name, value, right, f"{valid}")
     return kind(**fields)
 
 
