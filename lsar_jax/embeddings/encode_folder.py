@@ -8,6 +8,7 @@ The vectors of a shard depend only on its own sentences, so a job ends in the sa
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -55,8 +56,9 @@ _ROWS_ON_CPU = 8_192
 # Folder of the work that is not finished, and the names in it.
 _WORK = ".job"
 _WORK_FILES = r"lock|job\.json|\d{5,}\.json"
+_SHARD_FILES = r"(vectors|sentences)-\d{5,}\.(npy|jsonl|parquet)"
 #: The names of what an encoding writes into a folder, as for ``job.check_own``.
-FILES = rf"manifest\.json|(vectors|sentences)-\d{{5,}}\.(npy|jsonl|parquet)|\.job/({_WORK_FILES})?"
+FILES = rf"manifest\.json|{_SHARD_FILES}|\.job/({_WORK_FILES})?"
 
 
 def encode(
@@ -207,6 +209,10 @@ class _Encoding:
         if is_first():
             write_json(path, self.job.to_dict())
             remove_partial_files(self.folder, FILES)
+            # Without a record, files of shards may be those of other options.
+            for file in self.folder.iterdir() if not self.done else ():
+                if re.fullmatch(_SHARD_FILES, file.name) and file.is_file() and not file.is_symlink():
+                    file.unlink()
 
     def _missing(self) -> dict[int, list[str]]:
         """The files that this process's shards that are done lack, after comparing the others with their digests."""

@@ -233,7 +233,10 @@ def test_text_that_cannot_be_encoded(text, tmp_path, error_of):
     # Options may change until a shard is finished.
     write(tmp_path, "in.jsonl", "".join(json.dumps({"sentence": line}) + "\n" for line in text).encode())
     assert "field 'text' is not in" in error_of("in.jsonl")
+    # As a run with other options leaves it that was killed before the record of its shard.
+    write(tmp_path, "out/vectors-00009.parquet", b"half")
     assert encoded(tmp_path, "in.jsonl", "out", "--text", "sentence").sentences().texts == text
+    assert not (tmp_path / "out" / "vectors-00009.parquet").exists()
 
 
 def write(folder, name, content):
