@@ -208,5 +208,5 @@ def test_names_that_are_not_utf_8(folder, form):
         options = ["--format", form, *ENCODER]
         assert main(["encode", f"{name}/a.txt", f"{name}/out", *options]) == 0
     assert lj.embeddings.open(f"{name}/out").sentences().texts == TEXTS
-    shutil.copytree(f"{name}/out", f"{name}/copy")
-    assert main(["mine", f"{name}/out", f"{name}/copy", f"{name}/m.tsv", "--k", "2"]) == 0
+    Path("c.txt").write_text("b\na b\n")
+    assert main(["mine", f"{name}/out", "c.txt", f"{name}/m.tsv", "--k", "2", *ENCODER]) == 0
