@@ -153,6 +153,11 @@ def test_the_left_side_is_cut(tmp_path):
     ("file", "changes", "message"),
     [
         ("tokenizer_config.json", {"split_special_tokens": True}, "split_special_tokens is true"),
+        (
+            "tokenizer_config.json",
+            {"tokenizer_class": [1]},
+            r"tokenizer_class is \[1\], which is not the name of a class",
+        ),
         ("tokenizer_config.json", {"truncation_side": "middle"}, "'middle'"),
         ("tokenizer_config.json", {"extra_special_tokens": 5}, "no tokenizer could be loaded from .*: extra"),
         ("tokenizer_config.json", {"added_tokens_decoder": ["a"]}, "no tokenizer could be loaded from .*: 'list"),
