@@ -131,9 +131,9 @@ def _open(folder: Path) -> _Opened:
     if settings.get("split_special_tokens"):
         raise ValueError(f"{folder}: split_special_tokens is true in the settings; only false is supported")
     config = read_json(folder / "config.json", dict) if (folder / "config.json").is_file() else {}
-    name = settings.get("tokenizer_class") or config.get("tokenizer_class")
-    if not isinstance(name, str | None):
-        raise ValueError(f"{folder}: tokenizer_class is {name!r:.80}, which is not the name of a class")
+    kind = settings.get("tokenizer_class") or config.get("tokenizer_class")
+    if not isinstance(kind, str | None):
+        raise ValueError(f"{folder}: tokenizer_class is {kind!r:.80}, which is not the name of a class")
     added = read_json(folder / "added_tokens.json", dict) if (folder / "added_tokens.json").is_file() else {}
     try:
         agrees = _agrees(backend, settings, config, added)
