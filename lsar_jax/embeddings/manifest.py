@@ -89,8 +89,10 @@ class Job:
         }  # fmt: skip
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> "Job":
+    def from_dict(cls, fields: Any) -> "Job":
         """Returns the job that ``to_dict`` wrote; other fields are a TypeError."""
+        _check("job", fields, isinstance(fields, dict), "an object")
+        _check("spec", fields["spec"], isinstance(fields["spec"], dict), "an object")
         texts = {name: tuple(fields[name]) for name in ("inputs", "applied")}
         job = _typed(cls, {**fields, **texts, "spec": EncoderSpec.from_dict(fields["spec"])})
         _check("dim", job.dim, job.dim >= 1, "at least 1")
@@ -112,7 +114,7 @@ class Shard:
     decomposed: int = 0
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any], job: Job, number: int) -> "Shard":
+    def from_dict(cls, fields: Any, job: Job, number: int) -> "Shard":
         """Returns the shard of this number of a job, of which ``fields`` are the record; others are a TypeError."""
         shard = _typed(cls, fields)
         names = file_names(job.format, number)
@@ -181,8 +183,9 @@ def _manifest(fields: dict[str, Any]) -> Manifest:
     return manifest
 
 
-def _typed(kind: type[T], fields: dict[str, Any]) -> T:
+def _typed(kind: type[T], fields: Any) -> T:
     """Returns a dataclass or tuple of fields; a TypeError if one is absent, unknown, negative or of another type."""
+    _check(f"a {kind.__name__.lower()}", fields, isinstance(fields, dict), "an object")
     for name, expected in get_type_hints(kind).items():
         value, outer = fields[name], get_origin(expected)
         if outer in (tuple, dict):
