@@ -43,7 +43,7 @@ _TABLES = (("sentence1", "sentence2", "gold_label"), ("premise", "hypo", "label"
 _NAMES = {"contradictory": "contradiction"} | {label: label for label in LABELS}
 
 _PREFIX = re.compile(r"[a-z]{2,3}(-[a-z-]+)?:(?=.)")
-_TAG = re.compile(r"O|[BI]-.+")
+_TAG = re.compile(r"O|[BI]-\S+")
 
 _CODE = r"([a-z]{2,3}(?:-[A-Z][a-z]{3})?)"
 # What files of labelled text are called that is also the ISO 639-3 code of a language.

@@ -86,7 +86,7 @@ NLI = "premise\thypo\tlabel\n"
         (read_parsed, "# nothing\n\n", "has no sentences"),
         (read_tagged, "\n", "has no sentences"),
         *((read_tagged, f"ok\tO\n{line}\n", "en, line 2 is not a word, a tab and a tag such as O or B-PER")
-          for line in ("Jo B-PER", "Jo\tPER", "\tO", "Jo\tx\tO")),
+          for line in ("Jo B-PER", "Jo\tPER", "Jo\tB-PER ", "\tO", "Jo\tx\tO")),
         (read_inference, "a\tb\nc\td\n", "no columns sentence1, sentence2, gold_label or premise, hypo, label; it has"),
         (read_inference, f"{NLI}a\tb\n", "line 2 has 2 columns, but the header has 3"),
         (read_inference, f"{NLI}a\tb\tyes\n", "line 2 has the label 'yes'; it must be one of contradictory"),
