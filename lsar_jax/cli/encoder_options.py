@@ -42,13 +42,14 @@ class EncoderOptions:
 
     def check_text(self, text: Sequence[Path]) -> None:
         """Raises an error for text without an encoder or that cannot be read, and for an option that needs text."""
+        if text:
+            Records(text, self.text)
         if text and self.encoder is None:
             choices = "bundled, a preset, a folder or a Hub id"
             raise ValueError(f"{text[0]} is read as text, which needs an encoder; give --encoder {choices}")
         for field in () if text else fields(EncoderOptions):
             if getattr(self, field.name) != field.default:
                 raise ValueError(f"--{field.name.replace('_', '-')} is given, but there is no text to encode; omit it")
-        Records(text, self.text)
 
     def encoder_files(self) -> list[Path]:
         """The folder and the files of an encoder that is a folder, which no output may replace."""

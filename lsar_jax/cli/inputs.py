@@ -12,7 +12,7 @@ import numpy as np
 import tyro
 
 from lsar_jax import embeddings
-from lsar_jax.corpora.records import Records, has_columns
+from lsar_jax.corpora.records import VECTORS, Records, has_columns
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.shards import memory_mapped
 from lsar_jax.encoders import SentenceEncoder
@@ -28,8 +28,6 @@ InputName: TypeAlias = Annotated[str, tyro.conf.arg(metavar="PATH")]
 _BLOCK = 8192
 # Lines that a process takes before the next one's.
 _LINES = 512
-# Other files of vectors, which are not read, but not text either.
-_VECTORS = (".npy", ".npz", ".emb", ".pt", ".safetensors")
 # Default limit of sentences per file if the embeddings themselves are kept in memory.
 _MOST_IN_MEMORY = 10_000
 
@@ -155,4 +153,4 @@ def check_distinct(option: str, paths: Sequence[Path]) -> None:
 
 def is_vectors(path: Path) -> bool:
     """Whether a path is that of vectors, such as a ``.npy`` file, judging by its suffix, or a folder."""
-    return path.suffix.lower() in _VECTORS or path.is_dir()
+    return path.suffix.lower() in VECTORS or path.is_dir()

@@ -14,10 +14,13 @@ from lsar_jax.corpora.text_files import LONGEST, decoded_lines, unpacked
 from lsar_jax.files import check_file, sha256
 from lsar_jax.processes import share
 
-__all__ = ["STANDARD_INPUT", "Record", "Records", "Source", "has_columns", "input_path", "is_file"]
+__all__ = ["STANDARD_INPUT", "VECTORS", "Record", "Records", "Source", "has_columns", "input_path", "is_file"]
 
 # The path that stands for standard input.
 STANDARD_INPUT = Path("-")
+
+# Suffixes of files of vectors, which are not text even where their bytes are UTF-8, as zeros are.
+VECTORS = (".npy", ".npz", ".emb", ".pt", ".safetensors")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _AT_ONCE = 1 << 16
@@ -25,8 +28,8 @@ _ROWS = 4096
 
 # How the rows of files with columns are read; all others are text.
 _ROWS_OF: dict[str, Callable[..., Rows]] = {
-    ".jsonl": json_rows, ".ndjson": json_rows, ".json": json_rows, ".csv": csv_rows, ".tsv": tsv_rows,
-    ".parquet": parquet_rows,
+    ".jsonl": json_rows, ".jsonlines": json_rows, ".ndjson": json_rows, ".json": json_rows, ".csv": csv_rows,
+    ".tsv": tsv_rows, ".parquet": parquet_rows,
 }  # fmt: skip
 
 
@@ -51,9 +54,9 @@ class Records:
     """The sentences of files, one after another; iterate over it once.
 
     Attributes:
-      paths: text files with one sentence per line, or files with columns: JSON lines (``.jsonl``, ``.ndjson`` or
-        ``.json``), ``.csv``, ``.tsv`` or ``.parquet``. All but parquet may be compressed (``.gz``). Pipes are read
-        once, and ``-`` stands for standard input, which is text.
+      paths: text files with one sentence per line, or files with columns: JSON lines (``.jsonl``, ``.jsonlines``,
+        ``.ndjson`` or ``.json``), ``.csv``, ``.tsv`` or ``.parquet``. All but parquet may be compressed (``.gz``).
+        Pipes are read once, and ``-`` stands for standard input, which is text.
       text: the column that holds the sentence; by default, ``text``.
       ids: the column that holds its id; None for none.
       sources: the files that were read to their end so far.
@@ -73,6 +76,8 @@ class Records:
             if not path.exists():
                 raise FileNotFoundError(f"there is no file {path}")
             check_file(path, streams=True)
+            if path.suffix.lower() in VECTORS:
+                raise ValueError(f"{path} is named as vectors, which are not text; give the text, or rename it")
             if path.name.lower().endswith(".parquet.gz"):
                 raise ValueError(f"{path} is parquet, which is compressed in itself; decompress it with gunzip")
             if self.ids is not None and not has_columns(path):

@@ -59,6 +59,8 @@ def npy(**arrays):
         ("a.parquet.gz", b"", "a.parquet.gz is parquet, which is compressed in itself"),
         ("a.txt", gzip.compress(b"a\n"), "a.txt, line 1 is not UTF-8: the file is compressed; let its name end in .gz"),
         ("a.txt", npy(a=np.array(["\xe4"])), "the file is a ZIP archive"),
+        *((f"a.{end}", bytes(128), f"a.{end} is named as vectors, which are not text") for end in ("emb", "NPZ", "pt")),
+        ("a.jsonlines", b"[1]\n", "a.jsonlines cannot be read as JSON lines, line 1"),
         ("a.txt.gz", b"a\n", "a.txt.gz is damaged after line 0: Not a gzipped file"),
         *((f"a.{end}", POINTER, f"a.{end} {IS_POINTER}") for end in ("txt", "txt.gz", "jsonl", "csv", "parquet")),
     ],
