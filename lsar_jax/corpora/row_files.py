@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Iterator, Sequence
 from itertools import count
+from operator import itemgetter
 from typing import Any
 
 from lsar_jax.corpora.text_files import LONGEST, numbered_lines
@@ -80,12 +81,14 @@ def _of_csv(lines: Any, where: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _table(lines: Iterator[tuple[int, list[str]]], columns: Sequence[str] | None, where: str) -> Rows:
-    """Yields the rows of fields below a line of names; blank lines have no fields."""
-    filled = ((number, fields) for number, fields in lines if fields)
-    _, header = next(filled, (0, []))
+    """Yields the rows of fields below a line of names; blank lines have no fields, or the empty field of one column."""
+    _, header = next(filter(itemgetter(1), lines), (0, []))
     names = _checked(header, columns, where) if header else []
     places = [header.index(name) for name in names]
-    for number, fields in filled:
+    for number, fields in lines:
+        if not fields and len(header) > 1:
+            continue
+        fields = fields or [""]
         if len(fields) != len(header):
             raise ValueError(f"{where}, line {number} has {len(fields)} fields, but the header has {len(header)}")
         yield f"line {number}", {name: fields[place] for name, place in zip(names, places, strict=True)}

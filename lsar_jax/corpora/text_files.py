@@ -97,7 +97,10 @@ def numbered_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
             if number == 1:
                 start, line = line[:8], line.removeprefix(b"\xef\xbb\xbf")
             if len(line) > LONGEST:
-                raise ValueError(f"{name}, line {number} is longer than {LONGEST >> 20} MiB; write a sentence a line")
+                ends = " that ends with \\n" if b"\r" in line else ""
+                raise ValueError(
+                    f"{name}, line {number} is longer than {LONGEST >> 20} MiB; write a sentence a line{ends}"
+                )
             yield number, line.decode("utf-8")
     except UnicodeDecodeError as error:
         form = next((f"the file is {form}" for magic, form in _FORMS.items() if start.startswith(magic)), error.reason)

@@ -127,7 +127,7 @@ def mine_folders(
         "k": k, "margin": margin, "retrieval": retrieval, "precision": precision, "recall": recall,
         "threshold": float(threshold), "languages": list(languages), "block": block,
         "transform": list(transform.digests) if transform else [], "versions": versions(),
-        "devices": f"{jax.local_device_count()} x {jax.local_devices()[0].device_kind}",
+        "devices": jax.local_devices()[0].device_kind,
     }  # fmt: skip
     check_alike("the options", repr([out.name, options]))
     check_paths(source.folder, target.folder, out, overwrite=overwrite)
@@ -248,6 +248,9 @@ def _begin(notes: Path, out: Path, options: Mapping[str, Any]) -> int | None:
         raise ValueError(f"{notes} was begun with other options: {difference}; remove it, or write another file")
     if begun and _is_written(out, record):
         return int(record["pairs"])
+    # The record is written before the parts, and removed after them.
+    if not begun and (parts := sorted(notes.glob("*ward-*.safetensors"))):
+        raise ValueError(f"{parts[0]} is of no job that is known; remove it, or write another file")
     write_json(path, dict(options))
     return None
 

@@ -46,6 +46,7 @@ def npy(**arrays):
             "a.csv cannot be read as CSV, line 3: field larger",
         ),
         ("a.tsv", LONG, "a.tsv, line 1 is longer than 4 MiB"),
+        ("a.txt", b"old Mac\r" * (LONGEST // 8 + 1), "line 1 is longer than 4 MiB; write a sentence a line that ends"),
         ("a.json", b'[\n{"text": "a"}\n]\n', "a.json cannot be read as JSON lines, line 1"),
         ("a.ndjson", b'{"text": "a"}\n\n{"text": null}\n', "a.ndjson, line 3: text is None, which is not text"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "a.jsonl, line 2 is not UTF-8"),
@@ -70,6 +71,14 @@ def test_text_that_is_something_else(name, content, message, tmp_path, monkeypat
     Path(name).write_bytes(content)
     with pytest.raises(ValueError, match=re.escape(message)):
         list(Records([Path(name)]))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_blank_lines_of_one_column_are_empty_sentences(name, tmp_path):
+    path = tmp_path / name
+    for content, texts in (("\ntext\na\n\nb\n", ["a", "", "b"]), ("text%sid\na%s1\n\nb%s2\n", ["a", "b"])):
+        path.write_text(content.replace("%s", "," if name == "a.csv" else "\t"))
+        assert [record.text for record in Records([path])] == texts
 
 
 def test_memory_is_that_of_a_line(tmp_path):

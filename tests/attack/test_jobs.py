@@ -160,6 +160,11 @@ def test_parts_of_other_jobs_or_places(x, tmp_path):
     (work / "job.json").write_text(json.dumps(record | {"versions": "lsar_jax 0.0.1"}))
     with pytest.raises(ValueError, match="versions was 'lsar_jax 0.0.1' and is now"):
         lj.mining.mine_folders(*sides, tmp_path / "2.tsv", k=2, block=1024)
+    for name in ("job.json", backward):
+        (work / name).unlink()
+    with pytest.raises(ValueError, match=f"{zero} is of no job that is known"):
+        lj.mining.mine_folders(*sides, tmp_path / "2.tsv", k=2, block=1024)
+    assert (work / zero).read_bytes() == whole[zero]
 
 
 def end_after(parts):

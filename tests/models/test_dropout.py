@@ -122,7 +122,8 @@ def test_gradients_equal_torch(name, rng, tmp_path):
     for parameter in theirs.parameters():
         parameter.data = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
     theirs.save_pretrained(tmp_path)
-    shutil.copy(parity.GOLDEN / name / "tokenizer.json", tmp_path)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(parity.GOLDEN / name / file, tmp_path)
     expected = fill(read_folder(tmp_path, id=name), blocks=len(model.blocks), dtype="float32")
     largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected))
     pairs = zip(nnx.to_flat_state(nnx.state(ours)), nnx.to_flat_state(nnx.state(expected)), strict=True)

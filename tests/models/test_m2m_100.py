@@ -79,7 +79,7 @@ def test_positions_are_those_of_transformers():
     checkpoint = read_folder(GOLDEN / NAME, id=NAME)
     sizes = checkpoint.architecture.read_config(config)
     [ours] = checkpoint.architecture.computed(config, sizes).values()
-    theirs = M2M100SinusoidalPositionalEmbedding.get_embedding(1026, 64).numpy()
+    theirs = M2M100SinusoidalPositionalEmbedding.get_embedding(1026, 64, 1).numpy()
     assert sizes.longest == 1024
     # Rounding of the rates in float32, times the position.
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1026 * 2**-23)
