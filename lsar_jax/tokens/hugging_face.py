@@ -135,6 +135,9 @@ def _open(folder: Path) -> _Opened:
     if not isinstance(kind, str | None):
         raise ValueError(f"{folder}: tokenizer_class is {kind!r:.80}, which is not the name of a class")
     added = read_json(folder / "added_tokens.json", dict) if (folder / "added_tokens.json").is_file() else {}
+    pad = _content(settings.get("pad_token"))
+    if str(kind).removesuffix("Fast") in _PLAIN and isinstance(pad, str) and backend.token_to_id(pad) is not None:
+        backend.add_special_tokens([pad])  # as transformers does, whose import takes seconds
     try:
         agrees = _agrees(backend, settings, config, added)
     except TypeError:  # a setting of another kind
