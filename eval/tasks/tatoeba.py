@@ -9,8 +9,8 @@
 The protocol is that of XTREME (Hu et al., ICML 2020) and Xie et al. 2022: 36 languages of LASER's Tatoeba v1, up to
 1,000 pairs each, and the accuracy of the nearest neighbour by cosine, averaged over languages. The papers report
 English queries, ``en-xx``. With ``--fit-on evaluated``, whitening and CBIE are fitted on each file separately, as in
-Hämmerl et al. 2023, but with 1e-8 added to the eigenvalues (the paper adds 1e-5); ``sample-whitening`` is the whitening
-of their code, which adds 1e-5. The other methods are fitted on all languages together, with the 36 English sides pooled
+Hämmerl et al. 2023, but with 1e-8 added to the eigenvalues; ``sample-whitening`` is the whitening of their code, which
+adds 1e-5. The other methods are fitted on all languages together, with the 36 English sides pooled
 as one language (Xie et al. fit on other text, 10,000 lines of OSCAR per language).
 
 ``eval.data.tatoeba`` documents the files and where to get them.
