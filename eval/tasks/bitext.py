@@ -4,16 +4,22 @@
     python -m eval bitext --data data/bitext --fit-on train
     python -m eval bitext --data hub:mteb/bucc-bitext-mining
 
-A seed chooses the held-out pairs from the distinct pairs; training with the same options leaves out the same pairs.
+A seed chooses the held-out pairs from the distinct pairs; training with the same options leaves out the same pairs. The
+mean cosine of the original embeddings of the pairs is measured too (Ki et al. 2024, Table 2).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from eval.command import command
 from eval.data.fit_text import FitText
-from eval.task import Task
+from eval.methods import Method
+from eval.metrics import paired_cosine
+from eval.resampling import Queries
+from eval.task import Embedded, Score, Setting, Task
 from eval.tasks.translations import translations
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.parallel_text import held_out as split_pairs
@@ -70,7 +76,16 @@ def bitext(
     name = Path(data).name.partition("@")[0] if str(data).startswith("hub:") else Path(data).name
     pairs = {code: ([a for a, _ in held], [b for _, b in held]) for code, (_, held) in parts(languages).items()}
     text = FitText(f"{name} but the held-out pairs", lambda: list(parts(())), train)
-    return translations("bitext", f"{held_out} held-out pairs of {name}", pairs, seen=seen, own_text={"train": text})
+    title = f"{held_out} held-out pairs of {name}"
+    return translations("bitext", title, pairs, seen=seen, own_text={"train": text}, of_layer=_cosines)
+
+
+def _cosines(x: Embedded, methods: Sequence[Method], _: Setting) -> Iterator[tuple[Method, Score]]:
+    """Yields the mean cosine of the pairs of each language, in the original embeddings."""
+    for method in (method for method in methods if method.name == "original"):
+        for code in (code for side, code in x if side == "xx"):
+            cosines = Queries(np.asarray(paired_cosine(x["en", code], x["xx", code]), np.float64))
+            yield method, Score.of(f"cosine en-{code}", [code], cosines)
 
 
 COMMAND = command(bitext)

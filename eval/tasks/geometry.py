@@ -8,7 +8,8 @@
 
 - The exact mean cosine of two sentences within a language, across languages and overall, and the mean cosine of 10,000
   random pairs within each language; the same of a sentence in English and one in another language.
-- The mean of each outlier dimension and its contribution to that cosine, in the original embeddings.
+- The mean of each outlier dimension and its contribution to that cosine, in the original embeddings; of a folder of
+  text, also their contribution within the languages (Hämmerl et al.'s Table 2).
 - IsoScore; NMI between k-means clusters and languages; the accuracy of a linear language probe; the share of the ten
   nearest neighbours that are in the query's language, beside that language's share of the pool.
 - The correlation between URIEL's syntactic similarity to English and the cosine with English's mean, for the part of
@@ -93,9 +94,9 @@ def geometry(
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
         test = {code: value for (_, code), value in x.items()}
-        yield from _measures(test, method, setting, seeds)
+        yield from _measures(test, method, setting, seeds, measured.parallel)
         if english := english_sides(test):
-            yield from _with_english(test, english, method, measured.parallel)
+            yield from _with_english(test, english, method, setting, measured.parallel)
 
     def of_layer(x: Embedded, methods: Sequence[Method], setting: Setting) -> Iterator[tuple[Method, Score] | Panel]:
         fit, test = ({c: value for (group, c), value in x.items() if group == g} for g in ("fit", _MEASURED))
@@ -172,7 +173,9 @@ def _distances(codes: Sequence[str], uriel: Path | None, options: Options) -> tu
     return None
 
 
-def _measures(x: ByLanguage, method: Method, setting: Setting, seeds: Sequence[int]) -> Iterator[Score | Panel]:
+def _measures(
+    x: ByLanguage, method: Method, setting: Setting, seeds: Sequence[int], parallel: bool
+) -> Iterator[Score | Panel]:
     """Yields the measures of the whole space and of each language, and the outliers of the original embeddings."""
     contributions = {code: within(rows) for code, rows in x.items()}
     cosines = anisotropy_by_language(x)
@@ -192,6 +195,12 @@ def _measures(x: ByLanguage, method: Method, setting: Setting, seeds: Sequence[i
     )
     for name, value in zip(_MEASURES, values, strict=True):
         yield Score(name, value, list(x), len(pool))
+    if method.transform is None and not parallel:
+        center = np.mean([rows.mean(axis=0) for rows in x.values()], axis=0)
+        shares = np.mean([exact for _, exact in contributions.values()], axis=0)
+        for d in outliers(center).tolist():
+            yield Score(f"mean within, of dimension {d}", float(center[d]), list(x), len(pool))
+            yield Score(f"contribution within, of dimension {d}", float(shares[d]), list(x), len(pool))
     for code, (drawn, exact) in contributions.items():
         yield Score(f"cosine within {code}", float(exact.sum()), [code], len(x[code]))
         yield Score(f"drawn within {code}", float(drawn.sum()), [code], len(x[code]))
@@ -201,7 +210,9 @@ def _measures(x: ByLanguage, method: Method, setting: Setting, seeds: Sequence[i
             yield Panel(f"outliers {setting.spec.layer} {code}", listed or "none")
 
 
-def _with_english(test: ByLanguage, english: ByLanguage, method: Method, parallel: bool) -> Iterator[Score]:
+def _with_english(
+    test: ByLanguage, english: ByLanguage, method: Method, setting: Setting, parallel: bool
+) -> Iterator[Score | Panel]:
     """Yields the anisotropy of English and another language, and the outliers of the original embeddings."""
     languages, count = list(test), sum(map(len, test.values()))
     drawn, exact = np.mean([of_pairs(test[code], side, parallel=parallel) for code, side in english.items()], axis=0)
@@ -209,6 +220,7 @@ def _with_english(test: ByLanguage, english: ByLanguage, method: Method, paralle
     yield Score("drawn English-xx", float(drawn.sum()), languages, count)
     if method.transform is None:
         center = np.mean([test[code].mean(axis=0) for code in english], axis=0)
+        yield Panel(f"beyond 5 {setting.spec.layer}", outliers(center, 5.0).tolist())
         for d in outliers(center).tolist():
             yield Score(f"contribution of dimension {d}", float(exact[d]), languages, count)
             yield Score(f"mean of dimension {d}", float(center[d]), languages, count)
@@ -275,13 +287,20 @@ def _print_tables(results: Sequence[Result], panels: Mapping[str, Any], codes: S
     title = f"A sentence in English and one in another language, mean over {others} languages"
     print_metrics(title, ("cosine English-xx", "drawn English-xx"), ("mean cosine", "drawn"))
     dimensions = [
-        [f"{layer}", d, f"{row[f'mean of dimension {d}']:.2f}", f"{share:.3f}"]
+        [
+            f"{layer}",
+            d + " *" * (int(d) in panels[f"beyond 5 {layer}"]),
+            f"{row[f'mean of dimension {d}']:.2f}",
+            f"{share:.3f}",
+        ]
         for layer, row in original.items()
         for metric, share in row.items()
         if (d := metric.removeprefix("contribution of dimension ")) != metric
     ]
     if dimensions:
-        title = f"Outlier dimensions of the mean over {others} languages without English, original embeddings"
+        title = (
+            f"Outlier dimensions of the mean over {others} languages without English (* beyond 5 standard deviations)"
+        )
         print_table(title, ["layer", "dimension", "mean", "contribution to English-xx"], dimensions)
 
 

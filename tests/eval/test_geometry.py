@@ -173,7 +173,15 @@ def test_planted_outliers(tmp_path, rng):
     test = {("measured", code): rows for code, rows in x.items()}
     scores = {s.metric: s for s in task.scores(test, ORIGINAL, SETTING) if not isinstance(s, Panel)}
     of_dimension = {name for name in scores if "dimension" in name}
-    assert of_dimension == {f"{what} of dimension {d}" for what in ("mean", "contribution") for d in (7, 41)}
+    named = {f"{what} of dimension {d}" for what in ("mean", "contribution") for d in (7, 41)}
+    within = {f"{what} within, of dimension {d}" for what in ("mean", "contribution") for d in (3, 7, 41)}
+    assert of_dimension == named | within
+    for d in (3, 7, 41):
+        assert scores[f"mean within, of dimension {d}"].value == pytest.approx(
+            np.mean([rows[:, d].mean() for rows in x.values()]), rel=1e-5
+        )
+        share = np.mean([without_translations(rows, rows)[d] for rows in x.values()])
+        assert scores[f"contribution within, of dimension {d}"].value == pytest.approx(share, abs=1e-6)
     for d in (7, 41):
         mean = (x["ar"][:, d].mean() + x["sw"][:, d].mean()) / 2
         assert scores[f"mean of dimension {d}"].value == pytest.approx(mean, rel=1e-5)
