@@ -77,7 +77,7 @@ def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int],
     size, widths = (6.2 + 3.6 * len(ranked), 4.6), [1.6] + [1.0] * len(ranked)
     with page(path, 1, 1 + len(ranked), size=size, title=title, width_ratios=widths) as [[first, *axes]]:
         lines(first, curves)
-        first.set(xlabel="layer", ylabel="mAP, %", xticks=layers)
+        first.set(xlabel="layer", ylabel="%", xticks=layers)
         first.legend()
         for axis, (method, labels) in zip(axes, ranked.items(), strict=True):
             table = np.array([[grid[label][layer] for layer in layers] for label in labels.values()])
@@ -85,7 +85,7 @@ def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int],
             axis.set(title=method, xlabel="layer")
         if ranked:
             axes[0].set_ylabel("dimensions removed")
-            first.figure.colorbar(image, ax=axes[-1], label="mAP, %")
+            first.figure.colorbar(image, ax=axes[-1], label="%")
 
 
 def by_rank(labels: Mapping[str, object]) -> dict[str, dict[int, str]]:

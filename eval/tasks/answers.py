@@ -22,6 +22,7 @@ from eval.results import Result
 from eval.task import Embedded, Panel, Score, Setting, Task
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
+from lsar_jax.languages import language_code
 from lsar_jax.retrieval import candidate_ranks
 from lsar_jax.retrieval.preference import language_preference
 
@@ -34,12 +35,17 @@ _SHOWN = ("original", "center", "lir", "lsar")
 _ASKED = "en"
 
 
-def answers(data: Data = Path("data/xquad-r")) -> Task:
+def answers(data: Data = Path("data/xquad-r"), shown: tuple[str, ...] = XQUAD_R) -> Task:
     """Language preference on XQuAD-R: is the best answer in the question's language?
 
     Args:
       data: folder of XQuAD-R.
+      shown: languages of the picture; Xie et al.'s Figure 2 has en, th and zh.
     """
+    pictured = list(dict.fromkeys(map(language_code, shown)))
+    if not pictured or not {*pictured} <= {*XQUAD_R}:
+        raise ValueError(f"--shown is {' '.join(shown)!r}; give some of {', '.join(XQUAD_R)}")
+    of_ranks = _ASKED if _ASKED in pictured else pictured[0]
     questions = read_xquad(data, XQUAD_R)
     count = min(_QUESTIONS, *(len(q.ids) for q in questions.values()))
     first = questions[XQUAD_R[0]].ids[:count]
@@ -61,17 +67,18 @@ def answers(data: Data = Path("data/xquad-r")) -> Task:
         yield Score.of("XQuAD-R preference", XQUAD_R, Queries(found.preferred, clusters=translations))
         yield Score("XQuAD-R spread", found.spread, XQUAD_R, len(asked))
         if setting.first and method.name in _SHOWN:
-            yield Panel(setting.title(method), _plane(x, right[0]))
+            first_answers = {code: questions[code].answers[0] for code in pictured}
+            yield Panel(setting.title(method), _plane(x, first_answers, of_ranks))
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
-        candidates = [code for code in XQUAD_R for _ in texts["c", code]]
+        candidates = [code for code in pictured for _ in texts["c", code]]
         title = (
-            f"One question in {len(XQUAD_R)} languages, its answers, and the other candidates;\n"
-            f"a candidate's opacity falls with its rank for the question in {_ASKED}"
+            f"One question in {len(pictured)} languages, its answers, and the other candidates;\n"
+            f"a candidate's opacity falls with its rank for the question in {of_ranks}"
         )
-        shown = {name: plane for method in _SHOWN for name, plane in panels.items() if name.split()[2] == method}
-        if shown:
-            draw_answers(shown, candidates, XQUAD_R, _ASKED, title, out / "answers.png")
+        planes = {name: plane for method in _SHOWN for name, plane in panels.items() if name.split()[2] == method}
+        if planes:
+            draw_answers(planes, candidates, pictured, of_ranks, title, out / "answers.png")
 
     return Task(
         name="answers",
@@ -83,15 +90,16 @@ def answers(data: Data = Path("data/xquad-r")) -> Task:
     )
 
 
-def _plane(x: Embedded, right: np.ndarray) -> AnswerPlane:
+def _plane(x: Embedded, answers: Mapping[str, int], asked: str) -> AnswerPlane:
     """Projects all candidates and the first question onto the candidates' principal plane, and ranks them."""
-    candidates = np.concatenate([x["c", code] for code in XQUAD_R])
-    questions = np.stack([x["q", code][0] for code in XQUAD_R])
-    ranks = 1 + candidate_ranks(x["q", _ASKED][:1], candidates, np.arange(len(candidates))[None])[0]
+    candidates = np.concatenate([x["c", code] for code in answers])
+    questions = np.stack([x["q", code][0] for code in answers])
+    starts = np.cumsum([0, *(len(x["c", code]) for code in answers)])[:-1]
+    ranks = 1 + candidate_ranks(x["q", asked][:1], candidates, np.arange(len(candidates))[None])[0]
     parts = [np.asarray(unit_rows(jnp.asarray(part))) for part in (candidates, questions)]
     mean = parts[0].mean(axis=0)
     axes = np.linalg.svd(parts[0] - mean, full_matrices=False)[2][:2].T
-    return AnswerPlane((parts[0] - mean) @ axes, (parts[1] - mean) @ axes, right, ranks)
+    return AnswerPlane((parts[0] - mean) @ axes, (parts[1] - mean) @ axes, starts + list(answers.values()), ranks)
 
 
 COMMAND = command(answers, transforms=ALL_METHODS)

@@ -18,6 +18,7 @@ sides of a pair; and of two different sentences of a language, on average over a
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -49,8 +50,8 @@ from train.disentangle.finished import PARTS, TrainedRun, check_comparable, chec
 
 __all__ = ["Leakage", "chance", "summary"]
 
-# Number of sentence pairs of a language and English in a plane.
-_PAIRS = 250
+# Number of sentence pairs of a language and English in a plane: of Tatoeba, and of the held-out pairs as in Figure 5.
+_PAIRS, _HELD_OUT = 250, 1_000
 # Column for the Tatoeba languages that the heads were trained on.
 _TRAINED = "Tatoeba (trained)"
 # Task -> its column.
@@ -71,7 +72,8 @@ class Leakage:
       sts17: the data of STS17: a folder or hub:ID.
       dictionaries: folder of the dictionaries de-en.txt and so on.
       languages: languages of Tatoeba to test.
-      pictures: languages whose held-out pairs are drawn too, a panel each; one figure for each run.
+      pictures: languages whose held-out pairs are drawn too, up to 1,000 of each; one figure for each language and
+        layer, with a panel for each objective.
       cache: folder for embeddings, which other tasks read too; by default, they are kept until the end.
       out: folder for the JSON lines and figures.
       overwrite: replace results in the folder that are from other options.
@@ -126,7 +128,8 @@ class Leakage:
                 continue
             [texts[name]] = task.parts
             # What the methods of these tasks would be fitted on; the heads are not fitted here.
-            task = replace(task, options={"fit_on": "train" if name == "bitext" else "evaluated"})
+            where = {"tatoeba": self.tatoeba, "code-switch": self.tatoeba, "sts17": self.sts17}.get(name, text)
+            task = replace(task, options={"data": str(where), "fit_on": "train" if name == "bitext" else "evaluated"})
             fitting = choose(task, options)
             results += evaluate(task, encoder, layers, fitting, max_length=first["max_length"], cache=cache).results
         if not results:
@@ -192,14 +195,12 @@ class Leakage:
         ]
         print_table("Cosines on held-out pairs, mean over languages", ["layer, objective", *names], table)
         write_text(self.out / "similarities.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-        for run in {(run.layer, run.objective): run for run in reversed(whole)}.values() if self.pictures else ():
-            panels = {}
-            for code in map(language_code, self.pictures):
-                sides = {"English": x[run.layer]["en", code], "other": x[run.layer]["xx", code]}
-                panels[code] = _embeddings(run, {name: rows[:_PAIRS] for name, rows in sides.items()})
-            name = "".join(letter if letter.isalnum() else "-" for letter in run.objective)
-            title = f"Held-out pairs, {run.objective}, layer {run.layer}"
-            draw.pair_planes(panels, title, self.out / f"held-out-{run.layer}-{name}.png")
+        first = {(run.layer, run.objective): run for run in reversed(whole)}
+        for layer, code in product(x, map(language_code, self.pictures)):
+            sides = {"English": x[layer]["en", code][:_HELD_OUT], code: x[layer]["xx", code][:_HELD_OUT]}
+            panels = {name: _embeddings(run, sides) for (at, name), run in reversed(first.items()) if at == layer}
+            title = f"{len(sides[code])} held-out pairs of English and {code}, layer {layer}"
+            draw.pair_planes(panels, title, self.out / f"held-out-{layer}-{code}.png")
 
 
 def _embeddings(

@@ -133,7 +133,7 @@ def test_scores_are_those_by_hand(folder, leakage):
         }  # fmt: skip
         for r in of_task:
             assert r["transform"] == "original" or r["fitted_on"].endswith(f"{r['transform']}.safetensors")
-    for name in ("leakage", "sts", "bases", "embeddings-2", "held-out-2-meat", "held-out-2-meat---oracle--code-"):
+    for name in ("leakage", "sts", "bases", "embeddings-2", "held-out-2-fr"):
         assert is_png(leakage / f"{name}.png")
 
 
