@@ -1,14 +1,18 @@
-"""docs/reference/papers.md names every table and figure of the four papers, and is what the cards say."""
+"""docs/reference/papers.md names every table and figure, and the cards run what the tables' protocols say."""
 
+import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from eval.papers.card import CARDS, PAPERS
+from eval.papers.card import CARDS, Setting
 from eval.papers.page import papers_page
-from eval.papers.published import PUBLISHED
+from eval.papers.plan import Choice, plan_step
+from eval.papers.published import PROTOCOLS, PUBLISHED, items_of
 from eval.papers.sources import SOURCES
+from lsar_jax.checkpoints.presets import PRESETS
 from tests.commands import parsed
 from tests.optional import need
 
@@ -24,21 +28,22 @@ ITEMS = {
 }
 
 
+def training():
+    """What the text of Ki et al. says of training: rate, batch, epochs, patience, languages, held-out pairs."""
+    with (ROOT / "eval/papers/published.csv").open(encoding="utf-8", newline="") as file:
+        said = {row["metric"]: row["value"] for row in csv.DictReader(file) if row["paper"].startswith("Ki")}
+    names = ("learning rate (Adam)", "batch", "most iterations", "patience", "language pairs")
+    return tuple(float(said[name]) for name in (*names, "pairs for testing, each language"))
+
+
+TRAINING = training()
+
+
 def rows(paper):
     """The rows of a paper's table: the cells of each."""
     section = PAGE.split(f"## {paper}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
-
-
-def items_of(text):
-    """The tables and figures that a text names: Table 1, Tables 8 to 16, Figures 2 and 4."""
-    items = []
-    for kind, numbers in re.findall(r"(Table|Figure)s? (\d+(?:(?:, | and | to )\d+)*)", text):
-        for part in re.split(r", | and ", numbers):
-            first, _, last = part.partition(" to ")
-            items += [f"{kind} {n}" for n in range(int(first), int(last or first) + 1)]
-    return items
 
 
 def test_the_page_is_what_the_cards_say():
@@ -64,18 +69,154 @@ def test_commands_parse():
         parsed(command)
 
 
-def test_cards_have_the_names_of_their_tables_and_of_published_encoders():
-    assert len(CARDS) == sum(len(paper.cards) for paper in PAPERS)
-    for card in CARDS.values():
-        kind, numbers = card.items.split()[0].lower(), re.findall(r"\d+", card.items)
-        assert card.name.endswith(f"-{kind}-{'-'.join(numbers)}")
-        published = {
-            number.encoder for number in PUBLISHED if number.paper == card.paper and number.table in card.tables
+def numbers_of(card):
+    items = {*items_of(card.items)}
+    return [number for number in PUBLISHED if number.paper == card.paper and items & {*items_of(number.table)}]
+
+
+def folder_of(method):
+    """The folder, below that of train.ablations, of a row's objective; None of a method without heads."""
+    objective = method.partition("objective=")[2]
+    name = objective.replace(" - ", " without ")
+    return re.sub(r"[^a-z0-9]+", "-", name).strip("-") if objective else None
+
+
+def measures(planned, number):
+    """Whether a command measures a number that may stand beside ours."""
+    step, command = planned.step, planned.command
+    if step.task == "leakage":
+        where = {"tatoeba": "tatoeba", "sts17": "sts17"}[number.task]
+        options = {"data": str(getattr(command, where))}
+        right = number.method == "original" or folder_of(number.method) in {Path(run).name for run in command.runs}
+    elif step.task == number.task:
+        options = {name: getattr(command, name, None) for name in number.quantity.options} | {
+            "pooling": command.pooling
         }
-        known = {setting.name for step in card.steps for setting in step.encoders.values()}
-        assert not card.tables or card.paper.startswith("Ki ") or published <= known, card.name
-    of_cards = {(card.paper, table) for card in CARDS.values() for table in card.tables}
-    assert of_cards == {(number.paper, number.table) for number in PUBLISHED}
+        options |= {"data": str(options.get("data"))}
+        name, _, parameter = number.method.partition(" ")
+        name, _, value = name.partition("=")
+        key, _, amount = parameter.partition("=")
+        given = {"rank": command.ranks, "components": command.components}.get(key, ())
+        full = {"tatoeba": 36, "geometry": 36, "lareqa": number.quantity.languages - 1}.get(step.task)
+        right = name in command.transforms and (not key or amount in map(str, given or [full]))
+        right &= name != "zero" or value in command.zero
+        fit, text = number.quantity.fit.lower().replace("-", ""), command.fit_on.lower().replace("-", "")
+        right &= name in ("original", "zero") or fit in text
+    else:
+        return False
+    wanted = number.quantity.options
+    shown = any(re.fullmatch(pattern, f"{number.task} {number.metric}") for pattern in step.metrics)
+    layers = getattr(command, "layers", ()) or planned.setting.layers
+    return (
+        right
+        and shown
+        and number.layer in (None, *layers)
+        and all(options.get(name) == wanted[name] for name in wanted)
+    )
+
+
+def mistakes(card):
+    """What a card says that its tables, their protocols or their numbers do not."""
+    numbers, tables = numbers_of(card), [item for item in items_of(card.items) if item.startswith("Table")]
+    found = [f"no {item}" for item in tables if (card.paper, item) not in PROTOCOLS]
+    protocols = " ".join(PROTOCOLS.get((card.paper, item), "") for item in tables)
+    own = [number for number in numbers if not re.search("quotes|equals LaBSE", number.other)]
+    named = {setting.name for step in card.steps for setting in step.encoders.values()} - {""}
+    if numbers and named != {number.encoder for number in own}:
+        found.append(f"encoders {named}")
+    commands = [
+        (setting.name, planned)
+        for step in card.steps
+        for key, setting in step.encoders.items()
+        for planned in [plan_step(step, Choice(encoder=key or "bundled"), Path("out"))]
+        if setting.name and planned.command is not None
+    ]
+    for number in own:
+        of_encoder = [planned for name, planned in commands if name == number.encoder]
+        if not number.other and not any(measures(planned, number) for planned in of_encoder):
+            found.append(f"no command measures {number.encoder}, {number.method}, {number.metric}")
+        folder = folder_of(number.method)
+        runs = {Path(run).name for planned in of_encoder for run in getattr(planned.command, "runs", ())}
+        if folder and folder not in runs:
+            found.append(f"no run of {number.method}")
+    # Nothing that the tables do not have.
+    for option, name in (("ranks", "rank"), ("components", "components")):
+        theirs = {int(n.method.rpartition("=")[2]) for n in own if f" {name}=" in n.method and not n.other}
+        ours = {value for _, planned in commands for value in getattr(planned.command, option, ())}
+        if theirs and not ours <= theirs:
+            found.append(f"{option} {sorted(ours - theirs)}")
+    for step in card.steps:
+        for key, setting in step.encoders.items():
+            named_layers = {n.layer for n in own if n.encoder == setting.name and n.task == step.task} - {None}
+            last = re.search("output layer|last in the code", protocols)
+            preset = PRESETS[key].layer if key in PRESETS and numbers and "Ki" not in card.paper else None
+            right = named_layers or ({12} if last else {preset} - {None})
+            if setting.name and setting.layers and right and {*setting.layers} != right:
+                found.append(f"{step.task}, {setting.name}: layers {setting.layers}, not {right}")
+        codes = {code for n in own for code in re.findall(r"; en-([a-z]{2}); ", n.metric)}
+        if codes and {*step.options.get("languages", codes)} != codes:
+            found.append(f"languages {step.options['languages']}")
+    for step in (*card.steps, *card.trained_by) if card.paper.startswith("Ki") else ():
+        if step.task != "train.ablations":
+            continue
+        run = parsed(plan_step(step, Choice(), Path("out")).line)
+        used = (run.learning_rate, run.batch, run.loop.epochs, run.loop.patience, len(run.text.languages))
+        used += (run.text.held_out,)
+        if used != TRAINING:
+            found.append(f"trained by {used}")
+    return found
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_cards_run_what_their_tables_say(name):
+    card = CARDS[name]
+    kind, items = card.items.split()[0].lower(), re.findall(r"\d+", card.items)
+    assert card.name.endswith(f"-{kind}-{'-'.join(items)}")
+    assert mistakes(card) == []
+
+
+def changed(name, number=0, **options):
+    """A card with other options in one of its commands."""
+    steps = list(CARDS[name].steps)
+    steps[number] = replace(steps[number], options={**steps[number].options, **options})
+    return replace(CARDS[name], steps=tuple(steps))
+
+
+def step_changed(name, **fields):
+    return replace(CARDS[name], steps=tuple(replace(step, **fields) for step in CARDS[name].steps))
+
+
+def trained_otherwise(**options):
+    [training] = CARDS["ki-table-8"].trained_by
+    return replace(CARDS["ki-table-8"], trained_by=(replace(training, options={**training.options, **options}),))
+
+
+ENCODERS = dict(CARDS["xie-table-1"].steps[0].encoders)
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        replace(CARDS["xie-table-1"], items="Table 21"),
+        replace(CARDS["xie-table-6"], steps=CARDS["xie-tables-4-12"].steps),  # clustering, as the card once said
+        replace(CARDS["xie-table-6"], steps=CARDS["xie-table-7"].steps),  # fitted on OSCAR
+        step_changed("xie-table-3", encoders={"mbert": Setting("mBERT", (8,))}),
+        step_changed("xie-table-1", encoders=ENCODERS | {"xlm-100": Setting("XLM", (8,))}),
+        step_changed("xie-tables-17-20", metrics=("tatoeba xx-en .*",)),
+        changed("xie-tables-8-11", components=(1, 5, 10, 17)),
+        changed("xie-table-7", 1, ranks=(1, 2, 3, 7)),
+        changed("xie-tables-13-16", max_length=128),
+        changed("haemmerl-table-4", zero=("588", "306")),
+        changed("haemmerl-table-5", 2, fit_on="text/oscar"),
+        changed("haemmerl-table-1", text="udhr"),
+        changed("ki-table-10", runs=CARDS["ki-table-10"].steps[0].options["runs"][:1]),
+        changed("ki-table-2", languages=("de", "fr")),
+        trained_otherwise(learning_rate="1e-4"),
+        trained_otherwise(languages=("de", "fr")),
+    ],
+)  # fmt: skip
+def test_a_card_that_says_another_thing_is_noticed(card):
+    assert mistakes(card)
 
 
 def test_evaluation_page_says_the_same_of_data():

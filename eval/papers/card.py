@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 __all__ = ["CARDS", "PAPERS", "Card", "Paper", "Setting", "Step", "command_line", "read_toml"]
 
@@ -16,10 +16,10 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Setting:
-    """How a paper used an encoder; of several layers, it is not known which one the published numbers are of."""
+    """How a paper used an encoder."""
 
     name: str = ""  # the paper's name for it, as in published.csv; empty if the paper did not measure it
-    layers: tuple[int, ...] = ()
+    layers: tuple[int, ...] = ()  # of several, the numbers in published.csv say of which one they are
     options: Options = field(default_factory=dict)  # what the command takes with this encoder, in place of its own
 
 
@@ -53,14 +53,7 @@ class Card:
     shows: str
     steps: tuple[Step, ...]
     here: str  # what the steps gave with the bundled encoder
-    certainty: Literal["certain", "probably", "uncertain"] = "certain"  # of the table's number
-    tables: tuple[str, ...] = ()  # names of the tables in published.csv
     trained_by: tuple[Step, ...] = ()  # train what the steps read, if no step does; not run with the card
-
-    @property
-    def sure(self) -> str:
-        """Its certainty in brackets, unless it is certain."""
-        return "" if self.certainty == "certain" else f" ({self.certainty})"
 
 
 @dataclass(frozen=True)
@@ -87,7 +80,7 @@ def _read(path: Path) -> Paper:
     cards = []
     for fields in content.pop("cards"):
         trained_by = tuple(trainings[name] for name in fields.pop("trained_by", ()))
-        steps = tuple(map(step, fields.pop("steps")))
+        steps = tuple(trainings[of["training"]] if "training" in of else step(of) for of in fields.pop("steps"))
         cards.append(Card(content["name"], **fields, steps=steps, trained_by=trained_by))
     return Paper(**content, cards=tuple(cards))
 

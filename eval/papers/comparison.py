@@ -1,11 +1,10 @@
 """Published values beside ours: the difference, the tolerance, and whether it is within.
 
 A value stands beside ours only if ``eval/papers/published.py`` lets it: the same task, metric, languages, queries,
-options and kind of fit; and, here, the same encoder and layer. Everything else is listed, but not compared.
+options and fitting text; and, here, the same encoder and layer. Everything else is listed, but not compared.
 
 A difference of at most half a unit of the last printed digit is *equal*: the same encoder on the same queries, with
-the same fit, gives the same number. Numbers of one table are taken to be printed to the same number of digits, which is
-the largest number among them. Any other difference is *within* or *outside* of a tolerance, the sum of
+the same fit, gives the same number. Any other difference is *within* or *outside* of a tolerance, the sum of
 
 - that half unit;
 - the longer arm of our 95% interval over resampled queries, which stands for another draw of the fitting text and for
@@ -15,7 +14,7 @@ the largest number among them. Any other difference is *within* or *outside* of 
   t(0.975, k - 1) s sqrt(1 + 1/k), as the published number is one more draw.
 
 Where our value has neither an interval nor several seeds, only rounding is known, so that a larger difference is not
-judged. Nor is it if the paper's layer is not known.
+judged.
 """
 
 import json
@@ -29,11 +28,11 @@ from scipy.stats import t as student
 
 from eval.methods import label
 from eval.papers.card import Setting
-from eval.papers.published import PROTOCOLS, PUBLISHED, Published, published
+from eval.papers.published import Published, published
 from eval.results import Result
 from lsar_jax.files import write_text
 
-__all__ = ["COLUMNS", "VERDICTS", "Measured", "Row", "cells", "compare", "decimals_of", "grouped", "write_rows"]
+__all__ = ["COLUMNS", "VERDICTS", "Measured", "Row", "cells", "compare", "grouped", "write_rows"]
 
 VERDICTS = ("equal", "within", "outside", "not judged", "not compared")
 COLUMNS = ("", "layer", "published", "ours", "difference", "tolerance", "verdict")
@@ -59,7 +58,7 @@ class Row(NamedTuple):
     """A published value, ours, or both."""
 
     task: str
-    metric: str  # of our result; for a value that has none, the published one's pattern
+    metric: str  # of our result; the paper's words if none is the same quantity
     method: str
     layer: int | None = None
     published: float | None = None
@@ -68,7 +67,7 @@ class Row(NamedTuple):
     difference: float | None = None  # ours minus the published value
     tolerance: float | None = None
     verdict: str = ""  # of VERDICTS; empty if there is no published value
-    why: str = ""  # it is not judged or not compared
+    why: str = ""  # it is not judged or not compared; what is unclear about the number in the paper
     decimals: int = 1  # printed decimals of the published value
 
 
@@ -95,8 +94,13 @@ def compare(ours: Sequence[Measured], expected: Iterable[Published]) -> list[Row
     """Puts the published values of an encoder beside ours, and our other values after them."""
     rows: list[Row] = []
     used: set[int] = set()
+    beside: dict[int, list[int]] = {}
+    for n, measured in enumerate(ours):
+        for value in published(measured.first):
+            if _is(measured, value):
+                beside.setdefault(id(value), []).append(n)
     for value in expected:
-        same = [n for n, measured in enumerate(ours) if _is(measured, value)]
+        same = beside.get(id(value), ())
         used |= set(same)
         rows += [_judged(ours[n], value) for n in same] or [_not_compared(value)]
     for n, measured in enumerate(ours):
@@ -130,40 +134,30 @@ def cells(row: Row) -> list[str]:
     ]
 
 
-def decimals_of(value: Published) -> int:
-    """The number of decimals that a published value was printed with."""
-    table = [other.value for other in PUBLISHED if (other.protocol, other.source) == (value.protocol, value.source)]
-    return max(len(f"{number:.6f}".rstrip("0").partition(".")[2]) for number in table)
-
-
 def _is(measured: Measured, value: Published) -> bool:
-    """Whether our value is the published quantity."""
-    setting = measured.setting
-    at = setting.name == value.encoder and (not setting.layers or measured.first.layer in setting.layers)
-    return at and value in published(measured.first) and value.is_of(measured.method)
+    """Whether our value, of the published quantity, is of its encoder, layer and method."""
+    layers = (value.layer,) if value.layer else measured.setting.layers
+    at = measured.setting.name == value.encoder and (not layers or measured.first.layer in layers)
+    return at and value.is_of(measured.method)
 
 
 def _judged(measured: Measured, value: Published) -> Row:
-    digits, difference = decimals_of(value), measured.value - value.value
-    rounding = 0.5 * 10**-digits
+    difference, rounding = measured.value - value.value, 0.5 * 10**-value.decimals
     tolerance = rounding + (measured.margin or 0.0)
     # Decimal fractions are not exact.
     equal, within = (abs(difference) <= limit + 1e-9 for limit in (rounding, tolerance))
-    verdict, why = ("equal" if equal else "within" if within else "outside"), ""
-    if len(measured.setting.layers) != 1:
-        verdict, why = "not judged", "the layer of the published value is not known"
-    elif not within and measured.margin is None:
-        verdict, why = "not judged", "our value has no interval, so that only rounding is known"
+    verdict, why = ("equal" if equal else "within" if within else "outside"), [value.note]
+    if not within and measured.margin is None:
+        verdict, why = "not judged", ["our value has no interval, so that only rounding is known", value.note]
     return Row(
-        *measured.quantity, value.value, value.source, measured.value, difference, tolerance, verdict, why, digits
-    )
+        *measured.quantity, value.value, value.source, measured.value, difference, tolerance, verdict,
+        "; ".join(filter(None, why)), value.decimals,
+    )  # fmt: skip
 
 
 def _not_compared(value: Published) -> Row:
-    protocol = PROTOCOLS[value.protocol]
-    why = protocol.other or "no result has its data, languages, kind of fit and layer"
-    metric = re.sub(r"\\(.)", r"\1", value.metric)
+    why = value.other or "no result has its data, languages, fitting text and layer"
     return Row(
-        protocol.task, metric, value.method, None, value.value, value.source, verdict="not compared", why=why,
-        decimals=decimals_of(value),
+        value.task, value.metric, value.method, value.layer, value.value, value.source, verdict="not compared", why=why,
+        decimals=value.decimals,
     )  # fmt: skip

@@ -51,9 +51,10 @@ def _of_step(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice
         except ImportError as error:
             extra = "align" if step.task == "train.word_pairs" else "train"
             yield Missing(f"extra {extra}", f"{error}: pip install 'lsar_jax[{extra}]'")
+    elsewhere = {str(getattr(entry.command, "fit_on", "")), *(other.makes for other in earlier)}
     for key in step.data:
         # The text to fit on is looked for below.
-        if SOURCES[key].path and key != "oscar" and not any(other.makes == SOURCES[key].path for other in earlier):
+        if SOURCES[key].path and SOURCES[key].path not in elsewhere:
             yield from _source(key)
     if step.task in ("leakage", "transfer"):
         yield from _trained(card, entry, earlier, choice)

@@ -27,7 +27,7 @@ def _section(paper: Paper) -> str:
 
 def _row(card: Card) -> str:
     commands = "; ".join(map(_command, card.steps))
-    return f"| {card.items}{card.sure}, `{card.name}` | {card.shows} | {commands} | {card.here} |"
+    return f"| {card.items}, `{card.name}` | {card.shows} | {commands} | {card.here} |"
 
 
 def _command(step: Step) -> str:

@@ -1,104 +1,182 @@
-"""Published numbers, to show beside ours, and the protocols that they were measured by (``protocols.toml``).
+"""The numbers of the papers' tables, to show beside ours, and the protocol of each table.
 
-A number stands beside ours only if the task, the metric, the languages, the number of queries and the protocol are the
-same; encoders, fitting text and layers are those of the papers. Where the number of a table is not known here, its
-subject stands instead.
-Numbers that could not be read in a source are left out: of Xie et al., MLQA-R, XLM on the Amazon reviews, and LaBSE
-(about 95.5 on Tatoeba, with and without each method); of Hämmerl et al., mBERT's and S-BERT's rows of STS17 and BUCC,
-but for S-BERT's original on BUCC; of Ki et al., all but LaBSE on Tatoeba and six numbers of Table 9.
+``published.csv`` holds every number in the words of its paper, and ``tables.csv`` says how each table was measured.
+``quantities.toml`` says what a number is called in our results, or why none of ours is the same quantity. A number
+stands beside ours only if the task, the metric, the languages, the number of queries, the options and the fitting text
+are the same; encoders and layers are compared in ``eval/papers/comparison.py``.
 """
 
 import csv
 import re
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval.papers.card import read_toml
 from eval.results import Result
 
-__all__ = ["PROTOCOLS", "PUBLISHED", "Protocol", "Published", "published"]
+__all__ = ["PROTOCOLS", "PUBLISHED", "TABLES", "Published", "Quantity", "items_of", "published"]
+
+_FOLDER = Path(__file__).parent
+# Methods that are the same whatever text they are fitted on.
+_FIXED = ("original", "zero=", "meaning ", "language ")
 
 
-class Protocol(NamedTuple):
-    """How numbers were measured."""
+class Quantity(NamedTuple):
+    """What numbers are in our results; ``quantities.toml`` explains the fields."""
 
-    command: str  # that measures by it, after python -m eval
-    what: str
-    evaluated: bool | None = None  # whether methods are fitted on the evaluated sentences; None if it does not matter
-    n: int | None = None  # number of queries or vectors, as our results count them; None if it is not known
-    settings: Mapping[str, Any] = {}  # options, and max_length, that our result must have been measured with
-    other: str = ""  # how it differs from our measurement, so that its numbers do not stand beside ours
-
-    @property
-    def task(self) -> str:
-        """The name of the task in our results."""
-        return self.command.split()[0]
-
-    def measured(self, result: Result) -> bool:
-        """Whether a result was measured so, on the same data, whatever its methods were fitted on."""
-        used = {**result.options, "max_length": result.max_length}
-        return (
-            not self.other
-            and self.task == result.task
-            and self.n in (None, result.n)
-            and all(used.get(name) == value for name, value in self.settings.items())
-        )
-
-    def fitted(self, result: Result) -> bool:
-        """Whether the methods beside a result were fitted as in this protocol."""
-        return self.evaluated in (None, result.options.get("fit_on") == "evaluated")
+    task: str = ".*"
+    setting: str = ".*"
+    metric: str = ".*"
+    method: str = ".*"
+    ours: str = ""
+    languages: int = 0
+    n: int | None = None
+    sizes: Mapping[str, int] = {}
+    fit: str = ""
+    options: Mapping[str, Any] = {}
+    power: int = 0
+    other: str = ""
 
 
 class Published(NamedTuple):
-    """One number from a paper."""
+    """One number from a paper.
 
-    protocol: str  # key of PROTOCOLS
-    metric: str  # regular expression for the metric's name in our results
-    languages: int  # that our result covers, with English where the task counts it
-    encoder: str  # the paper's name
-    method: str  # label in our results, which may have further parameters; a rank must agree
-    value: float  # in percent, or as printed in the paper
+    Attributes:
+      paper, table, encoder: in the words of the paper.
+      task, metric: names in our results; the paper's words if no number of ours is the same.
+      method: label in our results, which may have further parameters; a rank must agree.
+      value, decimals: in the unit of our results, and the number of decimals that are printed.
+      quantity: what must be the same; ``n``, ``fit`` and ``options`` are those of this number.
+      layer: the layer that the table names.
+      note: what is wrong or unclear with the number in the paper.
+    """
+
     paper: str
-    table: str  # by number or by subject
+    table: str
+    encoder: str
+    task: str
+    metric: str
+    method: str
+    value: float
+    decimals: int
+    quantity: Quantity
+    layer: int | None
+    note: str
 
     @property
     def source(self) -> str:
         """The paper and its table."""
         return f"{self.paper}, {self.table}"
 
+    @property
+    def other(self) -> str:
+        """Why no number of ours is the same; empty if one may be."""
+        return self.quantity.other or (self.note if "suspect" in self.note else "")
+
     def is_of(self, method: str) -> bool:
         """Whether a method's label in our results is the one of this number."""
         suffix = method.removeprefix(self.method)
         return suffix == "" or (suffix != method and re.match(r" \w+=", suffix) is not None)
 
-
-_FOLDER = Path(__file__).parent
-PROTOCOLS = {name: Protocol(**fields) for name, fields in read_toml(_FOLDER / "protocols.toml").items()}
-# Ranks are those of the papers, and a fit of another rank is another method. For LAReQA, Xie et al. give rank 11 of 11
-# languages, whose means span 10 directions.
-with (_FOLDER / "published.csv").open(encoding="utf-8", newline="") as _file:
-    PUBLISHED = tuple(
-        Published(
-            row["task"], row["metric"], int(row["setting"].split()[0]), row["encoder"], row["method"],
-            float(row["value"]), row["paper"], row["table"],
+    def measured(self, result: Result) -> bool:
+        """Whether a result of this task and metric was measured so, and its methods were fitted so."""
+        same = self.quantity
+        used = {**result.options, "max_length": result.max_length, "pooling": result.pooling}
+        text = str(result.options.get("fit_on")).lower().replace("-", "")
+        return (
+            not self.other
+            and same.languages == len(set(result.languages))
+            and same.n in (None, result.n)
+            and (self.method.startswith(_FIXED) or same.fit.lower().replace("-", "") in text)
+            and all(used.get(name) == value for name, value in same.options.items())
         )
-        for row in csv.DictReader(_file)
+
+
+def items_of(text: str) -> list[str]:
+    """Lists the tables and figures that a text names: Table 1(a), Tables 8 to 16, Figures 2 and 4."""
+    items = []
+    for kind, numbers in re.findall(r"(Table|Figure)s? (\d+(?:(?:, | and | to )\d+)*)", text):
+        for part in re.split(r", | and ", numbers):
+            first, _, last = part.partition(" to ")
+            items += [f"{kind} {n}" for n in range(int(first), int(last or first) + 1)]
+    return items
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (_FOLDER / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+_WORDS = read_toml(_FOLDER / "quantities.toml")
+_QUANTITIES = tuple(Quantity(**fields) for fields in _WORDS["quantities"])
+
+
+def _label(method: str, setting: str) -> str:
+    """The label of a method in our results; its own words if we do not have it."""
+    for pattern, label in _WORDS["methods"].items():
+        if match := re.fullmatch(pattern, method):
+            part = [name for words, name in _WORDS["parts"].items() if words in setting and "=" in label]
+            return " ".join([*part, match.expand(label)])
+    return method
+
+
+@cache
+def _quantity(task: str, setting: str, metric: str, method: str) -> tuple[Quantity, str]:
+    """The first quantity that fits, with what it is of this setting, and its name in our results."""
+    for found in _QUANTITIES:
+        if re.fullmatch(found.task, task) and re.fullmatch(found.method, method):
+            one, other = re.fullmatch(found.setting, setting), re.fullmatch(found.metric, metric)
+            if one and other:
+                groups = [*one.groups(), *other.groups()]
+                fit = re.search("OSCAR|Wiki-40B|evaluated", setting)
+                pooling = {"pooling": "mean"} if "mean pooling" in setting else {}
+                n = found.sizes.get(groups[0], found.n) if groups else found.n
+                same = found._replace(n=n, fit=fit[0] if fit else found.fit, options={**found.options, **pooling})
+                return same, found.ours.format(*groups)
+    raise ValueError(f"quantities.toml has none for {task!r}, {setting!r}, {metric!r}")
+
+
+def _number(row: Mapping[str, str]) -> Published:
+    setting = row["setting"]
+    quantity, name = _quantity(row["task"], setting, row["metric"], row["method"])
+    task, _, metric = name.partition(": ") if name else (row["task"], "", f"{row['metric']}; {setting}")
+    layer = re.search(r"block (\d+) of", setting) or re.search(r"layer (\d+)", setting)
+    value = Decimal(row["value"]).scaleb(quantity.power)
+    exponent = value.as_tuple().exponent
+    return Published(
+        row["paper"], row["table"], row["encoder"], task, metric, _label(row["method"], setting), float(value),
+        max(0, -exponent) if isinstance(exponent, int) else 0, quantity, int(layer[1]) if layer else None, row["note"],
     )  # fmt: skip
+
+
+def _numbers() -> tuple[Published, ...]:
+    found = []
+    for row in _rows("published.csv"):
+        try:
+            found += [_number(row)] if items_of(row["table"]) else []
+        except InvalidOperation:  # a word, as in Ki et al.'s Table 1
+            continue
+    return tuple(found)
+
+
+# The numbers of tables and figures; those of the papers' text are only in the file.
+PUBLISHED = _numbers()
+# (paper, table) -> how it was measured.
+PROTOCOLS = {(row["paper"], item): row["protocol"] for row in _rows("tables.csv") for item in items_of(row["table"])}
+# The tables, in the order of the papers.
+TABLES = tuple(PROTOCOLS)
+
+_BY_NAME: dict[tuple[str, str], list[Published]] = {}
+for _value in PUBLISHED:
+    _BY_NAME.setdefault((_value.task, _value.metric), []).append(_value)
 
 
 def published(result: Result) -> list[Published]:
     """Finds the papers' numbers that were measured as a result of ours was: by the same metric on the same data.
 
-    Numbers of fitted methods are left out if the paper fitted them on the evaluated sentences and we did not, or the
-    reverse.
+    Numbers of fitted methods are left out if ours were fitted on other text.
     """
-    languages = len(set(result.languages))
-    return [
-        number
-        for number in PUBLISHED
-        if PROTOCOLS[number.protocol].measured(result)
-        and (number.method == "original" or PROTOCOLS[number.protocol].fitted(result))
-        and languages == number.languages
-        and re.fullmatch(number.metric, result.metric)
-    ]
+    return [number for number in _BY_NAME.get((result.task, result.metric), ()) if number.measured(result)]

@@ -1,6 +1,7 @@
 """Reproduces a table or figure of a paper: checks that everything is here, runs its commands, compares the results.
 
     python -m eval repro                                        # all cards, and what each lacks here
+    python -m eval repro --list                                 # all tables: what is run, and what it needs
     python -m eval repro xie-table-1 --encoder mbert --dry-run  # the commands, and everything that is missing
     python -m eval repro xie-table-1 --encoder mbert            # run them, and compare with the paper
 
@@ -9,6 +10,7 @@ off. Commands of ``train`` resume where they stopped; commands of ``eval`` whose
 options, are not run again.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -23,7 +25,7 @@ from eval.papers.comparison import COLUMNS, VERDICTS, cells, compare, grouped, w
 from eval.papers.missing import missing
 from eval.papers.page import papers_page
 from eval.papers.plan import Choice, Planned, plan
-from eval.papers.published import PUBLISHED
+from eval.papers.published import PROTOCOLS, PUBLISHED, TABLES, items_of
 from eval.papers.sources import SOURCES, checksum_of
 from eval.results import read_results
 from lsar_jax.cli.console import console, print_table
@@ -38,11 +40,13 @@ class Repro(Choice):
 
     Attributes:
       name: the card, such as xie-table-1; without a name, all are listed.
+      list: list the papers' tables, a line each: their numbers, card, commands, data and encoders.
       dry_run: print the commands and what is missing, and run nothing.
       page: a page whose tables of all cards are written anew, instead.
     """
 
     name: Annotated[str, tyro.conf.Positional] = ""
+    list: bool = False
     dry_run: bool = False
     page: Path | None = None
 
@@ -51,6 +55,8 @@ class Repro(Choice):
         if self.page is not None:
             write_text(self.page, papers_page(self.page.read_text(encoding="utf-8")))
             console.print(f"wrote {self.page}")
+        elif self.list:
+            _print_tables()
         elif self.name in CARDS:
             self._reproduce(CARDS[self.name])
         elif self.name:
@@ -92,10 +98,29 @@ def _print_cards(choice: Choice) -> None:
     table = Table("name", "shows", "lacks", title=title, title_justify="left")
     for card in CARDS.values():
         lacks = dict.fromkeys(lack.name for lack in missing(card, plan(card, choice), choice))
-        shows = f"{card.items}{card.sure}: {card.shows}"
+        shows = f"{card.items}: {card.shows}"
         table.add_row(card.name, shows, "\n".join(lacks) or "nothing", end_section=True)
     console.print(table)
     console.print("python -m eval repro NAME --encoder ENCODER --dry-run says where to get what is lacking.")
+
+
+def _print_tables() -> None:
+    """A line for each table of the papers; of its numbers, how many may stand beside one of ours."""
+    by_item = {(card.paper, item): card for card in CARDS.values() for item in items_of(card.items)}
+    for paper, item in TABLES:
+        values = [value for value in PUBLISHED if value.paper == paper and item in items_of(value.table)]
+        line = f"{paper}, {item}: {len(values)} numbers, {sum(not value.other for value in values)} comparable"
+        if card := by_item.get((paper, item)):
+            steps = (*card.trained_by, *card.steps)
+            tasks, data = (
+                dict.fromkeys(found) for found in ([s.task for s in steps], [k for s in steps for k in s.data])
+            )
+            weights = dict.fromkeys(setting.name for s in steps for setting in s.encoders.values() if setting.name)
+            names = dict.fromkeys(SOURCES[key].name for key in data)
+            line += f"; {card.name} runs {', '.join(tasks)} on {', '.join(names)}; {', '.join(weights)}"
+        else:
+            line += f"; nothing is run: {PROTOCOLS[paper, item]}"
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download: bool) -> str:
@@ -131,7 +156,8 @@ def _report(card: Card, planned: Sequence[Planned], choice: Choice, copies: Mapp
     ]
     name, folder = choice.short_name(), choice.folder(card)
     names = sorted({entry.setting.name for entry in planned if entry.setting.name})
-    values = [value for value in PUBLISHED if value.paper == card.paper and value.table in card.tables]
+    items = {*items_of(card.items)}
+    values = [value for value in PUBLISHED if value.paper == card.paper and items & {*items_of(value.table)}]
     rows = compare(ours, [value for value in values if value.encoder in names])
     console.rule(f"{card.name}, {name}")
     if not names:
@@ -140,7 +166,12 @@ def _report(card: Card, planned: Sequence[Planned], choice: Choice, copies: Mapp
     elif not any(value.encoder in names for value in values):
         console.print(f"No published value of {card.items} is known for {', '.join(names)}.")
     if rows:
-        print_table(f"{name} beside {card.paper}", COLUMNS, map(cells, rows))
+        reasons = Counter(row.why for row in rows if row.verdict == "not compared")
+        print_table(
+            f"{name} beside {card.paper}", COLUMNS, [cells(row) for row in rows if row.verdict != "not compared"]
+        )
+        for why, count in reasons.items():
+            console.print(f"not compared, {count}: {why}", soft_wrap=True)
         about = {"card": card.name, "paper": card.paper, "encoder": name, "as": ", ".join(names)}
         write_rows(rows, folder, {**about, **copies})
     for picture in (picture for entry in planned for picture in entry.step.figures):

@@ -119,7 +119,7 @@ class Report:
 def tables(results: Sequence[Result]) -> list[Table]:
     """A table for each metric of a task: methods as rows; encoders and layers as columns, then the papers' numbers.
 
-    Metrics are those that cover more than two languages or that a paper reports, or all if none covers more than two.
+    Metrics are those that cover more than two languages, or two if a paper reports them; all if none covers more.
     """
     if is_transfer(results[0]):
         return [_transfer_table(results)]
@@ -130,7 +130,7 @@ def tables(results: Sequence[Result]) -> list[Table]:
     return [
         _table(metric, of_metric)
         for metric, of_metric in by_metric.items()
-        if few or any(len(r.languages) > 2 or published(r) for r in of_metric)
+        if few or any(len(r.languages) > 2 or (len(r.languages) == 2 and published(r)) for r in of_metric)
     ]
 
 
@@ -184,7 +184,7 @@ def _table(metric: str, results: Sequence[Result]) -> Table:
     methods, columns = (list(dict.fromkeys(key[n] for key in grid)) for n in (0, 1))
     means = {key: float(np.mean([r.value for r in of_cell])) for key, of_cell in grid.items()}
     best = {column: max(value for (_, other), value in means.items() if other == column) for column in columns}
-    papers = list(dict.fromkeys(value for r in results for value in published(r)))
+    papers = list({id(value): value for r in results for value in published(r)}.values())
     encoders = list(dict.fromkeys((value.encoder, value.source) for value in papers))
     names = [method.split(_FITTED_ON)[0] for method in methods]
     rows = []

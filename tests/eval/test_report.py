@@ -50,7 +50,7 @@ def test_tables(rng):
     low, high = (Queries(np.repeat([0.0, 100], counts)) for counts in ((60, 40), (20, 80)))
     results = [
         result("original", 40.0).resampled(low),
-        result("center", 80.0).resampled(high),
+        result("center", 80.0, options={"fit_on": "text/oscar"}).resampled(high),
         *(result("cbie", value, seed=seed, options=evaluated) for seed, value in enumerate((50.0, 54.0, 58.0))),
         result("original", 45.0, layer=12),
         result("original", 1.0, metric="en-de accuracy", languages=("de",)),
@@ -67,7 +67,7 @@ def test_tables(rng):
     assert cell(table, "cbie", "layer 8")[:3] == ("54.0", False, "± 4.0")
     assert cell(table, "center", "layer 12").text == ""
     assert cell(table, "original", "mBERT (Xie").text == "37.5"
-    assert cell(table, "cbie", "XLM-R base (Hämmerl et al. 2023, Tatoeba").text == "69.0"
+    assert cell(table, "cbie", "XLM-R base (Hämmerl et al. 2023, Table 5").text == "69.0"
     # What only a paper has is a row of its own, and so is a fit of another rank.
     assert cell(table, "lsar rank=36", "mBERT (Xie").text == "44.6"
 

@@ -11,7 +11,7 @@ import pytest
 from eval.__main__ import main
 from eval.data.tatoeba import XTREME_36
 from eval.papers.card import CARDS, PAPERS, Setting, Step
-from eval.papers.comparison import cells, compare, decimals_of, grouped
+from eval.papers.comparison import cells, compare, grouped
 from eval.papers.missing import missing
 from eval.papers.plan import Choice, Planned, plan, plan_step
 from eval.papers.published import PUBLISHED
@@ -48,13 +48,13 @@ def ours(value, method="original", half=0.0, **changes):
     return made_result(**same | interval | changes)
 
 
-def expected(method, encoder="mBERT", table="Tatoeba"):
-    return [number for number in PUBLISHED if (number.method, number.encoder, number.table) == (method, encoder, table)]
+def expected(method, encoder="mBERT", table="Table 1", metric="en-xx mean over 36"):
+    return [n for n in PUBLISHED if (n.method, n.encoder, n.table, n.metric) == (method, encoder, table, metric)]
 
 
 def compared(results, method="original", setting=MBERT):
     """The rows of results beside Xie et al.'s mean of a method."""
-    return compare(grouped(results, setting, TATOEBA), [number for number in expected(method) if "Xie" in number.paper])
+    return compare(grouped(results, setting, TATOEBA), expected(method))
 
 
 def lacks(name, choice):
@@ -86,7 +86,7 @@ def test_the_card_of_the_contributing_guide():
     [code] = re.findall(r"```toml\n# eval/papers/cards/haemmerl.toml\n(.*?)```", text, flags=re.S)
     [shown] = tomllib.loads(code)["cards"]
     [real] = [card for card in PAPERS[-1].cards if card.name == shown["name"]]
-    assert (shown["items"], tuple(shown["tables"])) == (real.items, real.tables)
+    assert shown["items"] == real.items
     assert shown["steps"][0]["options"] == json.loads(json.dumps(real.steps[0].options))
     assert shown["here"] in real.here
 
@@ -95,28 +95,31 @@ def test_everything_that_is_missing_is_said_at_once(empty, capsys):
     write_tatoeba(empty / "data" / "tatoeba", XTREME_36[:-1])
     (empty / "text" / "oscar").mkdir(parents=True)
     (empty / "text" / "oscar" / "de.txt").write_text("ein Satz\n")
-    assert main(["repro", "xie-tables-4-7", "--encoder", "mbert", "--dry-run"]) == 0
+    assert main(["repro", "xie-table-5", "--encoder", "mbert", "--dry-run"]) == 0
     dry = capsys.readouterr().out
-    for number, entry in enumerate(plan(CARDS["xie-tables-4-7"], Choice(encoder="mbert")), 1):
+    for number, entry in enumerate(plan(CARDS["xie-table-5"], Choice(encoder="mbert")), 1):
         assert f"{number}. {entry.line}" in dry
-    assert main(["repro", "xie-tables-4-7", "--encoder", "mbert"]) == 1
+    assert main(["repro", "xie-table-5", "--encoder", "mbert"]) == 1
     caught = capsys.readouterr()
     for text in (dry, caught.err):
-        assert "xie-tables-4-7 cannot run with mbert; missing (4):" in text
+        assert "xie-table-5 cannot run with mbert; missing (4):" in text
         for said in (
             "the encoder mbert cannot be loaded", "hf download google-bert/bert-base-multilingual-cased",
             "data/tatoeba has no files for zh: put there a copy of `data/tatoeba/v1` of facebookresearch/LASER",
-            "text/oscar, the text to fit on, has none of af, ar", "(command 2)",
+            "text/oscar, the text to fit on, has none of af, ar",
             "data/lang2vec does not exist: put there `distances2.zip`",
         ):  # fmt: skip
             assert said in text
     assert caught.err.count("error:") == 1
     assert "Traceback" not in caught.err
     assert not (empty / "results").exists(), "nothing was run"
+    assert main(["repro", "xie-table-2", "--dry-run"]) == 0
+    dry = capsys.readouterr().out
+    assert re.search(r"data/mlqa-r does not exist: .*, at commit 354d67d1cd06\w+ \(command 2\)", dry)
 
 
 def test_missing_layers_and_tokens():
-    texts = lacks("haemmerl-table-4", Choice(encoder=TINY, named="mBERT", steps=(1,)))
+    texts = lacks("haemmerl-table-4", Choice(encoder=TINY, named="S-BERT", steps=(1,)))
     assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in texts
     assert f"512 tokens: {TINY} takes at most 40; choose fewer with --max-length" in texts
     # A command of train has its layers as words.
@@ -135,11 +138,13 @@ def test_checksum(empty):
 def test_trained_heads_are_found_or_their_training_is_named(empty):
     choice = Choice(encoder=TINY, layers=(2,))
     [heads] = [text for text in lacks("ki-figure-3", choice) if "heads" in text]
-    assert heads.startswith("results/bert/oracle/layer-2/meat, results/bert/oracle/layer-2/meat-oracle-code-all")
-    lines = re.findall(r"`(python -m train\.ablations [^`]+)`", heads)
-    assert ["--bases meat" in lines[0], "--bases dream" in lines[1]] == [True, True]
-    assert all(f"--encoder {TINY}" in line and "--layers 2 " in line for line in lines)
-    for run in ("meat", "meat-oracle-code-all", "dream-halves"):
+    four = ("dream-halves", "dream-halves-oracle-code-all", "meat", "meat-oracle-code-all")
+    assert heads.startswith(", ".join(f"results/bert/oracle/layer-2/{run}" for run in four))
+    [line] = re.findall(r"`(python -m train\.ablations [^`]+)`", heads)
+    assert "--bases dream meat" in line
+    assert f"--encoder {TINY}" in line
+    assert "--layers 2 " in line
+    for run in four:
         (empty / "results/bert/oracle/layer-2" / run).mkdir(parents=True)
         (empty / "results/bert/oracle/layer-2" / run / "trained.json").write_text("{}")
     # A card that trains its heads needs none.
@@ -179,7 +184,7 @@ def test_a_word_with_a_layer_is_repeated():
 def test_within_and_outside_of_the_tolerance():
     # 37.53 is printed to two decimals: half a unit is 0.005.
     [number] = expected("original")
-    assert (number.value, decimals_of(number)) == (37.53, 2)
+    assert (number.value, number.decimals) == (37.53, 2)
     for value, half, verdict in (
         (37.53, 0.5, "equal"), (37.536, 0.5, "within"), (38.034, 0.5, "within"), (38.036, 0.5, "outside"),
         (37.024, 0.5, "outside"), (37.534, 0.0, "equal"), (37.54, 0.0, "not judged"),
@@ -193,7 +198,7 @@ def test_within_and_outside_of_the_tolerance():
 def test_seeds_widen_the_tolerance():
     options = {"fit_on": "evaluated"}
     results = [ours(45.0 + seed, "cbie clusters=3", seed=seed, options=options) for seed in range(3)]
-    [row] = compare(grouped(results, MBERT, TATOEBA), expected("cbie"))
+    [row] = compare(grouped(results, MBERT, TATOEBA), expected("cbie", table="Table 5"))
     # t(0.975, 2) = 4.3027, s = 1.
     assert row.ours == 46.0
     assert row.tolerance == pytest.approx(0.005 + 4.3027 * (4 / 3) ** 0.5, rel=1e-4)
@@ -207,12 +212,46 @@ def test_no_value_stands_beside_another_quantity(changes):
     assert [row.published for row in rows[1:]] == [None]
 
 
-def test_what_cannot_be_judged_says_why():
-    [row] = compared([ours(37.53, half=0.5)], setting=Setting("mBERT", (8, 12)))
-    assert (row.verdict, row.why) == ("not judged", "the layer of the published value is not known")
-    [row] = compare([], expected("language objective=meat", "LaBSE", "Tatoeba-36")[:1])
+def test_a_number_of_another_layer_or_with_a_note():
+    """Table 13 names its layers; Table 3 contradicts it by 0.01."""
+    numbers = [n for n in PUBLISHED if (n.encoder, n.method, n.metric) == ("mBERT", "original", "accuracy mean")]
+    numbers = [n for n in numbers if n.table in ("Table 3", "Table 13")]
+    made = [
+        ours(
+            74.73,
+            task="amazon",
+            metric="accuracy mean",
+            languages=("en", "de", "fr", "ja"),
+            max_length=512,
+            layer=layer,
+        )
+        for layer in (8, 12)
+    ]
+    rows = compare(grouped(made, Setting("mBERT", (8, 12)), ()), numbers)
+    assert {(row.source, row.layer) for row in rows if "Table 13" in row.source} == {
+        ("Xie et al. 2022, Table 13", 8), ("Xie et al. 2022, Table 13", 12),
+    }  # fmt: skip
+    [third] = [row for row in rows if row.source.endswith("Table 3")]
+    assert (third.layer, third.verdict) == (8, "equal")
+    assert "differs by up to 0.01 from Tables 13 to 15" in cells(third)[-1]
+
+
+def test_what_cannot_be_compared_says_why():
+    [row] = compare([], [n for n in PUBLISHED if n.table == "Table 8" and n.paper.startswith("Ki")][:1])
     assert (row.verdict, row.ours) == ("not compared", None)
-    assert "Tatoeba Challenge" in cells(row)[-1]
+    assert "not published" in cells(row)[-1]
+
+
+def test_tables(capsys):
+    """A line for each table of the papers."""
+    assert main(["repro", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 37
+    assert lines[0].startswith(
+        "Xie et al. 2022, Table 1: 52 numbers, 20 comparable; xie-table-1 runs tatoeba on Tatoeba"
+    )
+    [examples] = [line for line in lines if line.startswith("Wu and Dredze 2020, Table 2:")]
+    assert examples.endswith("33 numbers, 0 comparable; nothing is run: number of examples")
 
 
 def test_report_of_a_run(empty, capsys, monkeypatch):
@@ -232,7 +271,8 @@ def test_report_of_a_run(empty, capsys, monkeypatch):
         patch.setattr(Planned, "run", run)
         assert main(["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert"]) == 0
     printed = capsys.readouterr().out
-    assert "5 published values: 1 within, 1 outside, 3 not compared" in printed
+    assert "12 published values: 1 within, 1 outside, 10 not compared" in printed
+    assert "not compared, 3: no result has its data, languages, fitting text and layer" in printed
     lines = [json.loads(line) for line in (folder / "comparison.jsonl").read_text().splitlines()]
     verdicts = [(line["method"], line["published"], line["ours"], line["verdict"]) for line in lines]
     for row in (
@@ -258,7 +298,7 @@ def test_from_end_to_end(empty, capsys):
     command = ["repro", "haemmerl-table-4", "--encoder", TINY, "--steps", "1", "--layers", "1", "--max-length", "16"]
     assert main(command) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "bert is not an encoder of Table 4 of Hämmerl et al. 2023 (XLM-R base, mBERT, S-BERT)" in printed
+    assert "bert is not an encoder of Table 4 of Hämmerl et al. 2023 (XLM-R base, S-BERT)" in printed
     assert "encoded 3 sentences" in printed, "the output of the command is shown"
     folder = empty / "results" / "repro" / "haemmerl-table-4" / "bert"
     lines = [json.loads(line) for line in (folder / "comparison.jsonl").read_text().splitlines()]
