@@ -14,7 +14,7 @@ the same fit, gives the same number. Any other difference is *within* or *outsid
   t(0.975, k - 1) s sqrt(1 + 1/k), as the published number is one more draw.
 
 Where our value has neither an interval nor several seeds, only rounding is known, so that a larger difference is not
-judged.
+judged. Nor is it where the paper measured another thing, as on LAReQA.
 """
 
 import json
@@ -147,7 +147,9 @@ def _judged(measured: Measured, value: Published) -> Row:
     # Decimal fractions are not exact.
     equal, within = (abs(difference) <= limit + 1e-9 for limit in (rounding, tolerance))
     verdict, why = ("equal" if equal else "within" if within else "outside"), [value.note]
-    if not within and measured.margin is None:
+    if value.quantity.unlike:
+        verdict, why = "not judged", [value.quantity.unlike, value.note]
+    elif not within and measured.margin is None:
         verdict, why = "not judged", ["our value has no interval, so that only rounding is known", value.note]
     return Row(
         *measured.quantity, value.value, value.source, measured.value, difference, tolerance, verdict,

@@ -38,6 +38,7 @@ class Quantity(NamedTuple):
     fit: str = ""
     options: Mapping[str, Any] = {}
     power: int = 0
+    unlike: str = ""
     other: str = ""
 
 

@@ -120,7 +120,7 @@ def _print_tables() -> None:
             line += f"; {card.name} runs {', '.join(tasks)} on {', '.join(names)}; {', '.join(weights)}"
         else:
             line += f"; nothing is run: {PROTOCOLS[paper, item]}"
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line)
 
 
 def _missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download: bool) -> str:

@@ -236,6 +236,16 @@ def test_a_number_of_another_layer_or_with_a_note():
     assert "differs by up to 0.01 from Tables 13 to 15" in cells(third)[-1]
 
 
+def test_towers_are_not_judged():
+    [number] = [
+        n for n in PUBLISHED if (n.table, n.encoder, n.method) == ("Figure 3 / sec. 4.5.1", "mBERT X-X", "original")
+    ][:1]
+    made = ours(10.0, task="lareqa", metric=number.metric, languages=tuple("abcdefghijk"), n=13_090, layer=12, half=1.0)
+    [row] = compare(grouped([made], Setting("mBERT X-X", (12,)), ()), [number])
+    assert (row.ours, row.verdict) == (10.0, "not judged")
+    assert "two towers" in row.why
+
+
 def test_what_cannot_be_compared_says_why():
     [row] = compare([], [n for n in PUBLISHED if n.table == "Table 8" and n.paper.startswith("Ki")][:1])
     assert (row.verdict, row.ours) == ("not compared", None)
