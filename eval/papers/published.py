@@ -141,11 +141,11 @@ def _quantity(task: str, setting: str, metric: str, method: str) -> tuple[Quanti
 
 
 def _number(row: Mapping[str, str]) -> Published:
-    setting = row["setting"]
+    setting, value = row["setting"], Decimal(row["value"])
     quantity, name = _quantity(row["task"], setting, row["metric"], row["method"])
     task, _, metric = name.partition(": ") if name else (row["task"], "", f"{row['metric']}; {setting}")
     layer = re.search(r"block (\d+) of", setting) or re.search(r"layer (\d+)", setting)
-    value = Decimal(row["value"]).scaleb(quantity.power)
+    value = value.scaleb(quantity.power)
     exponent = value.as_tuple().exponent
     return Published(
         row["paper"], row["table"], row["encoder"], task, metric, _label(row["method"], setting), float(value),

@@ -115,8 +115,11 @@ def _print_tables() -> None:
             tasks, data = (
                 dict.fromkeys(found) for found in ([s.task for s in steps], [k for s in steps for k in s.data])
             )
-            weights = dict.fromkeys(setting.name for s in steps for setting in s.encoders.values() if setting.name)
+            known = {setting.name for step in steps for setting in step.encoders.values()}
+            weights = [name for name in dict.fromkeys(value.encoder for value in values) if name in known]
             names = dict.fromkeys(SOURCES[key].name for key in data)
+            texts = [{**s.options, **s.paper}.get("fit_on", "evaluated") for s in steps]
+            names |= dict.fromkeys(f"{text} to fit on" for text in texts if text != "evaluated")
             line += f"; {card.name} runs {', '.join(tasks)} on {', '.join(names)}; {', '.join(weights)}"
         else:
             line += f"; nothing is run: {PROTOCOLS[paper, item]}"
