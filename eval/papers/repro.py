@@ -112,15 +112,13 @@ def _print_tables() -> None:
         line = f"{paper}, {item}: {len(values)} numbers, {sum(not value.other for value in values)} comparable"
         if card := by_item.get((paper, item)):
             steps = (*card.trained_by, *card.steps)
-            tasks, data = (
-                dict.fromkeys(found) for found in ([s.task for s in steps], [k for s in steps for k in s.data])
-            )
             known = {setting.name for step in steps for setting in step.encoders.values()}
+            texts = [{**step.options, **step.paper}.get("fit_on", "evaluated") for step in steps]
+            tasks = dict.fromkeys(step.task for step in steps)
+            data = dict.fromkeys(SOURCES[key].name for step in steps for key in step.data)
+            data |= dict.fromkeys(f"{text} to fit on" for text in texts if text != "evaluated")
             weights = [name for name in dict.fromkeys(value.encoder for value in values) if name in known]
-            names = dict.fromkeys(SOURCES[key].name for key in data)
-            texts = [{**s.options, **s.paper}.get("fit_on", "evaluated") for s in steps]
-            names |= dict.fromkeys(f"{text} to fit on" for text in texts if text != "evaluated")
-            line += f"; {card.name} runs {', '.join(tasks)} on {', '.join(names)}; {', '.join(weights)}"
+            line += f"; {card.name} runs {', '.join(tasks)} on {', '.join(data)}; {', '.join(weights)}"
         else:
             line += f"; nothing is run: {PROTOCOLS[paper, item]}"
         console.print(line)
