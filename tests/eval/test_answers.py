@@ -1,6 +1,9 @@
 """XQuAD-R's questions and answers: the reader, and the picture of one question."""
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 from eval.data.xquad import XQUAD_R, read_xquad
 from eval.methods import Method
@@ -32,11 +35,12 @@ def recorded(monkeypatch, place, name):
     return calls
 
 
-def test_one_question(tmp_path, monkeypatch, rng):
+@pytest.mark.parametrize("shown", [XQUAD_R, ("en", "th", "zh"), ("zh", "th")])
+def test_one_question(tmp_path, monkeypatch, rng, shown):
     monkeypatch.setattr("eval.tasks.answers._QUESTIONS", 5)
     calls = recorded(monkeypatch, tasks, "draw_answers")
     write_letters(tmp_path / "xquad", rng, XQUAD_R)
-    task = answers(tmp_path / "xquad")
+    task = answers(tmp_path / "xquad", shown)
     [texts] = task.parts
     x = {key: rng.standard_normal((len(text), 6)).astype(np.float32) for key, text in texts.items()}
     found = [
@@ -46,10 +50,10 @@ def test_one_question(tmp_path, monkeypatch, rng):
     assert is_png(tmp_path / "answers.png")
     [(panels, candidate_codes, codes, asked, *_)] = calls
     assert list(panels) == [f"layer 2, {name}" for name in ("original", "lir", "lsar")]
-    assert asked == "en"
+    assert (tuple(codes), asked) == (shown, "en" if "en" in shown else shown[0])
     plane = panels["layer 2, lir"]
-    candidates = np.concatenate([x["c", code] for code in XQUAD_R])
-    likeness = cosines(x["q", "en"][:1], candidates).sum(axis=-1)[0]
+    candidates = np.concatenate([x["c", code] for code in shown])
+    likeness = cosines(x["q", asked][:1], candidates).sum(axis=-1)[0]
     np.testing.assert_array_equal(np.argsort(plane.ranks), np.argsort(-likeness))
     assert plane.ranks.min() == 1
     assert [candidate_codes[place] for place in plane.answers] == list(codes)
@@ -58,3 +62,8 @@ def test_one_question(tmp_path, monkeypatch, rng):
     assert [place - starts[code] for code, place in zip(codes, plane.answers, strict=True)] == [
         questions[code].answers[0] for code in codes
     ]
+
+
+def test_a_language_that_is_not_in_xquad_r():
+    with pytest.raises(ValueError, match="--shown is 'en fr'; give some of "):
+        answers(Path("nowhere"), ("en", "fr"))
