@@ -10,7 +10,7 @@ held-out pairs of the training text, and on code-switched sentences. On STS17, t
 human similarity scores, averaged over all tracks. Several seeds of a run are reported as mean and sample standard
 deviation. The last table shows whether training was cut short, or never improved on the first epoch.
 
-Cosines of held-out pairs (the paper's Table 2) are printed too, and written by language to ``similarities.jsonl``:
+Cosines of held-out pairs are printed too, and written by language to ``similarities.jsonl``:
 of the meaning and the language embedding of a sentence, 0 if they are orthogonal, which ORACLE asks for; of the two
 sides of a pair; and of two different sentences of a language, on average over all pairs of them.
 """
