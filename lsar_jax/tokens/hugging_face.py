@@ -18,10 +18,43 @@ __all__ = ["fast_tokenizer", "static_tokenizer"]
 
 # The classes of transformers that take tokenizer.json as it is; the others build the tokenizer from their settings.
 _PLAIN = ("PreTrainedTokenizer", "TokenizersBackend")
-# The special tokens of these others, unless the settings name them, by the kind of their model.
+# Those of the others that are compared with tokenizer.json here: the kind of their model, and their special tokens, if
+# the settings name no others.
+_BERT = {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
+_XLM_R = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask>"}
 _SPECIAL = {
-    "WordPiece": {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]", "pad_token": "[PAD]"},
-    "Unigram": {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
+    "BertTokenizer": ("WordPiece", _BERT),
+    "DistilBertTokenizer": ("WordPiece", _BERT),
+    "XLMRobertaTokenizer": ("Unigram", _XLM_R),
+    "GemmaTokenizer": ("BPE", _XLM_R | {"bos_token": "<bos>", "eos_token": "<eos>"}),
+    "Qwen2Tokenizer": ("BPE", dict.fromkeys(("eos_token", "unk_token", "pad_token"), "<|endoftext|>")),
+}
+# The class of a model whose settings name none.
+_CLASSES = dict.fromkeys(("bert", "distilbert", "nomic_bert"), "BertTokenizer") | {
+    "xlm-roberta": "XLMRobertaTokenizer", "gemma3_text": "GemmaTokenizer", "qwen3": "Qwen2Tokenizer",
+}  # fmt: skip
+# How those of BPE normalise and split, and whether they have bytes in place of unknown characters.
+_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+_BPE = {
+    "GemmaTokenizer": (
+        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+        {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False},
+        True,
+    ),
+    "Qwen2Tokenizer": (
+        {"type": "NFC"},
+        {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Split", "pattern": {"Regex": _WORDS}, "behavior": "Isolated", "invert": False},
+                _BYTES,
+            ],
+        },
+        False,
+    ),
 }
 # Options of sentence-transformers that are no part of what is computed.
 _HARMLESS = {"padding_side", "use_fast", "trust_remote_code"}
@@ -159,9 +192,13 @@ def _agrees(backend: Any, settings: Mapping[str, Any], config: Mapping[str, Any]
     lists = [settings.get(name) or [] for name in ("additional_special_tokens", "extra_special_tokens")]
     more = [token for tokens in lists for token in (tokens.values() if isinstance(tokens, dict) else tokens)]
     tokens = {*filter(_is_text, named.values()), *filter(_is_text, map(_content, more)), *added}
-    name = settings.get("tokenizer_class") or config.get("tokenizer_class")
-    plain, kind = str(name).removesuffix("Fast") in _PLAIN, type(backend.model).__name__
-    special = {} if plain else {**_SPECIAL.get(kind, {}), **{name: token for name, token in named.items() if token}}
+    declared = settings.get("tokenizer_class") or config.get("tokenizer_class")
+    name = str(declared or _CLASSES.get(config.get("model_type", ""))).removesuffix("Fast")
+    plain, model = name in _PLAIN, backend.model
+    kind, defaults = _SPECIAL.get(name, ("", {}))
+    if not plain and kind != type(model).__name__:
+        return False
+    special = {} if plain else defaults | {name: token for name, token in named.items() if token}
     known = {row: token.__getstate__() for row, token in backend.get_added_tokens_decoder().items()}
     if not tokens | {*filter(_is_text, special.values())} <= {token["content"] for token in known.values()}:
         return False
@@ -171,24 +208,29 @@ def _agrees(backend: Any, settings: Mapping[str, Any], config: Mapping[str, Any]
             return False
     if plain:
         return True
-    before, text = _state(backend.pre_tokenizer), backend.encode("").tokens
+    normalizer, before = _state(backend.normalizer), _state(backend.pre_tokenizer)
+    if kind == "BPE":
+        same = (model.byte_fallback, model.fuse_unk, model.ignore_merges) == (_BPE[name][2], _BPE[name][2], False)
+        return same and (normalizer, before) == _BPE[name][:2] and backend.post_processor is not None
     if kind == "WordPiece":
-        normalizer = {
+        expected = {
             "type": "BertNormalizer",
             "clean_text": True,
             "handle_chinese_chars": settings.get("tokenize_chinese_chars", True),
             "strip_accents": settings.get("strip_accents"),
             "lowercase": settings.get("do_lower_case", True),
         }
-        same = _state(backend.normalizer) == normalizer and before == {"type": "BertPreTokenizer"}
-        same = same and backend.model.unk_token == special["unk_token"]
-        return same and text == [special["cls_token"], special["sep_token"]]
-    if kind == "Unigram":
+        ends = [special["cls_token"], special["sep_token"]]
+        same = normalizer == expected and before == {"type": "BertPreTokenizer"}
+        own = (model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word)
+        same = same and own == (special["unk_token"], "##", 100)
+    else:
         scheme = "always" if settings.get("add_prefix_space", True) else "never"
         space = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": True}
+        ends = [special["bos_token"], special["eos_token"]]
         same = before == {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, space]}
-        return same and text == [special["bos_token"], special["eos_token"]]
-    return backend.post_processor is not None
+        same = same and (normalizer is None or normalizer["type"] == "Precompiled")
+    return same and backend.encode("").tokens == ends
 
 
 def _build(folder: Path) -> _Opened:

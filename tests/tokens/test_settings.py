@@ -18,6 +18,8 @@ TEXTS = [
     "a <pad> b <extra>c </s> d ",
     "abc def ghi xyz " * 4 + "the end",
     "Ünï a\tb\nc",
+    "a <mask> b<mask> <pad> <unk> c <eos> <|endoftext|> [UNK] [CLS]x a's 12",
+    "a" * 101,
 ]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
