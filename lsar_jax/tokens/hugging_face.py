@@ -1,8 +1,8 @@
 """The tokenizer of a Hugging Face folder.
 
 ``tokenizer.json`` is opened with the ``tokenizers`` library, without importing transformers, which takes seconds. Only
-if a folder does not have it (the first BERT checkpoints had only ``vocab.txt``), or if the settings beside it say
-otherwise, as ``do_lower_case`` does, transformers builds the tokenizer from both.
+if a folder does not have it (the first BERT checkpoints had only ``vocab.txt``), if the settings beside it say
+otherwise, as ``do_lower_case`` does, or if their class is not compared with it here, transformers builds the tokenizer.
 """
 
 import json
@@ -56,6 +56,16 @@ _BPE = {
         False,
     ),
 }
+# The kinds that settings must have, if they are not null.
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("bos_token", "eos_token", "sep_token", *_BERT), (str, dict)),
+    **dict.fromkeys(("do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space"), (bool,)),
+    "split_special_tokens": (bool,),
+    **dict.fromkeys(("model_max_length", "max_len"), (int, float)),
+    "added_tokens_decoder": (dict,),
+    "additional_special_tokens": (list,),
+    "extra_special_tokens": (list, dict),
+}
 # Options of sentence-transformers that are no part of what is computed.
 _HARMLESS = {"padding_side", "use_fast", "trust_remote_code"}
 # How many times longer the replacements of a normalizer may make a text.
@@ -87,7 +97,9 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
       ValueError: a file is damaged or has a setting that is not supported, or a token of the vocabulary, of the
         post-processor or of padding has no embedding.
     """
-    backend, padding, limit, side = (_open if (folder / "tokenizer.json").is_file() else _build)(folder)
+    settings = _settings(folder)
+    opened = _open(folder, settings) if (folder / "tokenizer.json").is_file() else _build(folder)
+    backend, padding, limit, side = opened
     # sentence-transformers reads the first of several.
     files = sorted(folder.glob("sentence_*_config.json"), key=lambda path: path.name != "sentence_bert_config.json")
     for path in files[:1]:
@@ -155,12 +167,21 @@ def _backend(folder: Path) -> Any:
     return backend
 
 
-def _open(folder: Path) -> _Opened:
-    backend = _backend(folder)
+def _settings(folder: Path) -> dict[str, Any]:
+    """Returns the settings beside ``tokenizer.json``, after checking their kinds."""
     settings: dict[str, Any] = {}
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        if (folder / name).is_file():
-            settings |= read_json(folder / name, dict)
+    for path in (folder / "special_tokens_map.json", folder / "tokenizer_config.json"):
+        given = read_json(path, dict) if path.is_file() else {}
+        for name, kinds in _KINDS.items():
+            if not isinstance(value := given.get(name), (*kinds, type(None))):
+                known = " or ".join(kind.__name__ for kind in kinds)
+                raise ValueError(f"{path}: {name} is {value!r:.80}; it must be of type {known}")
+        settings |= given
+    return settings
+
+
+def _open(folder: Path, settings: dict[str, Any]) -> _Opened:
+    backend = _backend(folder)
     if settings.get("split_special_tokens"):
         raise ValueError(f"{folder}: split_special_tokens is true in the settings; only false is supported")
     config = read_json(folder / "config.json", dict) if (folder / "config.json").is_file() else {}

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from lsar_jax.tokens.hugging_face import fast_tokenizer
 
@@ -51,6 +51,29 @@ def xlm_r(folder, ends=True):
     return write(folder, "xlm-roberta", backend, special, {"tokenizer_class": "XLMRobertaTokenizer"})
 
 
+def gemma(folder):
+    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
+    pieces = {piece: row for row, piece in enumerate([*special, *"▁abcdefghitxyz", "th"])}
+    backend = Tokenizer(models.BPE(pieces, [("t", "h")], unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    backend.normalizer = normalizers.Replace(" ", "▁")
+    backend.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    backend.post_processor = processors.BertProcessing(("<eos>", 1), ("<bos>", 2))
+    return write(folder, "gemma3_text", backend, special, {"tokenizer_class": "GemmaTokenizer"})
+
+
+def qwen(folder):
+    pieces = {piece: row for row, piece in enumerate(["<|endoftext|>", *"Ġabcdefghitxyz'12<>", "th", "<unk>"])}
+    backend = Tokenizer(models.BPE(pieces, [("t", "h")]))
+    backend.normalizer = normalizers.NFC()
+    words = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    words += r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    split = pre_tokenizers.Split(Regex(words), "isolated")
+    last = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([split, last])
+    backend.post_processor = processors.TemplateProcessing("$A <|endoftext|>", "$A $B", [("<|endoftext|>", 0)])
+    return write(folder, "qwen3", backend, ["<|endoftext|>"], {"tokenizer_class": "Qwen2Tokenizer"})
+
+
 def write(folder, kind, backend, special, settings):
     backend.add_special_tokens(special)
     backend.save(str(folder / "tokenizer.json"))
@@ -73,6 +96,7 @@ EXTRA = {"content": "<extra>", "single_word": False, "lstrip": False, "rstrip": 
             {"do_lower_case": ...},
             {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": False},
             {"tokenizer_class": ..., "do_lower_case": False},
+            *({"tokenizer_class": name} for name in ("MPNetTokenizer", "MPNetTokenizerFast", "GPT2Tokenizer")),
             {"strip_accents": False},
             {"tokenize_chinese_chars": False},
             {"truncation_side": "left"},
@@ -94,6 +118,15 @@ EXTRA = {"content": "<extra>", "single_word": False, "lstrip": False, "rstrip": 
         ((bert, {}), "added_tokens.json", {"<extra>": 60}),
         ((bert, {}), "special_tokens_map.json", {"sep_token": "[MASK]"}),
         ((bert, {}), "tokenizer.json", {"added_tokens": []}),
+        (
+            (bert, {}),
+            "tokenizer.json",
+            {"added_tokens": [EXTRA | {"id": row, "content": SPECIAL[row], "special": True} for row in range(4)]},
+        ),
+        ((gemma, {}), "tokenizer_config.json", {}),
+        ((gemma, {}), "tokenizer_config.json", {"tokenizer_class": "Qwen2Tokenizer"}),
+        ((qwen, {}), "tokenizer_config.json", {}),
+        ((qwen, {}), "tokenizer_config.json", {"tokenizer_class": "GemmaTokenizerFast"}),
         ((xlm_r, {}), "tokenizer_config.json", {}),
         ((xlm_r, {}), "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"}),
         ((xlm_r, {}), "tokenizer_config.json", {"tokenizer_class": ..., "add_prefix_space": False}),
@@ -120,8 +153,9 @@ def test_ids_are_those_of_transformers(made, file, changes, tmp_path):
 
 def test_where_nothing_differs_transformers_is_not_needed(tmp_path, monkeypatch):
     monkeypatch.setattr("lsar_jax.tokens.hugging_face._build", None)
-    for make in (bert, xlm_r):
-        folder = make(tmp_path)
+    for make in (bert, xlm_r, gemma, qwen):
+        (folder := tmp_path / make.__name__).mkdir()
+        make(folder)
         path = folder / "tokenizer.json"
         backend = Tokenizer.from_file(str(path))
         if make is xlm_r:
@@ -161,8 +195,11 @@ def test_the_left_side_is_cut(tmp_path):
             r"tokenizer_class is \[1\], which is not the name of a class",
         ),
         ("tokenizer_config.json", {"truncation_side": "middle"}, "'middle'"),
-        ("tokenizer_config.json", {"extra_special_tokens": 5}, "no tokenizer could be loaded from .*: extra"),
-        ("tokenizer_config.json", {"added_tokens_decoder": ["a"]}, "no tokenizer could be loaded from .*: 'list"),
+        ("tokenizer_config.json", {"extra_special_tokens": 5}, "extra_special_tokens is 5; it must be .* list or dict"),
+        ("tokenizer_config.json", {"added_tokens_decoder": ["a"]}, r"json: added_tokens_decoder is \['a'\]; .* dict"),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"60": "a"}}, "no tokenizer could be loaded from"),
+        ("tokenizer_config.json", {"do_lower_case": "no"}, "do_lower_case is 'no'; it must be of type bool"),
+        ("special_tokens_map.json", {"cls_token": 2}, "special_tokens_map.json: cls_token is 2; .* str or dict"),
         ("sentence_bert_config.json", {"tokenizer_args": 5}, "tokenizer_args is 5, which is not supported"),
         (
             "sentence_bert_config.json",
