@@ -4,8 +4,9 @@
 becomes ``zh``, ``arb`` becomes ``ar``) and likely scripts come from CLDR through ``langcodes``. A script is kept only
 if it is not the usual one of the language (``zh-Hant``, ``sr-Latn``); territories and variants are dropped. Names of
 Wikipedias that are not BCP 47 (``fiu-vro``, ``zh-classical``) are aliases too; where ISO 639 gives a name to another
-language, it is that language (``als`` is Albanian, and Wikipedia's is ``gsw``; ``nrm`` is Narom, not Norman). Groups
-that are not languages (domains, registers) can be named ``x-anything``, a BCP 47 private-use tag.
+language, it is that language (``als`` is Albanian, and Wikipedia's is ``gsw``; ``nrm`` is Narom, not Norman). Codes
+of families (``roa``) and of no language (``mul``) are refused; groups that are not languages (domains, registers, text
+whose language is not known) can be named ``x-anything``, a BCP 47 private-use tag.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -41,6 +42,17 @@ _WIKIPEDIAS = {
     "roa-rup": "rup", "roa-tara": "nap", "simple": "en", "sr-el": "sr-Latn", "zh-classical": "lzh",
 }  # fmt: skip
 
+# What names no language, and the codes of families (those of ISO 639-5 in BCP 47) but Berber and Nahuatl, which Tatoeba
+# and Wikipedia take for languages.
+_NONE = ("mis", "mul", "und", "zxx")
+_FAMILIES = (
+    "aav afa alg alv apa aqa aql art ath auf aus awd azc bad bai bat bnt btk cai cau cba ccn ccs cdc cdd cel cmc "
+    "cpe cpf cpp crp csu cus day dmn dra egx esx euq fiu fox gem gme gmq gmw grk him hmx hok hyx iir ijo inc ine "
+    "ira iro itc jpx kar kdo khi kro map mkh mno mun myn nai ngf nic nub omq omv oto paa phi plf poz pqe pqw pra "
+    "qwe roa sai sal sdv sem sgn sio sit sla smi son sqj ssa syd tai tbq trk tup tut tuw urj wak wen xgn xnd ypk "
+    "zhx zle zls zlw znd"
+)
+
 # Usual scripts of languages of FLORES-200 that CLDR does not know, and to which langcodes therefore gives Latin.
 _USUAL_SCRIPTS = dict.fromkeys(("acm", "acq", "ajp", "azb", "pbt"), "Arab")
 
@@ -54,7 +66,7 @@ def language_code(code: object) -> str:
       code: BCP 47, ISO 639-1, 639-2 or 639-3, or the name of a Wikipedia, with ``-`` or ``_`` between subtags.
 
     Raises:
-      ValueError: ``code`` is not a string, or not a registered language.
+      ValueError: ``code`` is not a string, or not a registered language, as the code of a family is.
 
     Example:
       >>> from lsar_jax.languages import language_code
@@ -87,8 +99,9 @@ def _code_of(code: str) -> str:
     if language.private:
         return language.to_tag().lower()
     subtag = language.language or "und"
-    if subtag == "und":
-        raise ValueError(f"{code!r} does not name a language; use x-NAME for a group that is not a language")
+    if (family := subtag in _FAMILIES.split()) or subtag in _NONE:
+        what = "is a family of languages; name one of them, or" if family else "does not name a language;"
+        raise ValueError(f"{code!r} {what} use x-NAME for a group that is not a language")
     # A territory can imply a script: Chinese is written in Hant in Taiwan.
     script = language.script or _USUAL_SCRIPTS.get(subtag) or language.maximize().script
     usual = _USUAL_SCRIPTS.get(subtag) or langcodes.Language.get(subtag).maximize().script

@@ -61,6 +61,23 @@ def test_what_is_no_language(code):
         language_code(code)
 
 
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        *((code, "is a family of languages; name one") for code in ("fiu", "roa", "BAT", "map_Latn", "art", "nai-US")),
+        *((code, "does not name a language; use x-NAME") for code in ("mul", "mis", "zxx", "und-Latn")),
+    ],
+)
+def test_families_and_no_language(code, why):
+    with pytest.raises(ValueError, match=f"'{code}' {why}"):
+        language_code(code)
+
+
+def test_families_that_corpora_take_for_languages():
+    # Tatoeba's Berber and Wikipedia's Nahuatl; UD has qtd, for text in Turkish and German.
+    assert [language_code(code) for code in ("ber", "nah", "qtd", "art-x-name")] == ["ber", "nah", "qtd", "art-x-name"]
+
+
 @pytest.mark.parametrize("key", [math.nan, np.float64("nan"), None, 3, True, b"de", ("de",), Path("nan")], ids=repr)
 def test_languages_are_strings(key):
     x = np.ones((2, 2), np.float32)
