@@ -1,8 +1,10 @@
 """Opening the folder of a checkpoint, without reading its weights."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -21,6 +23,10 @@ __all__ = ["Checkpoint", "other_files", "read_folder", "refuse_adapters"]
 
 # Leaves that a checkpoint has only if the size that is named here is not 0.
 _OPTIONAL = {"embeddings.token_type.embedding": "token_types", "embeddings.language.embedding": "languages"}
+# What the files of adapters are called, the suffixes of weights, and what the tensors of LoRA have in their names.
+_ADAPTER = re.compile(r"adapter_config\.json$|adapter_model|pytorch_adapter", re.IGNORECASE)
+_WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
+_LORA = re.compile(r"(^|[^a-z])lora([^a-z]|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -118,13 +124,25 @@ def other_files(folder: Path) -> list[Path]:
 
 
 def refuse_adapters(folder: Path) -> None:
-    """Raises ValueError if a checkpoint has adapters, without which its vectors would be others."""
-    names = ("adapter_config.json", "adapter_model*", "pytorch_adapter*", "*lora*.safetensors")
-    places = [f"{depth}{name}" for name in names for depth in ("", "*/", "*/*/")]
-    if found := [path for place in places for path in sorted(folder.glob(place))]:
-        raise ValueError(
-            f"{found[0]}: adapters (LoRA) are not supported; load a checkpoint whose weights have one merged into them"
-        )
+    """Raises ValueError if a checkpoint has adapters at any depth, without which its vectors would be others."""
+    links = [path for path in folder.iterdir() if path.is_symlink() and path.is_dir()]
+    walked = [place for start in (folder, *links) for place in os.walk(start)]
+    for path in sorted(Path(place, name) for place, _, names in walked for name in names):
+        if _ADAPTER.match(path.name) or any(map(_LORA.search, _tensor_names(path))):
+            raise ValueError(
+                f"{path}: adapters (LoRA) are not supported; load a checkpoint whose weights have one merged into "
+                "them, or move the file to another folder if it is not of this checkpoint"
+            )
+
+
+def _tensor_names(path: Path) -> list[str]:
+    """The names of the tensors in a file of weights, or that of the file itself if they cannot be read."""
+    from safetensors import SafetensorError, safe_open
+
+    if path.suffix.lower() == ".safetensors" and path.is_file():
+        with suppress(SafetensorError, OSError), safe_open(path, framework="numpy") as file:
+            return list(file.keys())
+    return [path.name] if path.suffix.lower() in _WEIGHTS else []
 
 
 def _matching(folder: Path, patterns: tuple[str, ...]) -> set[Path]:

@@ -141,8 +141,19 @@ def test_config_that_is_not_understood(folder, changes, message):
         lj.load_encoder(folder)
 
 
-@pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors", "pytorch_adapter.bin"])
-@pytest.mark.parametrize("place", ["", "adapter", "adapters/retrieval"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "adapter_config.json",
+        "ADAPTER_CONFIG.JSON",
+        "adapter_model.safetensors",
+        "pytorch_adapter.bin",
+        "pytorch_lora_weights.bin",
+        "my-LoRA.pt",
+        "lora.safetensors",
+    ],
+)
+@pytest.mark.parametrize("place", ["", "adapter", "a/b/c/d"])
 def test_adapters_are_refused(folder, place, name, tmp_path):
     (folder / place).mkdir(parents=True, exist_ok=True)
     (folder / place / name).write_text("{}")
@@ -151,6 +162,17 @@ def test_adapters_are_refused(folder, place, name, tmp_path):
         lj.load_encoder(folder)
     with pytest.raises(ValueError, match=message):
         _convert_folder(folder, tmp_path / "converted")
+
+
+def test_adapters_are_known_by_their_tensors(folder, tmp_path):
+    expected = lj.load_encoder(folder).encode("abc")
+    (tmp_path / "flora.bin").touch()
+    save_file({"weight": np.ones(3, np.float32)}, folder / "lora-merged.safetensors")
+    (folder / "more").symlink_to(tmp_path)
+    np.testing.assert_array_equal(lj.load_encoder(folder).encode("abc"), expected)
+    save_file({"model.q.lora_A.weight": np.ones(3, np.float32)}, tmp_path / "task.safetensors")
+    with pytest.raises(ValueError, match=r"task.safetensors: adapters \(LoRA\) are not supported"):
+        lj.load_encoder(folder)
 
 
 def test_a_layer_of_the_checkpoint_s_own_code(folder):
