@@ -85,8 +85,9 @@ def measures(planned, number):
     """Whether a command measures a number that may stand beside ours."""
     step, command = planned.step, planned.command
     if step.task == "leakage":
-        where = {"tatoeba": "tatoeba", "sts17": "sts17"}[number.task]
-        options = {"data": str(getattr(command, where))}
+        # The held-out pairs are those of the text that the heads were trained on.
+        where = {"tatoeba": "tatoeba", "sts17": "sts17", "code-switch": "tatoeba"}.get(number.task)
+        options = {"data": str(getattr(command, where)) if where else CARDS["ki-table-3"].steps[0].options["data"]}
         right = number.method == "original" or folder_of(number.method) in {Path(run).name for run in command.runs}
     elif step.task == number.task:
         options = {name: getattr(command, name, None) for name in number.quantity.options} | {
@@ -153,7 +154,7 @@ def mistakes(card):
             right = named_layers or ({12} if last else {preset} - {None})
             if setting.name and setting.layers and right and {*setting.layers} != right:
                 found.append(f"{step.task}, {setting.name}: layers {setting.layers}, not {right}")
-        codes = {code for n in own for code in re.findall(r"; en-([a-z]{2}); ", n.metric)}
+        codes = {code for n in own for code in re.findall(r"\ben-([a-z]{2})\b", n.metric)} - {"xx"}
         if codes and {*step.options.get("languages", codes)} != codes:
             found.append(f"languages {step.options['languages']}")
     for step in (*card.steps, *card.trained_by) if card.paper.startswith("Ki") else ():

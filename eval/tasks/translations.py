@@ -1,15 +1,17 @@
 """Tasks on translated pairs: find each sentence's translation among the other language's sentences.
 
-The score is the accuracy of the nearest neighbour by cosine, in both directions, with means over languages. A method
-that depends on the language is tested on the languages that it was fitted on. The original embeddings, and transforms
-that are the same for all languages, are tested on all languages; those that were not fitted on are also reported
-separately.
+The score is the accuracy of the nearest neighbour by cosine, in each direction and as the mean of both, with means over
+languages. A method that depends on the language is tested on the languages that it was fitted on. The original
+embeddings, and transforms that are the same for all languages, are tested on all languages; those that were not fitted
+on are also reported separately.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from eval.figures.plots import rank_curves
 from eval.methods import Method
@@ -55,13 +57,17 @@ def translations(
         if unseen := [code for code in tested if code not in fitted]:
             means[f"mean over {len(unseen)} unseen"] = unseen
         means |= {f"mean {of}": list(codes) for of, codes in (groups or {}).items() if set(codes) <= set(tested)}
-        for query, candidate in _DIRECTIONS:
-            hits = {code: Queries(100.0 * find_own(x[query, code], x[candidate, code])) for code in tested}
-            for code, queries in hits.items():
-                metric = f"{query if query == 'en' else code}-{candidate if candidate == 'en' else code} accuracy"
-                yield Score.of(metric, [code], queries)
+        hits = {
+            f"{query}-{candidate}": {code: 100.0 * find_own(x[query, code], x[candidate, code]) for code in tested}
+            for query, candidate in _DIRECTIONS
+        }
+        both = {code: np.mean([of[code] for of in hits.values()], axis=0) for code in tested}
+        for way, values, end in (*((way, of, "") for way, of in hits.items()), ("en-xx", both, ", both ways")):
+            queries = {code: Queries(values[code]) for code in tested}
+            for code in tested:
+                yield Score.of(f"{way.replace('xx', code)} accuracy{end}", [code], queries[code])
             for of, codes in means.items():
-                yield Score.of(f"{query}-{candidate} {of}", codes, strata_of([hits[code] for code in codes]))
+                yield Score.of(f"{way} {of}{end}", codes, strata_of([queries[code] for code in codes]))
 
     def draw(results: Sequence[Result], _: Mapping[str, Any], out: Path) -> None:
         """Draws accuracy against rank, if a method was fitted with several ranks."""

@@ -99,7 +99,7 @@ PRESETS = {
     "labse": Preset(
         "sentence-transformers/LaBSE", architecture="bert", licence="apache-2.0", millions=471,
         pipeline="cls+dense+normalize", longest=256, revision="e34fab64a3011d2176c99545a93d5cbddc9a91b7",
-        chosen_by=f"{_AUTHORS}; {_LSAR}", unchecked=("longest",),
+        chosen_by=f"{_AUTHORS}; {_LSAR}",  # longest: its sentence_bert_config.json, of commit 61966e1
     ),
     "laser1": Preset(
         "", architecture="laser", longest=None, pooling="max",
@@ -113,7 +113,8 @@ PRESETS = {
     "sbert": Preset(
         "sentence-transformers/xlm-r-100langs-bert-base-nli-stsb-mean-tokens", architecture="xlm-roberta",
         licence="apache-2.0", millions=278, pipeline="mean", longest=128,
-        note=f"{_OUTLIERS} use block 8 for Tatoeba", unchecked=("licence", "longest"),
+        # longest: its sentence_bert_config.json, of commit ddd1362.
+        note=f"{_OUTLIERS} use block 8 for Tatoeba",
     ),
     # BERT, DistilBERT and XLM-R.
     "me5-small": Preset(

@@ -48,7 +48,7 @@ def test_a_preset_is_of_an_architecture_that_is_read(name):
 
 @pytest.mark.slow
 def test_licences_and_sizes_are_those_of_mteb():
-    """But SONAR's, which is another file, and whose licence is wrong there."""
+    """But SONAR's, which is another file, and whose licence is wrong there, and LaBSE's length, 256 in its files."""
     need("mteb")
     import mteb
 
@@ -60,7 +60,8 @@ def test_licences_and_sizes_are_those_of_mteb():
             assert preset.licence == meta.license, name
             assert preset.millions == round(meta.n_parameters / 1e6), name
             lengths = (preset.longest, preset.longest + 2) if preset.longest else (None, float("inf"), 32768)
-            assert meta.max_tokens in lengths or "longest" in preset.unchecked, name
+            assert meta.max_tokens in lengths or name == "labse" or "longest" in preset.unchecked, name
         else:
-            assert "licence" in preset.unchecked or not preset.licence or "jina" in preset.id, name
+            said = "licence" in preset.unchecked or not preset.licence or "jina" in preset.id
+            assert said or name == "sbert", name  # its card says apache-2.0
     assert found > len(PRESETS) / 2
