@@ -26,8 +26,9 @@ class Encode(EncoderOptions):
     encoder, the digests of the inputs and of every shard.
 
     Attributes:
-      paths: text files with one sentence per line, .jsonl, .ndjson, .json (JSON lines), .csv, .tsv or .parquet files,
-        all but the last perhaps compressed (.gz), or - for standard input; and, last, the folder to write.
+      paths: text files with one sentence per line, JSON lines (.jsonl, .jsonlines, .jl, .ndjson, .json), .csv, .tsv or
+        parquet files (.parquet, .pq), all but parquet perhaps compressed (.gz), or - for standard input; and, last, the
+        folder to write.
       dtype: compute dtype.
       transform: a file that lsar-jax fit or Transform.save wrote.
       language: language code of all sentences, or auto; needed if the encoder or the transform depends on it.

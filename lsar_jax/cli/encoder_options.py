@@ -26,8 +26,7 @@ class EncoderOptions:
       final_norm: apply the norm after the last block to a layer below, too.
       prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
       max_length: maximum number of tokens per sentence; by default, the checkpoint's.
-      text: column of the sentences in files with columns (.jsonl, .ndjson, .json, .csv, .tsv, .parquet); by default,
-        text.
+      text: column of the sentences in files with columns; by default, text.
     """
 
     encoder: str | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from lsar_jax.corpora.row_files import Rows, csv_rows, json_rows, parquet_rows, tsv_rows
+from lsar_jax.corpora.row_files import JSON_LINES, Rows, csv_rows, json_rows, parquet_rows, tsv_rows
 from lsar_jax.corpora.text_files import LONGEST, decoded_lines, unpacked
 from lsar_jax.files import check_file, sha256
 from lsar_jax.processes import share
@@ -28,9 +28,11 @@ _ROWS = 4096
 
 # How the rows of files with columns are read; all others are text.
 _ROWS_OF: dict[str, Callable[..., Rows]] = {
-    ".jsonl": json_rows, ".jsonlines": json_rows, ".ndjson": json_rows, ".json": json_rows, ".csv": csv_rows,
-    ".tsv": tsv_rows, ".parquet": parquet_rows,
-}  # fmt: skip
+    **dict.fromkeys(JSON_LINES, json_rows),
+    **dict.fromkeys((".parquet", ".pq"), parquet_rows),
+    ".csv": csv_rows,
+    ".tsv": tsv_rows,
+}
 
 
 class Record(NamedTuple):
@@ -55,8 +57,8 @@ class Records:
 
     Attributes:
       paths: text files with one sentence per line, or files with columns: JSON lines (``.jsonl``, ``.jsonlines``,
-        ``.ndjson`` or ``.json``), ``.csv``, ``.tsv`` or ``.parquet``. All but parquet may be compressed (``.gz``).
-        Pipes are read once, and ``-`` stands for standard input, which is text.
+        ``.jl``, ``.ndjson`` or ``.json``), ``.csv``, ``.tsv`` or parquet (``.parquet`` or ``.pq``). All but parquet may
+        be compressed (``.gz``). Pipes are read once, and ``-`` stands for standard input, which is text.
       text: the column that holds the sentence; by default, ``text``.
       ids: the column that holds its id; None for none.
       sources: the files that were read to their end so far.
@@ -78,7 +80,7 @@ class Records:
             check_file(path, streams=True)
             if path.suffix.lower() in VECTORS:
                 raise ValueError(f"{path} is named as vectors, which are not text; give the text, or rename it")
-            if path.name.lower().endswith(".parquet.gz"):
+            if _is_parquet(path) and path.suffix.lower() == ".gz":
                 raise ValueError(f"{path} is parquet, which is compressed in itself; decompress it with gunzip")
             if self.ids is not None and not has_columns(path):
                 raise ValueError(f"{path} is text, which has no column of ids ({self.ids!r}); leave out the ids")
@@ -89,7 +91,7 @@ class Records:
             raise ValueError(
                 f"{_name(streams[0])} cannot be shared by processes; write the text to a file that all of them see"
             )
-        if again := [path for path in streams if streams.count(path) > 1 or path.suffix.lower() == ".parquet"]:
+        if again := [path for path in streams if streams.count(path) > 1 or _is_parquet(path)]:
             raise ValueError(f"{_name(again[0])} can be read only once; write it to a file")
 
     @property
@@ -107,13 +109,13 @@ class Records:
                 yield Record(text, id, number)
             if not count:
                 raise ValueError(f"{name} is empty")
-            checksum = sha256([path]) if path.suffix.lower() == ".parquet" else f"sha256:{digest.hexdigest()}"
+            checksum = sha256([path]) if _is_parquet(path) else f"sha256:{digest.hexdigest()}"
             self.sources.append(Source(str(path), checksum, count))
 
     def _read(self, path: Path, name: str, digest: Any) -> Iterator[tuple[str, str | None]]:
         text = "text" if self.text is None else self.text
         columns = [text] if self.ids is None else [text, self.ids]
-        if path.suffix.lower() == ".parquet":
+        if _is_parquet(path):
             before = self.position
             with path.open("rb") as file:
                 for number, (place, row) in enumerate(parquet_rows(file, columns, name), start=1):
@@ -172,6 +174,10 @@ def is_file(path: Path) -> bool:
 def has_columns(path: Path) -> bool:
     """Whether an input is a file with columns, judging by its suffix."""
     return _suffix(path) in _ROWS_OF
+
+
+def _is_parquet(path: Path) -> bool:
+    return _ROWS_OF.get(_suffix(path)) is parquet_rows
 
 
 def _suffix(path: Path) -> str:

@@ -10,8 +10,10 @@ from typing import Any
 from lsar_jax.corpora.text_files import LONGEST, numbered_lines
 from lsar_jax.extras import import_extra
 
-__all__ = ["BUFFER", "Rows", "csv_rows", "json_rows", "parquet_rows", "tsv_rows"]
+__all__ = ["BUFFER", "JSON_LINES", "Rows", "csv_rows", "json_rows", "parquet_rows", "tsv_rows"]
 
+# Suffixes of JSON lines.
+JSON_LINES = (".jsonl", ".jsonlines", ".jl", ".ndjson", ".json")
 # Number of bytes of a column or a file to read at a time.
 BUFFER = 1 << 20
 # Rows of parquet at a time: few, because a long value may be small on the disk however often it occurs.

@@ -1,8 +1,9 @@
 """Text files with one sentence per line, and folders with one file per language."""
 
 import gzip
+import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,22 @@ __all__ = [
 # Bytes of a line at most. What has no line feeds, such as a gigabyte of NULs in a small .gz, would fill the memory.
 LONGEST = 1 << 22
 
-# What files begin with that are not text.
-_FORMS = {
-    b"\x1f\x8b": "compressed; let its name end in .gz",
-    b"PK\x03\x04": "a ZIP archive",
-    b"PAR1": "parquet; let its name end in .parquet",
-    b"\x93NUMPY": "vectors, as numpy.save writes them",
-}
+# What files that are not text have at a place near their beginning, and what they are.
+_TABLE = "write the table as .parquet, .csv or .jsonl"
+_FORMS = (
+    (0, b"\x1f\x8b", "compressed; let its name end in .gz"),
+    (4, b"1AY&SY", "compressed by bzip2; decompress it"),
+    (0, b"\xfd7zXZ", "compressed by xz; decompress it"),
+    (0, b"\x28\xb5\x2f\xfd", "compressed by zstd; decompress it"),
+    (0, b"PK\x03\x04", "a ZIP archive, as are those of Excel, numpy and torch; unpack it, or write the text itself"),
+    (257, b"ustar", "a tar archive; unpack it"),
+    (0, b"PAR1\x15", "parquet; let its name end in .parquet"),
+    (0, b"ARROW1\0\0", f"of Arrow; {_TABLE}"),
+    (0, b"\xd0\xcf\x11\xe0", f"of Excel; {_TABLE}"),
+    (0, b"\x93NUMPY", "vectors, as numpy.save writes them"),
+    (0, b"\xff\xfe", "UTF-16; write it as UTF-8"),
+    (0, b"\xfe\xff", "UTF-16; write it as UTF-8"),
+)
 
 
 def lines(path: str | Path) -> list[str]:
@@ -71,31 +81,30 @@ def unpacked(file: Any, path: Path) -> Any:
 
 def decoded_lines(file: Any, name: str) -> Iterator[str]:
     """Yields the lines of a file that is open for bytes, which errors call ``name``, as ``stream_lines`` does."""
-    number = 0
-    for number, line in numbered_lines(file, name):
-        text = line.removesuffix("\n").removesuffix("\r")
-        if number == 1 and text == line and "\r" in text:  # a file without \n is old Mac text
-            yield from text.split("\r")
-        else:
-            yield text
-    if number == 0:
+    line = None
+    for _, line in numbered_lines(file, name):
+        yield line.removesuffix("\n").removesuffix("\r")
+    if line is None:
         raise ValueError(f"{name} is empty")
 
 
 def numbered_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
     """Yields the lines of a file that is open for bytes, with their ends, and their numbers from 1.
 
-    A byte-order mark is dropped.
+    A byte-order mark is dropped. Lines end as in ``lines``.
 
     Raises:
-      ValueError: a line is not UTF-8 or longer than ``LONGEST`` bytes, or what is compressed is damaged; errors call
-        the file ``name``.
+      ValueError: a line is not UTF-8 or longer than ``LONGEST`` bytes, the file is of another form, or what is
+        compressed is damaged; errors call the file ``name``.
     """
-    number, start = 0, b""
+    number = 0
     try:
-        for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), b""), start=1):
+        for number, line in enumerate(_lines(partial(file.readline, LONGEST + 1)), start=1):
             if number == 1:
-                start, line = line[:8], line.removeprefix(b"\xef\xbb\xbf")
+                for place, magic, form in _FORMS:
+                    if line.startswith(magic, place):
+                        raise ValueError(f"{name}, line 1 is not UTF-8: the file is {form}")
+                line = line.removeprefix(b"\xef\xbb\xbf")
             if len(line) > LONGEST:
                 ends = " that ends with \\n" if b"\r" in line else ""
                 raise ValueError(
@@ -103,10 +112,18 @@ def numbered_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
                 )
             yield number, line.decode("utf-8")
     except UnicodeDecodeError as error:
-        form = next((f"the file is {form}" for magic, form in _FORMS.items() if start.startswith(magic)), error.reason)
-        raise ValueError(f"{name}, line {number} is not UTF-8: {form}") from error
+        raise ValueError(f"{name}, line {number} is not UTF-8: {error.reason}") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name} is damaged after line {number}: {error}") from error
+
+
+def _lines(read: Callable[[], bytes]) -> Iterator[bytes]:
+    first = read()
+    # A file without \n is old Mac text.
+    yield from (
+        re.findall(rb"[^\r]*\r|[^\r]+", first) if not first.endswith(b"\n") and len(first) <= LONGEST else [first]
+    )
+    yield from iter(read, b"")
 
 
 def text_folder(

@@ -85,9 +85,9 @@ def encode(
 
     Args:
       encoder: the encoder, with its transform if there is one.
-      inputs: text files with a sentence per line (an empty line is an empty sentence), or files with columns: JSON
-        lines (``.jsonl``, ``.ndjson`` or ``.json``), ``.csv``, ``.tsv`` or ``.parquet``. All but parquet may be
-        compressed (``.gz``). ``-`` stands for standard input, which is text. A line has at most 4 MiB.
+      inputs: text files with a sentence per line (an empty line is an empty sentence), files with columns, or ``-``
+        for standard input, which is text; their suffixes are those of ``lsar_jax.corpora.records.Records``. A line has
+        at most 4 MiB.
       folder: the folder; ``lsar_jax.embeddings.open`` opens it once it is finished.
       text: the column of the sentences in files with columns; by default, ``text``.
       ids: the column of their ids; by default, the id of a sentence is the number of its row.

@@ -60,6 +60,15 @@ def npy(**arrays):
         ("a.parquet.gz", b"", "a.parquet.gz is parquet, which is compressed in itself"),
         ("a.txt", gzip.compress(b"a\n", mtime=0), "is not UTF-8: the file is compressed; let its name end in .gz"),
         ("a.txt", npy(a=np.array(["\xe4"])), "the file is a ZIP archive"),
+        ("a.txt.xz", b"\xfd7zXZ\0", "the file is compressed by xz; decompress it"),
+        ("a.jsonl.bz2", b"BZh91AY&SY", "a.jsonl.bz2, line 1 is not UTF-8: the file is compressed by bzip2"),
+        ("a.csv.zst", b"\x28\xb5\x2f\xfd\x04\x00", "the file is compressed by zstd; decompress it"),
+        ("a.feather", b"ARROW1\0\0\n", "the file is of Arrow; write the table as .parquet, .csv or .jsonl"),
+        ("a.xlsx", b"PK\x03\x04\n", "the file is a ZIP archive, as are those of Excel"),
+        ("a.tar.gz", gzip.compress(b"a" + bytes(256) + b"ustar\n", mtime=0), "the file is a tar archive; unpack it"),
+        ("a.txt", "a\n".encode("utf-16"), "the file is UTF-16; write it as UTF-8"),
+        ("a.jl", b"a\n", "a.jl cannot be read as JSON lines, line 1"),
+        ("a.pq.gz", b"", "a.pq.gz is parquet, which is compressed in itself"),
         *((f"a.{end}", bytes(128), f"a.{end} is named as vectors, which are not text") for end in ("emb", "NPZ", "pt")),
         ("a.jsonlines", b"[1]\n", "a.jsonlines cannot be read as JSON lines, line 1"),
         ("a.txt.gz", b"a\n", "a.txt.gz is damaged after line 0: Not a gzipped file"),
@@ -71,6 +80,22 @@ def test_text_that_is_something_else(name, content, message, tmp_path, monkeypat
     Path(name).write_bytes(content)
     with pytest.raises(ValueError, match=re.escape(message)):
         list(Records([Path(name)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "a b|c"),
+        ("a.tsv", "id\ttext|1\ta b|2\tc"),
+        ("a.csv", 'id,text|1,"a b"|2,c'),
+        ("a.jl", '{"text": "a b"}|{"text": "c"}'),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", ["", "|"])
+def test_ends_of_lines(name, content, end, last, tmp_path):
+    (tmp_path / name).write_bytes((content + last).replace("|", end).encode())
+    assert [record.text for record in Records([tmp_path / name])] == ["a b", "c"]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
@@ -98,7 +123,7 @@ def test_damaged_parquet_is_named(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     import pyarrow
 
-    path = tmp_path / "a.parquet"
+    path = tmp_path / "a.pq"
     table = pyarrow.table({"text": [f"a {row}" for row in range(9000)]})
     for codec in ("snappy", "none"):
         options = {"compression": codec, "use_dictionary": False, "write_page_checksum": codec == "none"}
@@ -106,13 +131,13 @@ def test_damaged_parquet_is_named(tmp_path):
         whole = bytearray(path.read_bytes())
         whole[len(whole) // 2] ^= 0xFF
         path.write_bytes(whole)
-        with pytest.raises(ValueError, match=r"a.parquet, row group 1 cannot be read as parquet: "):
+        with pytest.raises(ValueError, match=r"a.pq, row group 1 cannot be read as parquet: "):
             list(Records([path]))
     pq.write_table(pyarrow.table({"text": ["a", LONG.decode()]}), path)
-    with pytest.raises(ValueError, match=r"a.parquet, row 2: text is longer than 4 MiB"):
+    with pytest.raises(ValueError, match=r"a.pq, row 2: text is longer than 4 MiB"):
         list(Records([path]))
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"a.parquet cannot be read as parquet"):
+    with pytest.raises(ValueError, match=r"a.pq cannot be read as parquet"):
         list(Records([path]))
 
 
