@@ -9,7 +9,7 @@ from jaxtyping import Int
 
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["check_flags", "positive_number", "whole_number", "whole_numbers"]
+__all__ = ["as_float", "check_flags", "positive_number", "shown", "whole_number", "whole_numbers"]
 
 
 def whole_number(name: str, value: object, least: int, most: int, why: str) -> int:
@@ -27,7 +27,7 @@ def whole_number(name: str, value: object, least: int, most: int, why: str) -> i
     except TypeError:
         number = None
     if number is None or not least <= number <= most:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number from {least} to {most} ({why})")
+        raise ValueError(f"{name} is {shown(value)}; it must be a whole number from {least} to {most} ({why})")
     return number
 
 
@@ -35,15 +35,31 @@ def check_flags(**flags: object) -> None:
     """Raises ValueError if an option, given by its name, is not a bool."""
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool):
-            raise ValueError(f"{name} is {value!r}; it must be True or False")
+            raise ValueError(f"{name} is {shown(value)}; it must be True or False")
 
 
 def positive_number(name: str, value: object) -> float:
     """Returns ``value`` as a float; raises ValueError unless it is a positive, finite number."""
-    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    number = as_float(value)
     if not 0 < number < math.inf:
-        raise ValueError(f"{name} is {value!r}; it must be a positive, finite number")
+        raise ValueError(f"{name} is {shown(value)}; it must be a positive, finite number")
     return number
+
+
+def as_float(value: object) -> float:
+    """Returns a number as a float; NaN for what is none, as bools are, or is an int that is too large for a float."""
+    try:
+        return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.nan
+
+
+def shown(value: object) -> str:
+    """Returns the first characters of a value as Python writes it, for errors."""
+    try:
+        return f"{value!r:.80}"
+    except ValueError:  # Python does not write ints of thousands of digits
+        return "an int of thousands of digits"
 
 
 def whole_numbers(

@@ -47,8 +47,9 @@ def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) 
       sigma: number of standard deviations; 3 or 5 in the paper.
 
     Raises:
-      ValueError: there are fewer than two dimensions, or a value is not finite.
+      ValueError: there are fewer than two dimensions, a value is not finite, or ``sigma`` is not positive.
     """
+    sigma = positive_number("sigma", sigma)
     if mean.ndim < 1 or mean.shape[-1] < 2:
         raise ValueError(f"the mean has shape {mean.shape}; expected [..., dim] with dim at least 2")
     xp = mean.__array_namespace__()

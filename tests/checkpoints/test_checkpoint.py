@@ -131,6 +131,7 @@ def test_half_precision_weights_are_widened(folder, dtype, expected):
         ({"vocab_size": 10**15}, "vocabulary is 1000000000000000; it must be a whole number from 1 to 16777216"),
         ({"vocab_size": 20}, "the tokenizer of .* has the id 56; the model embeds 0 to 19"),
         ({"vocab_size": 1 << 24}, "mis-shaped"),
+        ({"hidden_size": 10**400}, "hidden is 10+; it must be a whole number"),
         ({"num_hidden_layers": 2}, "unexpected: encoder.layer.2"),
         ({"num_hidden_layers": 50}, "and 732 more"),
     ],

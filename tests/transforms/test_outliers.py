@@ -52,6 +52,7 @@ def test_zero_dimensions(x, unchecked):
 
 
 def test_refusals(x, unchecked):
-    for wrong, message in (({"sigma": 0}, "sigma is 0; it must be"), ({"largest": 41}, "largest is 41; it must be")):
+    wrong_sigma = ({"sigma": 0}, "sigma is 0; it must be"), ({"sigma": 10**400}, "sigma is 10+; it must be")
+    for wrong, message in (*wrong_sigma, ({"largest": 41}, "largest is 41; it must be")):
         with pytest.raises(ValueError, match=message):
             fit_outliers(x, **wrong)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lsar_jax.checks import as_float, shown
 from lsar_jax.models.encoder import EncoderConfig
 from lsar_jax.models.laser import LaserConfig
 from lsar_jax.models.parts import ACTIVATIONS, Parts
@@ -136,9 +137,9 @@ def epsilon(config: Mapping[str, Any], name: str = "layer_norm_eps", default: fl
 def positive(config: Mapping[str, Any], name: str, default: float | None = None, where: str = "") -> float:
     """Returns a number of a config; raises ValueError unless it is positive. ``where`` is for the error."""
     value = config.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"{name}{where} is {value!r} in config.json; it must be a positive number")
-    return float(value)
+    if not 0 < (number := as_float(value)) < float("inf"):
+        raise ValueError(f"{name}{where} is {shown(value)} in config.json; it must be a positive number")
+    return number
 
 
 def activation(config: Mapping[str, Any], name: str = "hidden_act", default: str = "gelu") -> str:
