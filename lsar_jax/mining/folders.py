@@ -15,7 +15,6 @@ the lists, chooses the pairs and writes them.
 import json
 import logging
 import math
-import numbers
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +28,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.array_files import ArrayFile, open_arrays, save_arrays
-from lsar_jax.checks import check_flags, whole_number
+from lsar_jax.checks import as_float, check_flags, shown, whole_number
+from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.encode_folder import FILES
 from lsar_jax.embeddings.job import RECORD, Progress, changed_options, check_own, share_of, versions, work_folder
@@ -47,8 +47,10 @@ _log = logging.getLogger("lsar_jax")
 
 # Pairs whose sentences are read at a time.
 _PAIRS = 262_144
-# The names in the folder of a job's work, where text is encoded too.
-_WORK_FILES = rf"lock|job\.json|(forward|backward)-\d{{5,}}\.safetensors|(source|target)/({FILES})?"
+# Suffixes that promise something else than what is written.
+_OTHER_FORMS = (".csv", ".gz", ".bz2", ".xz", ".zst", ".parquet", ".pq")
+# The names in the folder of a job's work, but those of text that is encoded there.
+_WORK_FILES = r"lock|job\.json|(forward|backward)-\d{5,}\.safetensors"
 
 # The cosines of the nearest rows of the other side, best first, and the numbers of these rows, ``[row, k]`` each.
 _Best = tuple[Float[np.ndarray, "_ _"], Int[np.ndarray, "_ _"]]
@@ -79,9 +81,9 @@ def mine_folders(
     Args:
       source: one collection.
       target: the other collection.
-      out: the file to write, a line for each pair, best first: in ``.jsonl``, an object with ``score``, ``source``,
-        ``target``, ``source_id`` and ``target_id``; else score, source and target, separated by tabs, with a space for
-        a tab or line break of a sentence.
+      out: the file to write, a line for each pair, best first: in ``.jsonl`` and the like, an object with ``score``,
+        ``source``, ``target``, ``source_id`` and ``target_id``; else score, source and target, separated by tabs, with
+        a space for a tab or line break of a sentence.
       k: number of nearest neighbours in each direction.
       margin: as for ``mine``.
       retrieval: as for ``mine``.
@@ -119,13 +121,13 @@ def mine_folders(
     check_options(margin, retrieval)
     check_flags(overwrite=overwrite)
     recall = check_recall(recall)
-    if not isinstance(threshold, numbers.Real) or math.isnan(threshold):
-        raise ValueError(f"threshold is {threshold!r}; it must be a number")
+    if math.isnan(least_score := as_float(threshold)):
+        raise ValueError(f"threshold is {shown(threshold)}; it must be a number that fits a float")
     block = whole_number("block", block, 1024, 1 << 24, "vectors")
     notes = notes_of(out)
     options = {name: sha256([x.folder / FILE_NAME]) for name, x in (("source", source), ("target", target))} | {
         "k": k, "margin": margin, "retrieval": retrieval, "precision": precision, "recall": recall,
-        "threshold": float(threshold), "languages": list(languages), "block": block,
+        "threshold": least_score, "languages": list(languages), "block": block,
         "transform": list(transform.digests) if transform else [], "versions": versions(),
         "devices": jax.local_devices()[0].device_kind,
     }  # fmt: skip
@@ -141,7 +143,7 @@ def mine_folders(
     left, right = (_Side(side, transform, code, block) for side, code in zip((source, target), languages, strict=True))
     least = min(len(rows) for side in (left, right) for rows in side.blocks)
     options["k"] = k = whole_number("k", k, 1, least, "the distinct sentences of the smallest block")
-    with work_folder(notes, out, _WORK_FILES):
+    with work_folder(notes, out, _work_files(notes, source.folder, target.folder)):
         written: int | None = agreed(_begin(notes, out, options) if is_first() else None)
         if written is not None:
             return written
@@ -150,7 +152,7 @@ def mine_folders(
         wait_for_all("compared")
         if is_first():
             pairs = pairs_of_neighbours(*_neighbours(left, right, k, parts), margin, retrieval)
-            chosen = pairs.score >= threshold
+            chosen = pairs.score >= least_score
             written = int(chosen.sum())
             _write(out, Pairs(*(part[chosen] for part in pairs)), left, right, options)
     return agreed(written or 0)
@@ -166,14 +168,24 @@ def check_paths(source: Path, target: Path, out: Path, *, overwrite: bool) -> No
 
     Raises:
       OSError: there is a file at ``out``, which no job that can go on has written, and ``overwrite`` is not given.
-      ValueError: the inputs are one, or the output or the work is in the place of something else.
+      ValueError: the inputs are one, the output or the work is in the place of something else, or the output has the
+        suffix of another form.
     """
     if same_file(source, target):
         raise ValueError(f"{source} is given for both sides; give two collections")
+    if out.suffix.lower() in _OTHER_FORMS:
+        raise ValueError(f"{out} would hold text between tabs, or JSON lines; let its name end in .tsv or .jsonl")
     notes = notes_of(out)
-    check_own(notes, _WORK_FILES)
+    check_own(notes, _work_files(notes, source, target))
     record = read_json(notes / RECORD, dict) if (notes / RECORD).is_file() else {}
     check_outputs([out], [source, target], overwrite=overwrite or _is_written(out, record))
+
+
+def _work_files(notes: Path, source: Path, target: Path) -> str:
+    """The names that a job writes into the folder of its work: also text, of a side that is encoded there."""
+    sides = (("source", source), ("target", target))
+    text = [name for name, path in sides if not path.is_dir() or same_file(path, notes / name)]
+    return "|".join([_WORK_FILES, *(rf"{name}/({FILES})?" for name in text)])
 
 
 def _is_written(out: Path, record: Mapping[str, Any]) -> bool:
@@ -324,7 +336,7 @@ def _merged(best: _Best, other: tuple[Any, Any], first: int = 0) -> _Best:
 
 def _write(out: Path, pairs: Pairs, source: _Side, target: _Side, options: Mapping[str, Any]) -> None:
     """Writes the pairs with their sentences, and before it their digest into the record of the job."""
-    as_json = out.suffix.lower() == ".jsonl"
+    as_json = out.suffix.lower() in JSON_LINES
     names = "score", "source", "target", "source_id", "target_id"
     broken = 0
     with new_file(out) as partial:

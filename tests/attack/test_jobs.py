@@ -285,6 +285,17 @@ def test_mining_text_that_is_in_its_work(sides, tmp_path, refused):
     assert (tmp_path / "out.job" / "source" / "manifest.json").is_file()
 
 
+def test_a_folder_in_the_place_of_work_is_kept(x, sides, tmp_path, refused):
+    """Only a side that is text is encoded there."""
+    (tmp_path / "out.job").mkdir()
+    made_folder(tmp_path / "out.job" / "target", x[0][:9], list("abcdefghi"))
+    message = "is where a job keeps work that it deletes; move it away"
+    with pytest.raises(ValueError, match=message):
+        lj.mining.mine_folders(*map(lj.embeddings.open, (side.folder for side in sides)), tmp_path / "out")
+    assert message in refused(main, ["mine", *(str(side.folder) for side in sides), str(tmp_path / "out")])
+    assert lj.embeddings.open(tmp_path / "out.job" / "target").sentences().texts == list("abcdefghi")
+
+
 def test_a_transform_is_applied_once(x, tmp_path, refused, tiny):
     """Although a fit on bare arrays does not say what it was fitted on."""
     de, fr = (lj.transforms.fit_center({code: x[0] + 1, "en": x[1]}) for code in ("de", "fr"))

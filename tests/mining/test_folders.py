@@ -92,7 +92,7 @@ def test_a_stopped_job_goes_on(sides, tmp_path):
     assert min(scores) >= 1.2
 
 
-def test_refusals(sides, tmp_path):
+def test_refusals(sides, tmp_path, unchecked):
     _, _, left, right = sides
     (tmp_path / "there.tsv").touch()
     other = made_folder(tmp_path / "other", np.ones((5, 24), np.float32), list("abcde"), spec=replace(SPEC, layer=9))
@@ -107,6 +107,10 @@ def test_refusals(sides, tmp_path):
         (right, out, {"k": 900, "block": BLOCK}, "k is 900; it must be a whole number from 1 to 766"),
         (blank, out, {}, "blank has only blank sentences"),
         (right, left.folder / "out.tsv", {}, "which is read"),
+        (right, out, {"threshold": 10**400}, "threshold is 10+; it must be a number that fits a float"),
+        (right, out, {"threshold": 10**5000}, "threshold is an int of thousands of digits; it must be a number"),
+        (right, out, {"block": 10**5000}, "block is an int of thousands of digits; it must be a whole number from"),
+        *((right, tmp_path / f"a.{end}", {}, "its name end in .tsv or .jsonl") for end in ("csv", "tsv.gz", "PQ")),
     ):
         with pytest.raises((ValueError, FileExistsError), match=message):
             lj.mining.mine_folders(left, target, path, **options)
