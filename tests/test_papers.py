@@ -223,3 +223,17 @@ def test_a_card_that_says_another_thing_is_noticed(card):
 def test_evaluation_page_says_the_same_of_data():
     for key in ("tatoeba", "xquad-r", "sts17", "bucc", "amazon"):
         assert f"`{SOURCES[key].path}`: {SOURCES[key].where}" in EVALUATION
+
+
+def test_coverage_names_every_table_and_figure():
+    """Those that nothing runs with the reason, the others with what the paper's run needs."""
+    section = PAGE.split("## Coverage\n")[1].split("\n## ")[0]
+    lines = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in section.splitlines()[9:] if line]
+    listed = {paper: set() for paper in ITEMS}
+    for name, _, here, needs, _ in lines:
+        paper, _, items = name.rpartition(", ")
+        listed[paper] |= {*items_of(items)}
+        assert here
+        assert bool(needs) == bool(ITEMS[paper] & {*items_of(items)}), name
+    assert all(listed[paper] >= ITEMS[paper] for paper in ITEMS)
+    assert {(paper, item) for paper in listed for item in listed[paper]} >= {*PROTOCOLS}

@@ -64,6 +64,7 @@ class Paper:
     about: str
     cards: tuple[Card, ...]
     after: str = ""
+    not_run: Mapping[str, str] = field(default_factory=dict)  # tables and figures -> why no card runs them
 
 
 def _read(path: Path) -> Paper:

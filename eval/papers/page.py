@@ -1,8 +1,10 @@
 """The page of all cards, ``docs/reference/papers.md``."""
 
 import textwrap
+from itertools import groupby
 
 from eval.papers.card import PAPERS, Card, Paper, Step, command_line
+from eval.papers.coverage import Item, coverage
 from eval.papers.plan import Choice
 from eval.papers.sources import SOURCES
 
@@ -11,11 +13,16 @@ __all__ = ["papers_page"]
 _CHECKSUMS = """The checksum is that of the copy from which the numbers on this page are: what
 `LC_ALL=C; cd data/tatoeba; sha256sum tatoeba.* | sha256sum` prints. `repro` prints those of the copies that it reads,
 says whether they are the same, and writes them to `comparison.md`."""
+_COVERAGE = """Of every table and figure: how many numbers `published.csv` has of it; what the nearest command gave
+here, or why there is none; and which weights and data a run as in the paper needs that were not here. A user can get
+these, as [encoders.md](encoders.md) and [Data](#data) say, but for mBERT En-En and X-X, which are modules of TensorFlow
+Hub that this library does not read. The last column says why numbers stand beside none of ours, or beside ours without
+a verdict."""
 
 
 def papers_page(page: str) -> str:
-    """Replaces the sections of the page, one a paper and one of the data; the text before the first stays."""
-    return "\n".join([page.partition("\n## ")[0], *map(_section, PAPERS), _data()])
+    """Replaces the sections of the page: the papers, the coverage and the data; the text before the first stays."""
+    return "\n".join([page.partition("\n## ")[0], *map(_section, PAPERS), _coverage(), _data()])
 
 
 def _section(paper: Paper) -> str:
@@ -38,6 +45,23 @@ def _command(step: Step) -> str:
     paper = f"(`{' '.join(command_line('', step.paper)[4:])}`)" if step.paper else ""
     command = f"`{' '.join(command_line(step.task, options))}`"
     return " ".join(filter(None, (command, paper, ", ".join(filter(None, (data, figures)))))) + step.note
+
+
+def _coverage() -> str:
+    lines = ["## Coverage", "", _COVERAGE, "", "| | Numbers | Here | Needs | Not compared, or not judged |"]
+    lines.append("| --- | ---: | --- | --- | --- |")
+    for cells, items in groupby(coverage(), _cells):
+        first, *_, last = [item.name for item in items] * 2
+        name = first if first == last else f"{first.replace(' ', 's ')} to {last.split()[1]}"
+        lines.append(f"| {cells[0]}, {name} | {' | '.join(cells[1:])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cells(item: Item) -> tuple[str, ...]:
+    lacking = dict.fromkeys(source.name for source in item.data if not source.checksum)
+    needs = "; ".join(filter(None, (", ".join(item.weights), ", ".join(lacking))))
+    why = "; ".join(f"{count}: {reason}" for reason, count in item.others.items())
+    return item.paper, f"{len(item.numbers) or ''}", item.here, needs, why
 
 
 def _data() -> str:

@@ -22,10 +22,11 @@ from rich.table import Table
 
 from eval.papers.card import CARDS, Card
 from eval.papers.comparison import COLUMNS, VERDICTS, cells, compare, grouped, write_rows
+from eval.papers.coverage import coverage
 from eval.papers.missing import missing
 from eval.papers.page import papers_page
 from eval.papers.plan import Choice, Planned, plan
-from eval.papers.published import PROTOCOLS, PUBLISHED, TABLES, items_of
+from eval.papers.published import PUBLISHED, items_of
 from eval.papers.sources import SOURCES, checksum_of
 from eval.results import read_results
 from lsar_jax.cli.console import console, print_table
@@ -40,7 +41,7 @@ class Repro(Choice):
 
     Attributes:
       name: the card, such as xie-table-1; without a name, all are listed.
-      list: list the papers' tables, a line each: their numbers, card, commands, data and encoders.
+      list: list the papers' tables, a line each: numbers, card, commands, data, encoders, and what was measured here.
       dry_run: print the commands and what is missing, and run nothing.
       page: a page whose tables of all cards are written anew, instead.
     """
@@ -106,22 +107,15 @@ def _print_cards(choice: Choice) -> None:
 
 def _print_tables() -> None:
     """A line for each table of the papers; of its numbers, how many may stand beside one of ours."""
-    by_item = {(card.paper, item): card for card in CARDS.values() for item in items_of(card.items)}
-    for paper, item in TABLES:
-        values = [value for value in PUBLISHED if value.paper == paper and item in items_of(value.table)]
-        line = f"{paper}, {item}: {len(values)} numbers, {sum(not value.other for value in values)} comparable"
-        if card := by_item.get((paper, item)):
-            steps = (*card.trained_by, *card.steps)
-            known = {setting.name for step in steps for setting in step.encoders.values()}
-            texts = [{**step.options, **step.paper}.get("fit_on", "evaluated") for step in steps]
-            tasks = dict.fromkeys(step.task for step in steps)
-            data = dict.fromkeys(SOURCES[key].name for step in steps for key in step.data)
-            data |= dict.fromkeys(f"{text} to fit on" for text in texts if text != "evaluated")
-            weights = [name for name in dict.fromkeys(value.encoder for value in values) if name in known]
-            line += f"; {card.name} runs {', '.join(tasks)} on {', '.join(data)}; {', '.join(weights)}"
-        else:
-            line += f"; nothing is run: {PROTOCOLS[paper, item]}"
-        console.print(line)
+    for item in coverage():
+        if not item.name.startswith("Table"):
+            continue
+        line = f"{item.paper}, {item.name}: {item.count}"
+        if item.card:
+            tasks = dict.fromkeys(step.task for step in item.steps)
+            data = dict.fromkeys(source.name for source in item.data)
+            line += f"; {item.card.name} runs {', '.join(tasks)} on {', '.join(data)}; {', '.join(item.weights)}"
+        console.print(f"{line}; here: {item.here}".replace("here: Not run", "not run here"), soft_wrap=True)
 
 
 def _missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download: bool) -> str:
