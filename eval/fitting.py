@@ -131,6 +131,8 @@ class Fitting:
         check_methods(self.options.transforms, self.options.varied, self.languages, widest)
         specs = [replace(encoder.spec, layer=layer) for layer in layers]
         for path, method in self.saved.items():
+            if method.transform is not None:
+                encoder.check_applied(method.transform)
             source = method.source
             if source and not any(source.same_space(spec) for spec in specs):
                 differences = ", or ".join(source.difference(spec) for spec in specs)

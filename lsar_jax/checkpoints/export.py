@@ -13,7 +13,7 @@ import numpy as np
 from flax import nnx
 
 from lsar_jax.checkpoints.fill import TRANSPOSED, tensor_name
-from lsar_jax.checkpoints.sentence_transformers import FLAGS, MODES
+from lsar_jax.checkpoints.sentence_transformers import APPLIED, FLAGS, MODES
 from lsar_jax.files import new_folder, write_json
 from lsar_jax.models.architectures import Architecture
 from lsar_jax.models.architectures.static import STATIC
@@ -92,7 +92,10 @@ def export(encoder: Any, folder: Path) -> None:
                 name += "_"
             prompts[name] = prompt
         default = next((name for name, text in prompts.items() if prompt and text == prompt), None)
-        write_json(new / "config_sentence_transformers.json", {"prompts": prompts, "default_prompt_name": default})
+        settings: dict[str, Any] = {"prompts": prompts, "default_prompt_name": default}
+        if encoder.applied:  # sentence-transformers ignores it
+            settings[APPLIED] = sorted(encoder.applied)
+        write_json(new / "config_sentence_transformers.json", settings)
         for path, layer in zip(paths[len(first) :], layers, strict=True):
             if isinstance(layer, Dense):
                 outer, inner = layer.weight.shape

@@ -17,13 +17,15 @@ from lsar_jax.files import inside, read_json
 from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Normalize, Truncate
 
-__all__ = ["FLAGS", "LONGEST_PROMPT", "MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
+__all__ = ["APPLIED", "FLAGS", "LONGEST_PROMPT", "MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
 
 # The modules that may come after the pooling, and what they are called in ``EncoderSpec.pooling``.
 _AFTER = {"Dense": "dense", "LayerNorm": "layer_norm", "Normalize": "normalize"}
 _KNOWN = ("Transformer", STATIC.module, "Pooling", *_AFTER)
 # Most characters of a prompt, which is read with each sentence and written with all that is computed.
 LONGEST_PROMPT = 100_000
+#: Where an export says which transforms are in its Dense layers, as ``Transform.applied``.
+APPLIED = "lsar_jax_applied"
 # What only a folder with a modules.json has.
 _TRACES = ("config_sentence_transformers.json", "sentence_*_config.json", "[0-9]_*/config.json")
 # The input and output of Dense and Normalize, which version 6 writes in their configs.
@@ -57,6 +59,7 @@ class Pipeline:
       include_prompt: whether the tokens of a prompt are pooled.
       prompts: prompts by name.
       prompt: the default prompt.
+      applied: ``Transform.applied`` of the transforms in the layers after the pooling.
       problem: description of the first unsupported part; empty if everything is supported.
     """
 
@@ -69,6 +72,7 @@ class Pipeline:
     include_prompt: bool = True
     prompts: Mapping[str, str] = field(default_factory=dict)
     prompt: str = ""
+    applied: tuple[str, ...] = ()
     problem: str = ""
 
     @property
@@ -108,8 +112,8 @@ def read_pipeline(folder: Path) -> Pipeline:
     module = STATIC.module if kinds[:1] == [STATIC.module] else "Transformer"
     transformer = modules[0][1] if kinds[:1] == [module] else folder
     settings = folder / "config_sentence_transformers.json"
-    prompts, prompt = _prompts(settings)
-    pipeline = Pipeline(transformer, module, prompts=prompts, prompt=prompt)
+    prompts, prompt, applied = _prompts(settings)
+    pipeline = Pipeline(transformer, module, prompts=prompts, prompt=prompt, applied=applied)
     try:
         if unknown := [kind for kind in kinds if kind not in _KNOWN]:
             known = ", ".join(_KNOWN)
@@ -230,7 +234,7 @@ def _normalizes(path: Path) -> bool:
     return config.get("model_type") == "model2vec" and config.get("normalize") is True
 
 
-def _prompts(path: Path) -> tuple[dict[str, str], str]:
+def _prompts(path: Path) -> tuple[dict[str, str], str, tuple[str, ...]]:
     config: dict[str, Any] = read_json(path, dict) if path.is_file() else {}
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
@@ -240,4 +244,7 @@ def _prompts(path: Path) -> tuple[dict[str, str], str]:
             raise ValueError(f"{path}: a prompt has {len(text)} characters; at most {LONGEST_PROMPT} are accepted")
     if name is not None and name not in prompts:
         raise ValueError(f"{path}: default_prompt_name is {name!r}; the prompts are {', '.join(prompts) or 'none'}")
-    return prompts, prompts[name] if name is not None else ""
+    applied = config.get(APPLIED, [])
+    if not isinstance(applied, list) or not all(isinstance(digest, str) for digest in applied):
+        raise ValueError(f"{path}: {APPLIED} is {applied!r:.200}; it must be a list of strings")
+    return prompts, prompts[name] if name is not None else "", tuple(applied)

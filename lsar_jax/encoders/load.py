@@ -109,6 +109,7 @@ def load_encoder(
             "Qwen3-Embedding, with which embeddings are wrong; use a current tokenizer.json, or set "
             f"pooling={name!r} if the model was trained without one"
         )
+    applied = checkpoint.pipeline.applied if layers else ()
     if dim is not None:
         if returned < blocks:
             raise ValueError(
@@ -140,6 +141,7 @@ def load_encoder(
         include_prompt=checkpoint.pipeline.include_prompt,
         languages=checkpoint.languages,
         architecture=checkpoint.architecture,
+        applied=applied,
     )
 
 

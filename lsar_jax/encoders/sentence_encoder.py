@@ -9,7 +9,7 @@ widths, and results are fetched a few batches late. Only the embeddings and a bo
 import copy
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +67,7 @@ class SentenceEncoder:
       languages: row of the model's language embedding by code; None if it has none.
       architecture: names of the weights in a checkpoint.
       transform: the transform applied on the device, or None.
+      applied: ``Transform.applied`` of it, and of one that is in the checkpoint, as ``to_sentence_transformers`` says.
 
     Example:
       >>> encoder = lj.load_encoder("bundled", layer=2)
@@ -91,6 +92,7 @@ class SentenceEncoder:
         include_prompt: bool = True,
         languages: Mapping[str, int] | None = None,
         architecture: Architecture | None = None,
+        applied: Collection[str] = (),
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -103,6 +105,7 @@ class SentenceEncoder:
         self.languages = languages
         self.architecture = architecture
         self.transform: Transform | None = None
+        self.applied = frozenset(applied)
         self._warned: set[str] = set()
         self._on_device: Transform | None = None
         self._forward = compiled(mesh, isinstance(model, Laser))
@@ -280,12 +283,19 @@ class SentenceEncoder:
             )
         if transform.dim != self.dim:
             raise ValueError(f"the transform takes width {transform.dim}, but this encoder returns width {self.dim}")
+        self.check_applied(transform)
         result = copy.copy(self)
         result._warned = set()
         result.transform = transform if self.transform is None else self.transform.then(transform)
         result.spec = self.spec.raw().after(result.transform.name, result.transform.digests)
         result._on_device = jax.device_put(result.transform, replicated(self.mesh))
+        result.applied = self.applied | transform.applied
         return result
+
+    def check_applied(self, transform: Transform) -> None:
+        """Raises ValueError if a step of ``transform`` is part of this encoder."""
+        if self.applied & transform.applied:
+            raise ValueError(f"{transform.name} is already part of the encoder {self.spec.id}; apply each fit once")
 
     def with_prompt(self, prompt: str) -> "SentenceEncoder":
         """Returns an encoder that puts ``prompt`` before each sentence, unless ``encode`` is given another.

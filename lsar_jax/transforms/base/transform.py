@@ -20,7 +20,7 @@ from lsar_jax.languages import AUTO, check_codes, check_given, own_name
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec, check_source
 from lsar_jax.transforms.base.merge_languages import merge_steps
-from lsar_jax.transforms.base.steps import Fit, Step, apply, by_row
+from lsar_jax.transforms.base.steps import AXES, Fit, Step, apply, by_row
 from lsar_jax.transforms.base.storage import load_parts, save_parts
 from lsar_jax.transforms.identifier import LanguageIdentifier
 
@@ -81,13 +81,19 @@ class Transform:
 
     @property
     def applied(self) -> set[str]:
-        """A digest of what each step does, in each of its languages; a fit that shares one is not applied again."""
-        return {
-            digest(fit.method, code, *(part[row] if code and by_row(step, name) else part for name, part in named))
-            for step, fit in zip(self.steps, self.fits, strict=True)
-            for named in [[(name, part) for name, part in step._asdict().items() if part is not None]]
-            for row, code in enumerate(fit.languages or ("",))
-        }
+        """A digest of what each step does, in each of its languages; a fit that shares one is not applied again.
+
+        The target of aligned pairs has none, because its vectors stay as they are.
+        """
+        result = set()
+        for step, fit in zip(self.steps, self.fits, strict=True):
+            tables = {name: np.asarray(part) for name in AXES if (part := getattr(step, name)) is not None}
+            for row, code in enumerate(fit.languages or ("",)):
+                if not code or code != dict(fit.parameters).get("target"):
+                    own = row if step.clusters is None else np.asarray(step.clusters) == row
+                    parts = (part[own] if code and by_row(step, name) else part for name, part in tables.items())
+                    result.add(digest(fit.method, code, *parts))
+        return result
 
     @property
     def languages(self) -> tuple[str, ...] | None:
