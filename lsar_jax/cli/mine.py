@@ -13,7 +13,7 @@ from lsar_jax.cli.encoder_options import EncoderOptions
 from lsar_jax.cli.inputs import InputName
 from lsar_jax.corpora.records import has_columns, input_path
 from lsar_jax.mining import mine_folders
-from lsar_jax.mining.folders import check_paths, notes_of
+from lsar_jax.mining.folders import check_languages, check_paths, notes_of
 from lsar_jax.mining.pairs import Margin, Retrieval
 from lsar_jax.transforms import Transform
 
@@ -72,6 +72,10 @@ class Mine(EncoderOptions):
         transform = None if self.transform is None else Transform.load(self.transform)
         encoder = self.load(transform) if files else None
         languages = self.source_language, self.target_language
+        if transform is not None:
+            check_languages(transform, languages if transform.languages is not None else (None, None))
+            if encoder is not None:
+                encoder.with_transform(transform)  # refused before the text is encoded
         sides: list[embeddings.Embeddings] = []
         for (name, path), language in zip(paths.items(), languages, strict=True):
             if encoder is not None and not path.is_dir():

@@ -22,6 +22,7 @@ import numpy as np
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.records import STANDARD_INPUT, Record, Records, input_path
 from lsar_jax.embeddings.job import (
+    NUMBER,
     RECORD,
     Progress,
     missing_files,
@@ -55,8 +56,8 @@ _ROWS = 65_536
 _ROWS_ON_CPU = 8_192
 # Folder of the work that is not finished, and the names in it.
 _WORK = ".job"
-_WORK_FILES = r"lock|job\.json|\d{5,}\.json"
-_SHARD_FILES = r"(vectors|sentences)-\d{5,}\.(npy|jsonl|parquet)"
+_WORK_FILES = rf"lock|job\.json|{NUMBER}\.json"
+_SHARD_FILES = rf"vectors-{NUMBER}\.(npy|parquet)|sentences-{NUMBER}\.jsonl"
 #: The names of what an encoding writes into a folder, as for ``job.check_own``.
 FILES = rf"manifest\.json|{_SHARD_FILES}|\.job/({_WORK_FILES})?"
 
@@ -150,7 +151,7 @@ def encode(
         ids=ids,
         devices=f"{devices.size} x {devices.flat[0].device_kind}",
         versions=versions(),
-        applied=() if encoder.transform is None else tuple(sorted(encoder.transform.applied)),
+        applied=tuple(sorted(encoder.applied)),
     )
     records = Records(paths, text, ids)
     with work_folder(work, folder, _WORK_FILES):

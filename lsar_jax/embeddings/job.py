@@ -19,6 +19,7 @@ from lsar_jax.files import sha256, unused
 from lsar_jax.processes import is_first, share
 
 __all__ = [
+    "NUMBER",
     "RECORD",
     "Progress",
     "changed_options",
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 #: The record of a job in the folder of its work.
 RECORD = "job.json"
+#: A regular expression of the number of a part, as ``f"{number:05d}"`` writes it.
+NUMBER = "([0-9]{5}|[1-9][0-9]{5,})"
 _LOCK = "lock"
 _LOCKED = re.compile(rb"$|\d+\n")
 # A file or folder that is not finished, or not quite deleted.
@@ -177,9 +180,11 @@ def _remove(folder: Path, gone: Path, names: str) -> None:
     paths = [path for path, own in _contents(folder, names) if own and path not in last]
     for path in sorted(paths, key=lambda path: (path.is_dir(), path.name == "manifest.json")):
         _delete(path)
-    folder.rename(gone)
+    # What somebody has put there in the meantime stays where it is.
+    if {path for path, _ in _contents(folder, names)} <= {*last}:
+        folder = folder.rename(gone)
     for path in last:
-        _delete(gone / path.name)
+        _delete(folder / path.name)
 
 
 def _delete(path: Path) -> None:

@@ -17,7 +17,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -32,7 +32,16 @@ from lsar_jax.checks import as_float, check_flags, shown, whole_number
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.encode_folder import FILES
-from lsar_jax.embeddings.job import RECORD, Progress, changed_options, check_own, share_of, versions, work_folder
+from lsar_jax.embeddings.job import (
+    NUMBER,
+    RECORD,
+    Progress,
+    changed_options,
+    check_own,
+    share_of,
+    versions,
+    work_folder,
+)
 from lsar_jax.embeddings.manifest import FILE_NAME
 from lsar_jax.files import check_outputs, new_file, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
@@ -41,7 +50,7 @@ from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_al
 from lsar_jax.retrieval.search import Precision, check_recall, nearest_both
 from lsar_jax.transforms import Transform
 
-__all__ = ["check_paths", "mine_folders", "notes_of"]
+__all__ = ["check_languages", "check_paths", "mine_folders", "notes_of"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -50,7 +59,7 @@ _PAIRS = 262_144
 # Suffixes that promise something else than what is written.
 _OTHER_FORMS = (".csv", ".gz", ".bz2", ".xz", ".zst", ".parquet", ".pq")
 # The names in the folder of a job's work, but those of text that is encoded there.
-_WORK_FILES = r"lock|job\.json|(forward|backward)-\d{5,}\.safetensors"
+_WORK_FILES = rf"lock|job\.json|(forward|backward)-{NUMBER}\.safetensors"
 
 # The cosines of the nearest rows of the other side, best first, and the numbers of these rows, ``[row, k]`` each.
 _Best = tuple[Float[np.ndarray, "_ _"], Int[np.ndarray, "_ _"]]
@@ -123,6 +132,7 @@ def mine_folders(
     recall = check_recall(recall)
     if math.isnan(least_score := as_float(threshold)):
         raise ValueError(f"threshold is {shown(threshold)}; it must be a number that fits a float")
+    check_languages(transform, languages)
     block = whole_number("block", block, 1024, 1 << 24, "vectors")
     notes = notes_of(out)
     options = {name: sha256([x.folder / FILE_NAME]) for name, x in (("source", source), ("target", target))} | {
@@ -156,6 +166,19 @@ def mine_folders(
             written = int(chosen.sum())
             _write(out, Pairs(*(part[chosen] for part in pairs)), left, right, options)
     return agreed(written or 0)
+
+
+def check_languages(transform: Transform | None, languages: Sequence[str | None]) -> None:
+    """Raises ValueError if ``transform`` cannot be applied to a source and a target of these languages."""
+    if isinstance(languages, str) or len(languages) != 2:
+        raise ValueError(f"languages is {languages!r:.80}; give the language of the source and that of the target")
+    if transform is None:
+        return
+    if not isinstance(transform, Transform):
+        raise ValueError(f"transform is {transform!r:.80}; give a Transform, as Transform.load returns it")
+    nothing = np.zeros([0, transform.dim], np.float32)
+    for language in languages:
+        transform(nothing, language)
 
 
 def notes_of(out: Path) -> Path:
@@ -256,12 +279,14 @@ def _begin(notes: Path, out: Path, options: Mapping[str, Any]) -> int | None:
     path = notes / RECORD
     record = read_json(path, dict) if path.is_file() else {}
     begun = {name: value for name, value in record.items() if name not in ("written", "pairs")}
-    if begun and (difference := changed_options(begun, options)):
+    parts, written = sorted(notes.glob("*ward-*.safetensors")), _is_written(out, record)
+    # Until there is a part or the output, options may change.
+    if begun and (parts or written) and (difference := changed_options(begun, options)):
         raise ValueError(f"{notes} was begun with other options: {difference}; remove it, or write another file")
-    if begun and _is_written(out, record):
+    if written:
         return int(record["pairs"])
     # The record is written before the parts, and removed after them.
-    if not begun and (parts := sorted(notes.glob("*ward-*.safetensors"))):
+    if parts and not begun:
         raise ValueError(f"{parts[0]} is of no job that is known; remove it, or write another file")
     write_json(path, dict(options))
     return None

@@ -262,6 +262,25 @@ def test_no_file_of_others_is_replaced_by_an_encoding(tmp_path, tiny):
     assert [path.name for path in (tmp_path / "whole").glob(".*")] == [".notes.0123456789abcdef.partial.txt"]
 
 
+def test_files_that_come_to_a_job_stay(sides, tmp_path, tiny):
+    """Those between its own, and those that are put into its folder before it ends."""
+    (tmp_path / "in.txt").write_text("a\nb\n")
+    with pytest.raises(Killed):
+        lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "out", shard_rows=1, progress=end_after(1))
+    (tmp_path / "out" / ".job" / "00000.json").unlink()
+    names = ["sentences-00000.npy", "sentences-00000.parquet", "vectors-00000.jsonl", "vectors-000001.npy"]
+    for name in names:
+        inside(tmp_path / "out" / name)
+    lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "out", shard_rows=1)
+    assert all((tmp_path / "out" / name).read_text() == "mine" for name in names)
+    for name in ("notes.txt", "mine/notes.txt"):
+        path = tmp_path / "pairs.tsv.job" / name
+        lj.mining.mine_folders(*sides, tmp_path / "pairs.tsv", k=2, progress=lambda _, path=path: inside(path))
+        assert list(path.parents[name.count("/")].rglob("*.txt")) == [path]
+        shutil.rmtree(tmp_path / "pairs.tsv.job")
+        (tmp_path / "pairs.tsv").unlink()
+
+
 @pytest.mark.parametrize(
     ("place", "message"),
     [
@@ -328,6 +347,32 @@ def test_a_transform_is_applied_once(x, tmp_path, refused, tiny):
         ["mine", *folders, str(tmp_path / "out.tsv"), "--k", "1", "--transform", str(tmp_path / "lsar")],
     ):
         assert "lsar(rank=1) is already applied to" in refused(main, command)
+
+
+def test_each_kind_of_transform_is_applied_once(x, tmp_path, tiny):
+    """One with clusters, too; but the target of pairs stays as it is, so that a map may come after another."""
+    de, en = x[:, :30]
+    cbie = lj.transforms.fit_cbie({"de": de, "en": en}, clusters=2, components=1)
+    folder = made_folder(tmp_path / "cbie", de, list(map(str, range(30))), applied=cbie.applied)
+    with pytest.raises(ValueError, match="is already applied to .*cbie; apply each fit once"):
+        folder.check_transform(cbie)
+    with pytest.raises(ValueError, match="is already part of the transform"):
+        cbie.then(cbie)
+    for fit in (lj.transforms.fit_shift, lj.transforms.fit_linear_map):
+        first = fit({"de": (de, en)})
+        moved = np.asarray(first(de, "de"))
+        assert len(first.then(fit({"de": (moved + 1, en)})).steps) == 2
+        with pytest.raises(ValueError, match="is already part of"):
+            first.then(first)
+    # An export says what is in it.
+    text = [tiny.encode([f"a {word}" for word in words]) for words in ("bcd", "efg")]
+    lsar, other = (lj.transforms.fit_lsar({"de": text[0][n:], "en": text[1]}) for n in (0, 1))
+    tiny.with_transform(lsar).to_sentence_transformers(tmp_path / "export")
+    exported = lj.load_encoder(tmp_path / "export")
+    with pytest.raises(ValueError, match=r"lsar\(rank=1\) is already part of the encoder export"):
+        exported.with_transform(lsar)
+    assert exported.with_transform(other).applied == lsar.applied | other.applied
+    assert not lj.load_encoder(tmp_path / "export", layer=1).applied
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
+from lsar_jax.mining.folders import notes_of
 from tests.conftest import TINY
 from tests.embeddings.made_folder import SPEC, made_folder
 
@@ -33,6 +34,13 @@ def sides(tmp_path_factory):
                 lines[place] = " "
         folders[name] = made_folder(root / name, x[rows], lines)
     return source, target, folders["source"], folders["target"]
+
+
+@pytest.fixture
+def small(rng, tmp_path):
+    """Two small folders."""
+    x = rng.standard_normal((2, 20, 8)).astype(np.float32)
+    return [made_folder(tmp_path / str(n), v, [f"{n} {row}" for row in range(20)]) for n, v in enumerate(x)]
 
 
 def read(path):
@@ -114,6 +122,31 @@ def test_refusals(sides, tmp_path, unchecked):
     ):
         with pytest.raises((ValueError, FileExistsError), match=message):
             lj.mining.mine_folders(left, target, path, **options)
+
+
+def test_an_error_before_the_work_is_no_dead_end(small, tmp_path, refused):
+    """The same output can be mined with other options, until there is a part of the work."""
+    center = lj.transforms.fit_center({code: side[:] for code, side in zip(("de", "en"), small, strict=True)})
+    out = tmp_path / "out.tsv"
+    for options, message in (
+        ({"transform": center}, "depends on the language; give one of de, en"),
+        ({"transform": center, "languages": ("de", "auto")}, "has no identifier"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            lj.mining.mine_folders(*small, out, k=2, **options)
+        assert not notes_of(out).exists()
+    center.save(tmp_path / "center")
+    (tmp_path / "in.txt").write_text("a\n")
+    text, target = str(tmp_path / "in.txt"), str(small[1].folder)
+    command = ["mine", text, target, str(out), "--encoder", str(TINY), "--transform", str(tmp_path / "center")]
+    assert "depends on the language" in refused(main, command)
+    assert "takes width 8, but" in refused(main, [*command, "--source-language", "de", "--target-language", "en"])
+    assert not notes_of(out).exists()
+
+    notes_of(out).mkdir()
+    (notes_of(out) / "job.json").write_text('{"k": 3}')  # of a job that ended at once
+    assert lj.mining.mine_folders(*small, out, k=2, transform=center, languages=("de", "en")) > 0
+    assert not notes_of(out).exists()
 
 
 def test_a_transform_is_applied_to_both(sides, tmp_path):
