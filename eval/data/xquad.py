@@ -4,12 +4,15 @@
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from lsar_jax.corpora.builders import Questions, XquadR
+from lsar_jax.corpora.question_answers import groups_of, held_out_ids, part_of
 from lsar_jax.corpora.tables import Data, folder_of
+from lsar_jax.files import read_json
 from lsar_jax.languages import language_code
 
-__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "read_xquad"]
+__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "check_untrained", "read_xquad"]
 
 NOT_ON_HUB = (
     "XQuAD-R on the Hub lacks sentence breaks; copy xquad-r of github.com/google-research-datasets/lareqa, and give "
@@ -22,8 +25,13 @@ _SOURCE = (
 XQUAD_R = ("ar", "de", "el", "en", "es", "hi", "ru", "th", "tr", "vi", "zh")
 
 
-def read_xquad(data: Data, languages: Sequence[str] = ()) -> dict[str, Questions]:
-    """Reads the questions and candidates of each language, by default of all, in alphabetical order of the codes."""
+def read_xquad(
+    data: Data, languages: Sequence[str] = (), held_out: int = 0, split_seed: int = 0
+) -> dict[str, Questions]:
+    """Reads the questions and candidates of each language, by default of all, in alphabetical order of the codes.
+
+    With ``held_out``, only the paragraphs that ``train.align --questions`` holds out with the same numbers.
+    """
     folder = folder_of(data, NOT_ON_HUB)
     try:
         known = XquadR.known(folder)
@@ -32,4 +40,24 @@ def read_xquad(data: Data, languages: Sequence[str] = ()) -> dict[str, Questions
     codes = sorted({language_code(code) for code in languages} or known)
     if missing := [code for code in codes if code not in known]:
         raise FileNotFoundError(f"{folder} has no file for {', '.join(missing)}; it has {', '.join(known)}; {_SOURCE}")
-    return {code: XquadR.load(folder, code, "test") for code in codes}
+    if not held_out:
+        return {code: XquadR.load(folder, code, "test") for code in codes}
+    # Of all languages, so that the split does not depend on those that are measured.
+    every = {code: XquadR.load(folder, code, "test") for code in known}
+    ids, _ = held_out_ids(groups_of(every, split_seed), held_out)
+    return {code: part_of(every[code], ids) for code in codes}
+
+
+def check_untrained(encoder: str, data: Data, held_out: int, split_seed: int) -> None:
+    """Raises ValueError if ``train.align --questions`` trained the encoder on paragraphs that would be measured."""
+    record = Path(encoder).parent / "config.json"
+    if not Path(encoder).is_dir() or not record.is_file():
+        return
+    trained = read_json(record, dict)
+    if not trained.get("questions") or Path(trained["questions"]).resolve() != Path(data).resolve():
+        return
+    if (held_out, split_seed) != (split := (trained["held_out"], trained["split_seed"])):
+        raise ValueError(
+            f"{encoder} was trained on questions of {data}, with --held-out {split[0]} --split-seed {split[1]}; "
+            "measure it with the same"
+        )

@@ -1,6 +1,7 @@
 """LAReQA: find the sentences that answer a question in a pool of many languages.
 
     python -m eval lareqa --data data/xquad-r --layers 12
+    python -m eval lareqa --encoder results/en-en/bundled-sentence --answer-text "{answer} {paragraph}" --held-out 250
 
 Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool", EMNLP 2020, with the protocol of
 Xie et al. 2022. The pool holds every candidate sentence of every language; each question has one answer per language,
@@ -9,8 +10,9 @@ language q are removed except the one in language a; the mean of 1 / rank for ea
 whose diagonal shows how strongly each language is preferred. *Preference*, *spread* and *top 10* are defined in
 ``lsar_jax.retrieval.preference``; *own in pool* is the value of *top 10* that is expected without any preference.
 
-Questions and candidates are encoded alike, without the candidate's paragraph; the papers' own encoders have separate
-heads for the two, and also read the paragraph. ``eval.data.xquad`` says where the files are.
+Questions and candidates are encoded alike, by default without the candidate's paragraph; the papers' encoders are
+towers trained on SQuAD whose answer side reads it, which ``python -m train.align --questions`` trains and
+``--answer-text`` measures as they were trained. ``eval.data.xquad`` says where the files are.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,14 +22,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from eval.command import command
-from eval.data.xquad import NOT_ON_HUB, Questions, read_xquad
+from eval.command import RunOptions, command
+from eval.data.xquad import NOT_ON_HUB, Questions, check_untrained, read_xquad
 from eval.figures.plots import heat_maps
 from eval.methods import Method
 from eval.metrics import precision_of_ranks
 from eval.resampling import Queries
 from eval.results import Result
 from eval.task import Embedded, Panel, Score, Setting, Task
+from lsar_jax.cli.option_checks import at_least
+from lsar_jax.corpora.question_answers import answer_texts, check_answer_text
 from lsar_jax.corpora.tables import Data
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
@@ -41,7 +45,13 @@ _FIRST = 10
 
 
 def lareqa(
-    data: Data = Path("data/xquad-r"), languages: tuple[str, ...] = (), metrics: tuple[Metric, ...] = ("cosine", "dot")
+    data: Data = Path("data/xquad-r"),
+    languages: tuple[str, ...] = (),
+    metrics: tuple[Metric, ...] = ("cosine", "dot"),
+    answer_text: str = "{answer}",
+    held_out: int = 0,
+    split_seed: int = 0,
+    options: RunOptions | None = None,
 ) -> Task:
     """Answer retrieval from a multilingual pool: mean average precision, with all targets and with one at a time.
 
@@ -51,10 +61,18 @@ def lareqa(
       languages: language codes; by default, all in the folder.
       metrics: similarities to rank by: cosine, or dot for the inner product without normalisation, as in the papers.
         The names of scores under dot end in dot.
+      answer_text: what is encoded for a candidate, with {answer} for its sentence and {paragraph} for its paragraph.
+      held_out: measure only the paragraphs that train.align --questions held out with this number; by default, all.
+      split_seed: seed that chooses these paragraphs.
+      options: all options of the command.
     """
+    check_answer_text(answer_text)
+    at_least(0, held_out=held_out)
+    if options is not None:
+        check_untrained(options.encoder, data, held_out, split_seed)
     if not metrics or len({*metrics}) != len(metrics):
         raise ValueError(f"--metrics is {' '.join(metrics)!r}; give cosine, dot or both, each once")
-    questions = read_xquad(data, languages)
+    questions = read_xquad(data, languages, held_out, split_seed)
     if len(questions) < 2:
         raise ValueError(f"the only language is {', '.join(questions)}; a multilingual pool needs at least two")
     answers = answer_table(questions)
@@ -100,7 +118,7 @@ def lareqa(
     first = _SUFFIX[metrics[0]]
     shown = [*(f"mAP{_SUFFIX[metric]}" for metric in metrics), f"other languages{first}", f"preference{first}"]
     texts = {("q", code): list(q.questions) for code, q in questions.items()}
-    texts |= {("c", code): list(q.candidates) for code, q in questions.items()}
+    texts |= {("c", code): answer_texts(q, answer_text) for code, q in questions.items()}
     return Task(
         name="lareqa",
         title=f"Answers in a pool of {len(questions)} languages",

@@ -40,19 +40,19 @@ def test_one_target_is_scikit_learns_average_precision(rng):
 
 def test_answers_are_places_in_the_pool():
     data = {
-        "de": Questions(["f", "g"], ["1", "2"], ["a", "b"], [1, 0]),
-        "en": Questions(["q"], ["2"], ["c", "d", "e"], [2]),
+        "de": Questions(["f", "g"], ["1", "2"], ["a", "b"], [1, 0], ["a b"], [0, 0]),
+        "en": Questions(["q"], ["2"], ["c", "d", "e"], [2], ["c d e"], [0, 0, 0]),
     }
     # Questions 1 and 2 of German, then 2 of English; the pool is a b c d e.
     np.testing.assert_array_equal(answer_table(data), [[1, -1], [0, 4], [0, 4]])
 
 
-def write_letters(folder, rng, codes=("de", "en", "ru")):
+def write_letters(folder, rng, codes=("de", "en", "ru"), paragraphs=2):
     """Files in XQuAD-R's form whose sentences are random letters, so that no two are alike."""
     folder.mkdir()
     for code in codes:
-        paragraphs = []
-        for number in range(2):
+        written = []
+        for number in range(paragraphs):
             sentences = [" ".join(rng.choice(list("abcdefghij"), 8)) for _ in range(4)]
             starts = np.cumsum([0, *(len(text) + 1 for text in sentences)])
             asked = [" ".join(rng.choice(list("abcdefghij"), 6)) for _ in range(3)]
@@ -61,8 +61,8 @@ def write_letters(folder, rng, codes=("de", "en", "ru")):
                 for i, question in enumerate(asked)
             ]
             breaks = [[int(start), int(start) + len(text)] for start, text in zip(starts, sentences, strict=False)]
-            paragraphs.append({"context": " ".join(sentences), "sentence_breaks": breaks, "qas": qas})
-        (folder / f"{code}.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+            written.append({"context": " ".join(sentences), "sentence_breaks": breaks, "qas": qas})
+        (folder / f"{code}.json").write_text(json.dumps({"data": [{"paragraphs": written}]}))
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +114,21 @@ def test_lareqa(lareqa, metric):
     first = np.argsort(-scores, axis=1, kind="stable")[:, :10] // (len(c) // 3)
     assert values["original", "top 10"]["value"] == pytest.approx(100 * np.mean(first == own[:, None]), abs=1e-3)
     assert values["original", "own in pool"]["value"] == pytest.approx(100 / 3)
+
+
+def test_the_answer_side_is_encoded_with_its_paragraph(tmp_path, rng):
+    write_letters(tmp_path / "x", rng, paragraphs=4)
+    data = read_xquad(tmp_path / "x", ["de", "ru"], held_out=4)
+    texts = (
+        COMMAND(data=tmp_path / "x", languages=("de", "ru"), answer_text="p: {answer} {paragraph}", held_out=4)
+        .made()
+        .parts[0]
+    )
+    for code, one in data.items():
+        assert len(one.questions) == 6
+        assert texts["q", code] == one.questions
+        where = zip(one.candidates, one.places, strict=True)
+        assert texts["c", code] == [f"p: {sentence} {one.paragraphs[place]}" for sentence, place in where]
 
 
 def test_data_that_is_wrong(tmp_path):

@@ -6,7 +6,8 @@ r"""Aligns an encoder on parallel text, and writes the aligned encoder as a fold
 
 ``l2``, ``weak`` and ``strong`` bring the states of linked words together, as in Wu and Dredze (EMNLP 2020), and
 ``sentence`` does the same with the embeddings of sentences and their translations (``--data``, ``--more``), with the
-loss of ``weak``. ``linear`` leaves the encoder as it is, and fits a matrix for each layer and language.
+loss of ``weak``, or with those of questions and their answers (``--questions``). ``linear`` leaves the encoder as it
+is, and fits a matrix for each layer and language.
 
 To resume a killed run, repeat the same command. ``sentence`` does not train on the pairs of each language that are
 held out (``--held-out``), so that ``python -m eval bitext`` can test on them; for the other objectives,
@@ -34,6 +35,7 @@ from lsar_jax.cli.console import console
 from lsar_jax.cli.embed import EncoderChoice
 from lsar_jax.cli.option_checks import at_least, check_seeds, known
 from lsar_jax.cli.run import run
+from lsar_jax.corpora.question_answers import check_answer_text
 from lsar_jax.encoders.options import check_length, check_prompt, prompt_tokens
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
@@ -43,6 +45,7 @@ from train.align.batches import ChunkSizes
 from train.align.examples import Parts, sentence_examples, word_examples
 from train.align.linear import MAP_FILES, LinearTraining, link_moments, write_maps
 from train.align.options import AlignOptions, Objective
+from train.align.questions import question_pairs
 from train.align.steps import EncoderSteps, StepOptions
 from train.align.training import BatchPlan, EncoderTraining
 from train.encoder_parameters import EncoderParts, take_apart
@@ -65,6 +68,11 @@ class Align:
       objective: linear, l2, weak, strong or sentence.
       words: folder of word-aligned text, from python -m train.word_pairs, for all objectives but sentence.
       text: the text of the objective sentence.
+      questions: for the objective sentence, folder of {language}.json files in SQuAD's format, instead of --data: a
+        question and its answer, of one language, are a pair. All --languages are in each batch. --held-out counts
+        questions, of whole paragraphs, for python -m eval lareqa.
+      answer_text: text of an answer, with {answer} for its sentence and {paragraph} for its paragraph, which is cut
+        at --max-length.
       encoder: the encoder to align.
       layer: layer to align, above which no block is kept; by default, the last.
       options: the optimizer, the loss, and what trades memory for time.
@@ -79,6 +87,8 @@ class Align:
     text: tyro.conf.OmitArgPrefixes[TextOptions] = field(
         default_factory=lambda: TextOptions(data=Path("data/sentences"))
     )
+    questions: Path | None = None
+    answer_text: str = "{answer} {paragraph}"
     encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=lambda: EncoderChoice(max_length=96))
     layer: int | None = None
     options: tyro.conf.OmitArgPrefixes[AlignOptions] = field(default_factory=AlignOptions)
@@ -96,6 +106,7 @@ class Align:
         check_seeds([self.seed])
         self.text.check()
         self._check_text()
+        check_answer_text(self.answer_text)
         if self.objective == "sentence":
             run = replace(run, text=self.text.pinned())
         encoder = self.encoder.open_transformer(self.layer, "aligned")
@@ -119,11 +130,18 @@ class Align:
     def _check_text(self) -> None:
         """Raises ValueError if an option is given that chooses text for another objective."""
         usual = Align()
-        if self.objective == "sentence":
-            changed, reads = ["words"] * (self.words != usual.words), "sentences (--data, --more)"
+        other = [name for name in ("words", "questions", "answer_text") if getattr(self, name) != getattr(usual, name)]
+        if self.questions is not None and self.objective == "sentence":
+            unread = [
+                name for name in ("data", "more", "split") if getattr(self.text, name) != getattr(usual.text, name)
+            ]
+            changed, reads = ["words"] * ("words" in other) + unread, "questions (--questions)"
+        elif self.objective == "sentence":
+            changed, reads = other, "sentences (--data, --more)"
         else:
             changed = [name for name, value in vars(self.text).items() if value != getattr(usual.text, name)]
-            changed, reads = [name for name in changed if name != "languages"], "word pairs (--words)"
+            changed = [*other, *(name for name in changed if name != "languages")]
+            changed, reads = [name for name in changed if name != "words"], "word pairs (--words)"
         if changed:
             raise ValueError(
                 f"--{changed[0].replace('_', '-')} is given, but --objective {self.objective} reads {reads}"
@@ -135,10 +153,11 @@ class Align:
         examples = []
         if self.objective == "sentence":
             check_prompt(encoder.prompt, tokenizer, check_length(length, tokenizer))
-            pairs = self.text.pairs()
+            asked = self.questions
+            pairs = self.text.pairs() if asked is None else question_pairs(asked, self.text, self.answer_text)
             for number in (0, 1):
                 of_part = {code: parts[number] for code, parts in pairs.items()}
-                examples.append(sentence_examples(tokenizer, of_part, length, encoder.prompt))
+                examples.append(sentence_examples(tokenizer, of_part, length, encoder.prompt, asked is None))
         else:
             for name in PARTS:
                 aligned = read_aligned(self.words, name, self.text.languages)
@@ -160,7 +179,8 @@ class Align:
             f"{len(part)} {name} pairs" + ("" if part.links is None else f" with {sum(map(len, part.links))} links")
             for name, part in zip(("training", "validation"), examples, strict=True)
         ]
-        console.print(f"{self.objective}: {' and '.join(sizes)}, of English and {', '.join(examples[0].codes)}")
+        sides = "of" if self.questions else "of English and"
+        console.print(f"{self.objective}: {' and '.join(sizes)}, {sides} {', '.join(examples[0].codes)}")
         options = self.options
         plan = BatchPlan(
             size=options.batch,

@@ -23,8 +23,8 @@ class Examples:
     """Tokenized sentence pairs of all languages, in their order.
 
     Attributes:
-      source: token ids of the English sentences.
-      target: token ids of their translations.
+      source: token ids of the English sentences, or of the questions.
+      target: token ids of their translations, or of the answers.
       links: positions of the tokens that stand for the linked words of each pair; None for objectives on sentences.
       language: language of each translation, as an index into ``codes``.
       codes: codes of the languages.
@@ -95,13 +95,13 @@ def word_examples(
 
 
 def sentence_examples(
-    tokenizer: Tokenizer, pairs: Mapping[str, Sequence[Pair]], max_length: int, prompt: str = ""
+    tokenizer: Tokenizer, pairs: Mapping[str, Sequence[Pair]], max_length: int, prompt: str = "", english: bool = True
 ) -> Examples:
-    """Tokenizes sentence pairs."""
+    """Tokenizes sentence pairs, whose first sides are English, or of the language of the second."""
     source: list[Ids] = []
     target: list[Ids] = []
     for code, translations in pairs.items():
-        for side, (language, ids) in enumerate((("en", source), (code, target))):
+        for side, (language, ids) in enumerate((("en" if english else code, source), (code, target))):
             texts = [prompt + pair[side] for pair in translations]
             ids.extend(tokenizer(texts, max_length, [language] * len(texts))[0])
     languages = np.repeat(np.arange(len(pairs), dtype=np.int32), list(map(len, pairs.values())))

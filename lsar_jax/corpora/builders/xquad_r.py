@@ -28,12 +28,16 @@ class Questions(NamedTuple):
       ids: ids of the questions, which are the same in all languages.
       candidates: sentences of all paragraphs.
       answers: index into ``candidates`` of the answer to each question.
+      paragraphs: text of each paragraph.
+      places: index into ``paragraphs`` of the paragraph of each candidate.
     """
 
     questions: list[str]
     ids: list[str]
     candidates: list[str]
     answers: list[int]
+    paragraphs: list[str]
+    places: list[int]
 
 
 class XquadR(DatasetFiles):
@@ -65,7 +69,7 @@ class XquadR(DatasetFiles):
             for first, article in enumerate(data["data"], start=1):
                 for second, paragraph in enumerate(article["paragraphs"], start=1):
                     place = f"article {first}, paragraph {second}"
-                    row = _row(paragraph)
+                    row = _row(paragraph, self.breaks(paragraph))
                     for id in row["ids"]:
                         if id in places:
                             raise ValueError(f"the id {id!r} is already in {places[id]}")
@@ -79,10 +83,17 @@ class XquadR(DatasetFiles):
             raise ValueError(f"{path}, {place}: {error}") from error
 
     @staticmethod
+    def breaks(paragraph: Any) -> Any:
+        """Returns the ``[start, end)`` of the sentences of a paragraph."""
+        return paragraph["sentence_breaks"]
+
+    @staticmethod
     def gather(rows: Iterable[Row]) -> Questions:
         """Returns the questions and candidates of all paragraphs."""
-        result = Questions([], [], [], [])
+        result = Questions([], [], [], [], [], [])
         for row in rows:
+            result.places.extend([len(result.paragraphs)] * len(row["sentences"]))
+            result.paragraphs.append(row["context"])
             result.answers.extend(len(result.candidates) + answer for answer in row["answers"])
             result.questions.extend(row["questions"])
             result.ids.extend(row["ids"])
@@ -90,8 +101,8 @@ class XquadR(DatasetFiles):
         return result
 
 
-def _row(paragraph: Any) -> Row:
-    context, breaks = paragraph["context"], paragraph["sentence_breaks"]
+def _row(paragraph: Any, breaks: Any) -> Row:
+    context = paragraph["context"]
     answers = []
     for qa in paragraph["qas"]:
         start = qa["answers"][0]["answer_start"]

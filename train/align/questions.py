@@ -1,0 +1,54 @@
+"""Pairs of questions and answers of one language each, from files in SQuAD's format.
+
+Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool", EMNLP 2020: towers trained on English
+alone are En-En, and on all languages at once X-X.
+"""
+
+from lsar_jax.corpora.parallel_text import Pair
+from lsar_jax.corpora.question_answers import Squad, answer_texts, groups_of, held_out_ids
+from lsar_jax.corpora.tables import Data, folder_of
+from lsar_jax.languages import language_code
+from train.text import TextOptions, TrainingPairs
+
+__all__ = ["question_pairs"]
+
+
+def question_pairs(data: Data, options: TextOptions, answer_text: str) -> TrainingPairs:
+    """Returns the training and validation pairs of questions and texts of answers, of each language.
+
+    Whole paragraphs, and their translations, are held out, until they have ``options.held_out`` questions; of the
+    others, ``options.validation`` is used for validation.
+    """
+    folder = folder_of(data, "files in SQuAD's format are read from a folder; give the folder")
+    known = Squad.known(folder)
+    codes = [language_code(code) for code in options.languages] or list(known)
+    if absent := sorted({*codes} - {*known}):
+        raise FileNotFoundError(
+            f"{folder} has no {', '.join(code + '.json' for code in absent)}; it has {', '.join(known)}"
+        )
+    # Of all languages, so that the split does not depend on those that are trained on.
+    every = {code: Squad.load(folder, code, "test") for code in known}
+    try:
+        _, others = held_out_ids(groups_of(every, options.split_seed), options.held_out)
+        validated, others = held_out_ids(others, round(options.validation * sum(map(len, others))))
+    except ValueError as error:
+        raise ValueError(f"--questions {data}, --held-out {options.held_out}: {error}") from error
+    order = {id: number for number, id in enumerate(id for group in others for id in group)}
+    result: TrainingPairs = {}
+    for code in sorted({*codes}):
+        texts = answer_texts(every[code], answer_text)
+        train: dict[str, Pair] = {}
+        validation: list[Pair] = []
+        for id, question, answer in zip(every[code].ids, every[code].questions, every[code].answers, strict=True):
+            if id in validated:
+                validation.append((question, texts[answer]))
+            elif id in order:
+                train[id] = question, texts[answer]
+        ids = sorted(train, key=order.__getitem__)[: max(1, round(options.share * len(train)))]
+        if not ids or not validation:
+            raise ValueError(
+                f"{folder}, {code}: {len(ids)} questions to train on and {len(validation)} to validate on; lower "
+                "--held-out or change --validation"
+            )
+        result[code] = [train[id] for id in ids], validation
+    return result
