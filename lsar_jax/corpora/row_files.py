@@ -53,7 +53,8 @@ def json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
             if not isinstance(row, dict):
                 raise ValueError("the line is not a JSON object")
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{where} cannot be read as JSON lines, line {number}: {error}") from error
+            advice = "; write an object a line, without a list around them" if line.startswith("[") else ""
+            raise ValueError(f"{where} cannot be read as JSON lines, line {number}: {error}{advice}") from error
         names = _checked(list(row), columns, f"{where}, line {number}")
         yield f"line {number}", {name: row[name] for name in names}
 

@@ -70,7 +70,7 @@ def npy(**arrays):
         ("a.jl", b"a\n", "a.jl cannot be read as JSON lines, line 1"),
         ("a.pq.gz", b"", "a.pq.gz is parquet, which is compressed in itself"),
         *((f"a.{end}", bytes(128), f"a.{end} is named as vectors, which are not text") for end in ("emb", "NPZ", "pt")),
-        ("a.jsonlines", b"[1]\n", "a.jsonlines cannot be read as JSON lines, line 1"),
+        ("a.jsonlines", b"[1]\n", "line 1: the line is not a JSON object; write an object a line, without a list"),
         ("a.txt.gz", b"a\n", "a.txt.gz is damaged after line 0: Not a gzipped file"),
         *((f"a.{end}", POINTER, f"a.{end} {IS_POINTER}") for end in ("txt", "txt.gz", "jsonl", "csv", "parquet")),
     ],
