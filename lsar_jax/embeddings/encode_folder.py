@@ -205,6 +205,8 @@ class _Encoding:
         if difference := self.job.difference(begun):
             advice = "choose another folder, or remove this one"
             raise ValueError(f"{self.folder} was begun with other options: {difference}; {advice}")
+        # An encoder of another name is the same, and records carry the digest of this job.
+        self.job = begun
         self.done = self._shards() if self.manifest is None else dict(enumerate(self.manifest.shards))
         check_alike("the options", json.dumps(self.job.to_dict()))
         if is_first():
