@@ -1,7 +1,7 @@
 """Reproduces a table or figure of a paper: checks that everything is here, runs its commands, compares the results.
 
     python -m eval repro                                        # all cards, and what each lacks here
-    python -m eval repro --list                                 # all tables: what is run, and what it needs
+    python -m eval repro --list                                 # all tables: what is run, and what it gave here
     python -m eval repro xie-table-1 --encoder mbert --dry-run  # the commands, and everything that is missing
     python -m eval repro xie-table-1 --encoder mbert            # run them, and compare with the paper
 
