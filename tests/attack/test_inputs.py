@@ -65,7 +65,7 @@ def npy(**arrays):
         ("a.csv.zst", b"\x28\xb5\x2f\xfd\x04\x00", "the file is compressed by zstd; decompress it"),
         ("a.feather", b"ARROW1\0\0\n", "the file is of Arrow; write the table as .parquet, .csv or .jsonl"),
         ("a.xlsx", b"PK\x03\x04\n", "the file is a ZIP archive, as are those of Excel"),
-        ("a.tar.gz", gzip.compress(b"a" + bytes(256) + b"ustar\n", mtime=0), "the file is a tar archive; unpack it"),
+        ("a.tar.gz", gzip.compress(b"a" + bytes(256) + b"ustar\0\n", mtime=0), "the file is a tar archive; unpack it"),
         ("a.txt", "a\n".encode("utf-16"), "the file is UTF-16; write it as UTF-8"),
         ("a.jl", b"a\n", "a.jl cannot be read as JSON lines, line 1"),
         ("a.pq.gz", b"", "a.pq.gz is parquet, which is compressed in itself"),

@@ -33,6 +33,9 @@ def test_lines_keep_alignment(tmp_path):
     assert corpora.lines(path) == ["one", "", "two\u2028still two\x0c", "three"]
     path.write_bytes(b"one\ntwo\n")
     assert corpora.lines(path) == ["one", "two"]
+    # What a tar archive has at this place is part of words.
+    path.write_text(f"{'a' * 255} gustar mucho\n")
+    assert corpora.lines(path) == [f"{'a' * 255} gustar mucho"]
 
 
 def test_lines_refuse(tmp_path):
