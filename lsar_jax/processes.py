@@ -177,10 +177,13 @@ def _meet(address: str, bind: str, number: int, count: int) -> None:
     silent if it cannot listen or if a process does not come.
     """
     alike = f"{count} processes, lsar_jax {version('lsar_jax')}, jax {jax.__version__}"
-    (_receive if number == 0 else _visit)(address, bind, number, count, alike)
+    if number == 0:
+        _receive(address, bind, count, alike)
+    else:
+        _visit(address, number, alike)
 
 
-def _receive(address: str, bind: str, number: int, count: int, alike: str) -> None:
+def _receive(address: str, bind: str, count: int, alike: str) -> None:
     """Waits for the other processes at the address of process 0, which this is."""
     begun, told = time.monotonic(), False
     there: dict[int, socket.socket] = {}
@@ -228,7 +231,7 @@ def _receive(address: str, bind: str, number: int, count: int, alike: str) -> No
         _send("go", *there.values())
 
 
-def _visit(address: str, bind: str, number: int, count: int, alike: str) -> None:
+def _visit(address: str, number: int, alike: str) -> None:
     """Tells process 0 that this one is there, and waits until all are."""
     end, told, answer, reason = time.monotonic() + _WAIT, False, b"", ""
     while not answer:
