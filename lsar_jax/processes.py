@@ -47,6 +47,8 @@ _BIND = "JAX_COORDINATOR_BIND_ADDRESS"
 _WAIT = 300
 _SILENT = 5
 _HELLO = 2
+# Bytes of what a visitor says.
+_LONGEST = 1000
 
 
 def start_processes(where: str = "") -> None:
@@ -66,8 +68,13 @@ def start_processes(where: str = "") -> None:
       ValueError: ``where`` has another form, the port is not free or is that of another program or job, a process does
         not come in time or has other versions, or jax finds no such cluster.
     """
-    match = re.fullmatch(r"(\S+):(\d{1,5}),(\d{1,6})/(\d{1,6})", where)
-    if where and (match is None or int(match[3]) >= int(match[4]) or not 0 < int(match[2]) < 1 << 16):
+    number_of = "([0-9]{1,6})"
+    match = re.fullmatch(rf"(\[[^\s\[\]]+\]|[^\s\[\]:]+):{number_of},{number_of}/{number_of}", where)
+    try:
+        host = match[1].encode("idna") if match else b""
+    except UnicodeError:  # a part of it is too long
+        host = b""
+    if where and (not (match and host) or int(match[3]) >= int(match[4]) or not 0 < int(match[2]) < 1 << 16):
         raise ValueError(f"{START}={where!r} is not HOST:PORT,NUMBER/COUNT with a number from 0 to COUNT - 1")
     seconds = os.environ.get(_HEARTBEAT, "100")
     if not seconds.isdigit() or int(seconds) < 1:
@@ -187,6 +194,8 @@ def _receive(address: str, bind: str, count: int, alike: str) -> None:
     """Waits for the other processes at the address of process 0, which this is."""
     begun, told = time.monotonic(), False
     there: dict[int, socket.socket] = {}
+    # Those who have not yet said who they are, with their hosts, what they have said, and until when they may.
+    visitors: dict[socket.socket, tuple[str, bytes, float]] = {}
     with ExitStack() as stack:
         try:
             family, *_, place = socket.getaddrinfo(*_parts(bind), type=socket.SOCK_STREAM)[0]
@@ -208,26 +217,35 @@ def _receive(address: str, bind: str, count: int, alike: str) -> None:
                 told = True
                 _say(f"process 0 waits at {address} for process {missing} of {count}, for {_WAIT - waited:.0f} s more")
             try:
-                visitor, (host, *_) = server.accept()
+                new, (host, *_) = server.accept()
+                stack.enter_context(new).setblocking(False)
+                visitors[new] = host, b"", time.monotonic() + _HELLO
             except TimeoutError:
                 there = {other: visitor for other, visitor in there.items() if not _gone(visitor)}
-                continue
-            stack.enter_context(visitor).settimeout(_HELLO)
-            hello = re.fullmatch(rb"lsar_jax process (\d{1,6}) of (.{1,200})\n", _answer(visitor))
-            if hello is None:
-                _say(f"{host} came to {address}, and is no process of this job")
-                visitor.close()
-                continue
-            other, others = int(hello[1]), hello[2].decode(errors="replace")
-            if others != alike:
-                refusal = f"process {other} has {others}, but process 0 at {address} has {alike}"
-                _send(f"no: {refusal}", visitor, *there.values())
-                raise ValueError(refusal)
-            if not 0 < other < count or other in there:
-                _send(f"no: another process {other} is at {address}, of this job or of another", visitor)
-                visitor.close()
-                continue
-            there[other] = visitor
+            # All of them at once, because silent ones would keep the others waiting.
+            for visitor, (host, said, until) in list(visitors.items()):
+                with suppress(BlockingIOError):
+                    part = _answer(visitor)
+                    said, until = said + part, until if part else 0
+                if b"\n" not in said and len(said) < _LONGEST and time.monotonic() < until:
+                    visitors[visitor] = host, said, until
+                    continue
+                del visitors[visitor]
+                hello = re.fullmatch(rb"lsar_jax process (\d{1,6}) of (.{1,200})\n", said)
+                if hello is None:
+                    _say(f"{host} came to {address}, and is no process of this job")
+                    visitor.close()
+                    continue
+                other, others = int(hello[1]), hello[2].decode(errors="replace")
+                if others != alike:
+                    refusal = f"process {other} has {others}, but process 0 at {address} has {alike}"
+                    _send(f"no: {refusal}", visitor, *there.values())
+                    raise ValueError(refusal)
+                if not 0 < other < count or other in there:
+                    _send(f"no: another process {other} is at {address}, of this job or of another", visitor)
+                    visitor.close()
+                    continue
+                there[other] = visitor
         _send("go", *there.values())
 
 
@@ -270,9 +288,11 @@ def _parts(address: str) -> tuple[str, int]:
 
 
 def _answer(connection: socket.socket) -> bytes:
-    """Returns a short line that the other side sends; empty if it sends nothing, or ends."""
+    """Returns a short line that the other side sends, or a part of it; empty if it sends nothing, or ends."""
     try:
-        return connection.recv(1000)
+        return connection.recv(_LONGEST)
+    except BlockingIOError:  # it may still send something
+        raise
     except OSError:
         return b""
 

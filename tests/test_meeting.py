@@ -2,6 +2,9 @@
 
 import socket
 import threading
+import time
+from contextlib import suppress
+from importlib.metadata import version
 
 import pytest
 
@@ -51,6 +54,44 @@ def test_one_does_not_come(address, capsys):
     assert f"process 1 is at {address}, and waits for the other processes" in told
     [error] = met(address, (1, 3))
     assert error == f"process 0 was not at {address} in 1.0 seconds: Connection refused"
+
+
+def test_visitors_who_say_nothing_keep_nobody_waiting(address, monkeypatch, capsys):
+    """And a process may say who it is in pieces, at a host that has a name."""
+    monkeypatch.setattr(processes, "_HELLO", 30)
+    host, port = processes._parts(address)
+
+    def meet():
+        errors.extend(met(address, (0, 3), (1, 3)))
+
+    errors = []
+    thread = threading.Thread(target=meet)
+    thread.start()
+    silent = [knock(host, port) for _ in range(5)]
+    alike = f"3 processes, lsar_jax {version('lsar_jax')}, jax {version('jax')}"
+    with knock(host, port) as last:
+        for part in ("lsar_jax process ", f"2 of {alike}", "\n"):
+            last.sendall(part.encode())
+            time.sleep(0.05)
+        thread.join()
+        assert last.recv(10) == b"go\n"
+    assert errors == ["", ""]
+    for visitor in silent:
+        visitor.close()
+    assert "no process of this job" not in capsys.readouterr().err
+
+
+def knock(host, port):
+    """Connects, as soon as process 0 listens."""
+    while True:
+        with suppress(ConnectionRefusedError):
+            return socket.create_connection((host, port))
+
+
+@pytest.mark.parametrize("host", ["[::1", "::1", "a" * 300, "xn--\u00e4.de", "", "a b"])
+def test_hosts_that_are_none(host):
+    with pytest.raises(ValueError, match="is not HOST:PORT,NUMBER/COUNT"):
+        processes.start_processes(f"{host}:8476,0/2")
 
 
 def test_processes_that_differ(address):
