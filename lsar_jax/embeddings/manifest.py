@@ -93,7 +93,10 @@ class Job:
         """Returns the job that ``to_dict`` wrote; other fields are a TypeError."""
         _check("job", fields, isinstance(fields, dict), "an object")
         _check("spec", fields["spec"], isinstance(fields["spec"], dict), "an object")
-        texts = {name: tuple(fields[name]) for name in ("inputs", "applied")}
+        texts = {}
+        for name in ("inputs", "applied"):
+            _check(name, fields[name], isinstance(fields[name], list), "a list")
+            texts[name] = tuple(fields[name])
         job = _typed(cls, {**fields, **texts, "spec": EncoderSpec.from_dict(fields["spec"])})
         _check("dim", job.dim, job.dim >= 1, "at least 1")
         _check("shard_rows", job.shard_rows, 1 <= job.shard_rows <= MOST_ROWS, f"from 1 to {MOST_ROWS}")
@@ -175,7 +178,7 @@ def _manifest(fields: dict[str, Any]) -> Manifest:
     manifest = Manifest(job, sources, shards)
     _check("the number of shards", len(shards), len(shards) > 0, "at least 1")
     records = sum(source.records for source in sources)
-    right = fields["rows"] == manifest.rows == records
+    right = type(fields["rows"]) is int and fields["rows"] == manifest.rows == records
     _check("rows", fields["rows"], right, f"{manifest.rows}, as its shards have, and {records}, as its sources have")
     for number, shard in enumerate(shards[:-1]):
         right = shard.rows == job.shard_rows

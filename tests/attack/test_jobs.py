@@ -14,6 +14,7 @@ from lsar_jax.files import text_sha256
 from tests.conftest import TINY
 from tests.embeddings.made_folder import SPEC, made_folder
 from tests.optional import need
+from train.checkpoints import Checkpoints
 from train.run_folder import claimed
 
 ROWS = 24
@@ -297,6 +298,15 @@ def test_no_file_of_others_is_deleted_by_a_run(place, message, tmp_path):
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("name", ["2024", "3.damaged"])
+def test_no_folder_of_others_is_deleted_as_a_checkpoint(name, tmp_path):
+    inside(tmp_path / name / "thesis.txt")
+    inside(tmp_path / "notes" / "thesis.txt")
+    with pytest.raises(ValueError, match=f"{name} is no checkpoint of a run; move it away"):
+        Checkpoints(tmp_path)
+    assert (tmp_path / name / "thesis.txt").read_text() == "mine"
+
+
 def test_mining_text_that_is_in_its_work(sides, tmp_path, refused):
     shutil.copytree(sides[0].folder, tmp_path / "out.job" / "source")
     command = ["mine", str(tmp_path / "out.job" / "source"), str(sides[1].folder), str(tmp_path / "out")]
@@ -416,7 +426,10 @@ MANIFESTS = {
     "sources of text": lambda m: m.update(sources="abc"),
     "fewer sources": lambda m: m.update(sources=[]),
     "a list for a spec": lambda m: m["job"].update(spec=[]),
-    "text for inputs": lambda m: m["job"].update(inputs=[1]),
+    "numbers for inputs": lambda m: m["job"].update(inputs=[1]),
+    "text for inputs": lambda m: m["job"].update(inputs="abc"),
+    "an object for digests": lambda m: m["job"].update(applied={"a": 1}),
+    "rows that are no int": lambda m: m.update(rows=float(m["rows"])),
     "nothing for a text": lambda m: m["job"].update(versions=None),
     "a field more": lambda m: m["job"].update(more=1),
     "a field less": lambda m: m["job"].pop("devices"),
