@@ -1,6 +1,7 @@
 """Orbax checkpoints of arrays and a training position, written atomically, with digests that are checked when read."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,18 +16,28 @@ from lsar_jax.files import read_json, sha256, write_json
 __all__ = ["Checkpoints"]
 
 _DIGESTS = "sha256.json"
+# The names of checkpoints, and, before a dot, of what is in them.
+_NAME = re.compile(r"[0-9]+(\.damaged)?")
+_PARTS = {"arrays", "position", "_CHECKPOINT_METADATA", "commit_success", "sha256"}
 # What the files of a checkpoint take besides its arrays.
 _SMALL_FILES = 1 << 19
 
 
 class Checkpoints:
-    """Keeps the last two checkpoints of a run, indexed by the number of steps taken."""
+    """Keeps the last two checkpoints of a run, indexed by the number of steps taken.
+
+    Raises ValueError if a folder that has the name of a checkpoint, and would be deleted, holds something else.
+    """
 
     def __init__(self, folder: Path) -> None:
         import orbax.checkpoint as ocp
 
         self._ocp = ocp
         self._folder = folder
+        for path in sorted(folder.glob("[0-9]*")):
+            contents = {part.name.partition(".")[0] for part in path.iterdir()} if path.is_dir() else set()
+            if _NAME.fullmatch(path.name) and contents and contents.isdisjoint(_PARTS):
+                raise ValueError(f"{path} is no checkpoint of a run; move it away, or choose another --out")
         options: dict[str, Any] = {"max_to_keep": 2, "enable_async_checkpointing": False}
         if jax.process_count() > 1:
             # This process alone writes, and then Orbax does not create the folder.
