@@ -308,6 +308,10 @@ def test_files_that_do_not_fit(tmp_path, refused):
     for option, name, content, message in (
         ("--train", "train-de.txt", text, "train-de.txt has no text in en; it has de"),
         ("--train", "none-en.txt", "1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n" * 64, "has no parts of speech"),
+        *(
+            (option, "part-en.txt", f"{text}1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n", "the word 'x' in sentence 65 has no")
+            for option in ("--train", "--test")
+        ),
         ("--test", "german.txt", text, "german.txt is not named after its language, as in de_pud-ud-test.conllu"),
     ):
         (tmp_path / name).write_text(content)

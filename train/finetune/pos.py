@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from lsar_jax.corpora.labelled import ParsedSentence, read_parsed
+from lsar_jax.corpora.tables import Data
 from train.finetune.examples import Example
 from train.finetune.heads import LINEAR
 from train.finetune.scores import accuracy
@@ -11,11 +12,24 @@ from train.finetune.task import Labels, Predicted, Task, predicted_tags, tagging
 
 __all__ = ["POS"]
 
-# The universal parts of speech, and the one of words that have none.
+# The universal parts of speech, and that of words that have none, which is not in any text, but in heads that are saved.
 _UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
     "VERB", "X", "_",
 )  # fmt: skip
+
+
+def _read(data: Data, part: str) -> dict[str, list[ParsedSentence]]:
+    """Returns what ``read_parsed`` returns; raises ValueError for a word without a part of speech."""
+    text = read_parsed(data, part)
+    for number, sentence in enumerate(chain.from_iterable(text.values()), start=1):
+        if "_" in sentence.tags:
+            word = sentence.words[sentence.tags.index("_")]
+            raise ValueError(
+                f"{data}: the word {word!r} in sentence {number} has no part of speech (its UPOS is _); leave the "
+                "sentence out, or tag it"
+            )
+    return text
 
 
 def _score(
@@ -26,4 +40,4 @@ def _score(
     return {"accuracy": accuracy(right, chain.from_iterable(tags))}
 
 
-POS = Task("pos", "accuracy", read_parsed, lambda sentences: _UPOS, tagging_examples, _score, LINEAR)
+POS = Task("pos", "accuracy", _read, lambda sentences: _UPOS, tagging_examples, _score, LINEAR)
