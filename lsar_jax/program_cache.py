@@ -31,13 +31,15 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     links and files of other users.
 
     Args:
-      folder: the folder, which is created; by default ``lsar_jax/programs`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``.
+      folder: the folder, which is created, or a link to one; by default ``lsar_jax/programs`` in ``$XDG_CACHE_HOME``,
+        or in ``~/.cache``.
 
     Returns:
       The folder in use: that of this kind of processor inside ``folder``.
 
     Raises:
-      ValueError: others can write the folder, or it belongs to somebody else; they could put programs there.
+      ValueError: others can write the folder, or it, or a link to it, belongs to somebody else; they could put programs
+        there. Or the folder inside ``folder`` is a link.
       FileNotFoundError: there is no home folder to create it in.
       OSError: the folder cannot be created.
 
@@ -59,6 +61,8 @@ def cache_programs(folder: str | Path | None = None) -> Path:
         parent.mkdir(exist_ok=True, mode=0o700)
     for path in (*folders, used):
         _check_private(path)
+    if used.is_symlink():
+        raise ValueError(f"{used} is a link, and files where it leads would be deleted; replace it by a folder")
     _prune(used)
     jax.config.update("jax_compilation_cache_dir", str(used))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
@@ -69,7 +73,8 @@ def cache_programs(folder: str | Path | None = None) -> Path:
 
 def _check_private(folder: Path) -> None:
     state, advice = folder.stat(), "choose a folder of your own"
-    if not _own(state):
+    # Who owns a link can let it lead elsewhere later.
+    if not (_own(state) and _own(folder.lstat())):
         raise ValueError(f"{folder} belongs to another user, and programs in it would be run; {advice}")
     if hasattr(os, "getuid") and state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise ValueError(f"others can write {folder}, and programs in it would be run; delete it, or {advice}")

@@ -64,6 +64,27 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path, mode):
     assert jax.config.values["jax_compilation_cache_dir"] == before
 
 
+def test_a_link_to_a_folder(tmp_path, monkeypatch):
+    """It may be on another disk, but only its owner may lead it there, and nothing there is pruned."""
+    (tmp_path / "disk").mkdir(mode=0o700)
+    (tmp_path / "disk" / "link").symlink_to("text")
+    (tmp_path / "programs").symlink_to(tmp_path / "disk")
+    monkeypatch.setattr("jax.config.update", lambda *_: None)
+    used = lj.cache_programs(tmp_path / "programs")
+    assert used.parent == tmp_path / "programs"
+    used.rmdir()
+    used.symlink_to(tmp_path / "disk")
+    with pytest.raises(
+        ValueError, match="is a link, and files where it leads would be deleted; replace it by a folder"
+    ):
+        lj.cache_programs(tmp_path / "programs")
+    assert (tmp_path / "disk" / "link").is_symlink()
+    if os.geteuid() == 0:
+        os.lchown(tmp_path / "programs", 65534, 65534)
+        with pytest.raises(ValueError, match="programs belongs to another user, and programs in it would be run"):
+            lj.cache_programs(tmp_path / "programs")
+
+
 def test_the_oldest_are_deleted(tmp_path, monkeypatch):
     """Also in folders, such as that in which XLA keeps the choices of its autotuner."""
     monkeypatch.setattr("lsar_jax.program_cache._MOST_BYTES", 2500)
