@@ -12,7 +12,7 @@ from train.finetune.task import Labels, Predicted, Task, predicted_tags, tagging
 
 __all__ = ["POS"]
 
-# The universal parts of speech, and that of words that have none, which is not in any text, but in heads that are saved.
+# The universal parts of speech, and that of words that have none, which is in no text, but in heads that are saved.
 _UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
     "VERB", "X", "_",
