@@ -68,7 +68,7 @@ def check_file(path: Path, *, streams: bool = False) -> None:
         if streams and path.exists() and not path.is_dir():
             return
         if os.path.lexists(path):
-            raise ValueError(f"{path} is not a file; remove it, or put the file in its place")
+            raise ValueError(f"{path} is not a file; give one, or put one in its place")
         raise FileNotFoundError(f"there is no {path.name} in {path.parent}")
     if path.stat().st_size < _MOST_OF_POINTER and path.read_bytes().startswith(_POINTER):
         raise ValueError(f"{path} is a pointer of Git LFS, not the file itself, which git lfs pull fetches")

@@ -181,7 +181,7 @@ def test_every_command_reads_every_form(folder):
         ("encode - - out", "standard input can be read only once; write it to a file"),
         ("fit lsar out --data de=- en=-", "standard input can be read only once"),
         ("mine - - out", "- is given for both sides; give two collections"),
-        ("encode . out", ". is not a file"),
+        ("encode . out", ". is not a file; give one"),
     ],
 )
 def test_inputs_are_refused(folder, refused, monkeypatch, command, message):
