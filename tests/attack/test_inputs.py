@@ -57,6 +57,11 @@ def npy(**arrays):
         ("a.csv", b"text\n", "a.csv is empty"),
         ("a.csv", b"", "a.csv is empty"),
         ("a.jsonl", b"\n \n", "a.jsonl is empty"),
+        (
+            "a.jsonl",
+            b'{"text": "a", "id": ' + b"1" * 5000 + b"}",
+            "a.jsonl cannot be read as JSON lines, line 1: Exceeds",
+        ),
         ("a.parquet.gz", b"", "a.parquet.gz is parquet, which is compressed in itself"),
         ("a.txt", gzip.compress(b"a\n", mtime=0), "is not UTF-8: the file is compressed; let its name end in .gz"),
         ("a.txt", npy(a=np.array(["\xe4"])), "the file is a ZIP archive"),
