@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from lsar_jax.files import read_json, sha256, write_json
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "remove_checkpoints"]
 
 _DIGESTS = "sha256.json"
 # The names of checkpoints, and, before a dot, of what is in them.
@@ -34,10 +35,8 @@ class Checkpoints:
 
         self._ocp = ocp
         self._folder = folder
-        for path in sorted(folder.glob("[0-9]*")):
-            contents = {part.name.partition(".")[0] for part in path.iterdir()} if path.is_dir() else set()
-            if _NAME.fullmatch(path.name) and contents and contents.isdisjoint(_PARTS):
-                raise ValueError(f"{path} is no checkpoint of a run; move it away, or choose another --out")
+        if others := [path for path in _named(folder) if not _own(path)]:
+            raise ValueError(f"{others[0]} is no checkpoint of a run; move it away, or choose another --out")
         options: dict[str, Any] = {"max_to_keep": 2, "enable_async_checkpointing": False}
         if jax.process_count() > 1:
             # This process alone writes, and then Orbax does not create the folder.
@@ -121,6 +120,25 @@ class Checkpoints:
         except Exception as error:  # Orbax and TensorStore raise many types, some of several lines
             raise ValueError(f"{folder} cannot be read: {_first_line(error)}") from error
         return found["arrays"], found["position"]
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Deletes the checkpoints in a folder, and the folder if nothing else is in it."""
+    for path in filter(_own, _named(folder)):
+        shutil.rmtree(path)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _named(folder: Path) -> list[Path]:
+    """The folders that have the name of a checkpoint."""
+    return [path for path in sorted(folder.glob("[0-9]*")) if _NAME.fullmatch(path.name) and path.is_dir()]
+
+
+def _own(path: Path) -> bool:
+    """Whether a folder is empty, or has a part of a checkpoint."""
+    contents = {part.name.partition(".")[0] for part in path.iterdir()}
+    return not contents or not contents.isdisjoint(_PARTS)
 
 
 def _digests(folder: Path) -> dict[str, str]:

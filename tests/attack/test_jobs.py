@@ -14,7 +14,7 @@ from lsar_jax.files import text_sha256
 from tests.conftest import TINY
 from tests.embeddings.made_folder import SPEC, made_folder
 from tests.optional import need
-from train.checkpoints import Checkpoints
+from train.checkpoints import Checkpoints, remove_checkpoints
 from train.run_folder import claimed
 
 ROWS = 24
@@ -304,6 +304,10 @@ def test_no_folder_of_others_is_deleted_as_a_checkpoint(name, tmp_path):
     inside(tmp_path / "notes" / "thesis.txt")
     with pytest.raises(ValueError, match=f"{name} is no checkpoint of a run; move it away"):
         Checkpoints(tmp_path)
+    inside(tmp_path / "5" / "arrays" / "x")
+    remove_checkpoints(tmp_path)
+    assert not (tmp_path / "5").exists()
+    assert (tmp_path / "notes" / "thesis.txt").exists()
     assert (tmp_path / name / "thesis.txt").read_text() == "mine"
 
 

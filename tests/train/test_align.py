@@ -75,9 +75,12 @@ def test_what_is_written(folder, strong, capsys, refused):
     assert set(lines[2]["terms"]) == {"strong"}
     # Again it finds that there is nothing left to do.
     before = (strong / "bert-strong" / "model.safetensors").read_bytes()
+    (strong / "bert-strong" / "README.md").write_text("theirs")
     assert main(command(folder, strong, "strong", *STRONG)) == 0
     assert "6 steps; best validation" in capsys.readouterr().out
     assert (strong / "bert-strong" / "model.safetensors").read_bytes() == before
+    assert (strong / "bert-strong" / "README.md").read_text() == "theirs"
+    assert not list(strong.glob(".*"))
     assert "belongs to another run: objective was 'strong' and is now 'weak'" in refused(
         main, command(folder, strong, "weak")
     )

@@ -37,7 +37,7 @@ from lsar_jax.cli.option_checks import at_least, check_seeds, known
 from lsar_jax.cli.run import run
 from lsar_jax.corpora.question_answers import check_answer_text
 from lsar_jax.encoders.options import check_length, check_prompt, prompt_tokens
-from lsar_jax.files import write_json
+from lsar_jax.files import unused, write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
 from lsar_jax.models.encoder import Encoder
 from lsar_jax.processes import is_first
@@ -214,14 +214,19 @@ class Align:
             if projection is None:
                 parts = parts._replace(projection=encoder.projection)
             folder = self._folder(encoder)
-            if folder.exists():  # written by this run before
-                shutil.rmtree(folder)
             aligned = SentenceEncoder(
                 parts.model, encoder.tokenizer, encoder.spec.raw(), encoder.mesh, pooling=encoder.pooling,
                 projection=parts.projection, prompts=encoder.prompts, languages=encoder.languages,
                 architecture=encoder.architecture, include_prompt=encoder.include_prompt,
             )  # fmt: skip
-            aligned.to_sentence_transformers(folder)
+            new = unused(folder)
+            aligned.to_sentence_transformers(new)
+            # If this run wrote the folder before, others may have put files into it since.
+            for path in [path for path in new.rglob("*") if path.is_file()]:
+                place = folder / path.relative_to(new)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(place)
+            shutil.rmtree(new)
             self._tell(trained, plan, trained.progress.best[0], "final")
         return trained
 

@@ -12,7 +12,6 @@ To resume a killed run, repeat the same command. The command writes ``config.jso
 seeds, the log and its figure; ``transfer.json`` has the scores by seed and file, for ``python -m eval transfer``.
 """
 
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -36,6 +35,7 @@ from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.models.encoder import Encoder
 from lsar_jax.processes import agreed, is_first
+from train.checkpoints import remove_checkpoints
 from train.finetune.features import Maps, read_maps
 from train.finetune.tasks import TASKS, Task
 from train.finetune.training import FinetuneOptions, FinetuneTraining, LabelledText, TaskText, longest
@@ -121,7 +121,7 @@ class Finetune:
             done: dict[str, Any] = agreed(self._done() if is_first() else {})
             for path in self.out.glob("seed-*/checkpoints") if is_first() else ():
                 if all(seed in done for seed in _seeds_in(path.parent)):  # killed after their scores were written
-                    shutil.rmtree(path)
+                    remove_checkpoints(path)
             if left := [seed for seed in self.seeds if str(seed) not in done]:
                 text, tested = self._tokenized(task, encoder, training, development, tests)
                 trainee = self._trainee(text, encoder)
@@ -134,7 +134,7 @@ class Finetune:
                     if is_first():
                         write_json(self.out / "transfer.json", record)
                         # The parameters are large, and all that is needed from now on are the scores.
-                        shutil.rmtree(self._folder(group) / "checkpoints")
+                        remove_checkpoints(self._folder(group) / "checkpoints")
         self._print(task, done)
         return read_json(self.out / "transfer.json", dict)
 
