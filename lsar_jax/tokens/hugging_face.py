@@ -71,7 +71,7 @@ _HARMLESS = {"padding_side", "use_fast", "trust_remote_code"}
 # How many times longer the replacements of a normalizer may make a text.
 _MOST_GROWTH = 1000
 # What may make a regular expression match the empty string.
-_MAY_BE_EMPTY = re.compile(r"[*?|^$]|\{[0,]|\\[^sSdDwWpPnt]")
+_MAY_BE_EMPTY = re.compile(r"[*?^$]|(^|[(|])\||\|($|[)|])|\{[0,]|\\[^sSdDwWpPnt]")
 
 
 class _Opened(NamedTuple):

@@ -45,6 +45,7 @@ def test_a_regular_expression_that_never_ends(parts, tmp_path, capfd):
         [normalizers.Replace("a", "x" * 2000)],
         [normalizers.Replace("a", "bb"), normalizers.NFC(), normalizers.Replace("b", "aa")] * 6,
         [normalizers.Replace(Regex("x*"), "y")] * 33,
+        [normalizers.Replace(Regex("(a|)"), "y")] * 33,
         [normalizers.Replace(Regex("(?=a)"), "a")] * 33,
         [normalizers.Replace(Regex("[ab]"), "ab")] * 33,
     ],
@@ -59,7 +60,8 @@ def test_usual_replacements_are_taken(tmp_path):
     letters = zip("äöüÄÖÜøæåœÆØÅ", "aouAOUoaaoAOA", strict=True)
     umlauts = [normalizers.Replace(letter, f"{plain}e") for letter, plain in letters]
     spaces = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Replace(Regex(" {2,}"), " ")] * 10
-    fast_tokenizer(made(tmp_path, normalizer=normalizers.Sequence([*umlauts, *spaces])), 64, 20)
+    accents = [normalizers.Replace(Regex("à|á|(â|ã)"), "a")] * 12
+    fast_tokenizer(made(tmp_path, normalizer=normalizers.Sequence([*umlauts, *spaces, *accents])), 64, 20)
 
 
 def test_a_prompt_of_megabytes(tiny, tmp_path):
