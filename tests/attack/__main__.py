@@ -36,7 +36,8 @@ def languages(folder, rng, note):
         "x-law", "tl", "fil", "he", "iw", "arb_Arab", "fiu-vro", "roa-rup", "bat-smg", "be-x-old", "zh-min-nan",
         "map-bms", "nds-nl", "cbk-zam", "zh-classical", "zh-yue", "crh", "fr",
     ]  # fmt: skip
-    junk = None, float("nan"), 1, True, b"de", ("de",), "", " ", "klingon", "d", "de fr", "und", "\udc80", "a" * 999
+    junk = [None, float("nan"), 1, True, b"de", ("de",), *("", " ", "klingon", "d", "de fr", "\udc80", "a" * 999)]
+    junk += ["und", "fiu", "mul"]
     keys = [drawn(rng, known if rng.random() < 0.7 else junk) for _ in range(2)]
     keys[1] = "fr" if repr(keys[0]) == repr(keys[1]) else keys[1]
     note(f"{keys!r:.80}")

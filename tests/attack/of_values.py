@@ -70,8 +70,9 @@ def arrays(folder, rng, note):
 
 
 JUNK = (
-    None, True, False, -1, 0, 1, 2, 10**30, 1.5, 0.5, -0.5, float("nan"), float("inf"), 1e-300, "", "x", "de", "mean",
-    "\udc80", b"de", [], [1], ["de"], (), (1, 2), {}, {"de": 1}, {"de"}, object(), np.int64(2), np.float32(0.5), print,
+    None, True, False, -1, 0, 1, 2, 10**30, 10**400, 1.5, 0.5, -0.5, float("nan"), float("inf"), 1e-300, "", "x",
+    "de", "mean", "\udc80", b"de", [], [1], ["de"], (), (1, 2), {}, {"de": 1}, {"de"}, object(), np.int64(2),
+    np.float32(0.5), print,
 )  # fmt: skip
 
 
