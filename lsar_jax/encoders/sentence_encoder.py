@@ -79,6 +79,9 @@ class SentenceEncoder:
       (2, 384)
     """
 
+    # Here, because subclasses without a checkpoint need not set it.
+    applied: frozenset[str] = frozenset()
+
     def __init__(
         self,
         model: EncoderModel,
