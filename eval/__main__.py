@@ -23,6 +23,7 @@ TASKS = {
     "all": Command("eval.suite", "Suite", "every task whose data is available, and a report"),
     "repro": Command("eval.papers.repro", "Repro", "a table or figure of a paper: its commands, and the comparison"),
     "report": Command("eval.report.page", "Report", "one page with all results"),
+    "study": Command("eval.study", "Study", "Wu and Dredze's study: objectives of alignment, over tasks and seeds"),
     "transfer": Command("eval.report.transfer", "Transfer", "zero-shot transfer of encoders trained by train.finetune"),
     "compare": Command(
         "eval.report.compare", "Compare", "a test of two methods on the same queries, or of two encoders over seeds"

@@ -17,7 +17,7 @@ _RESULTS = "results.jsonl"
 _RECORD = "run.json"
 _KEPT = (_RESULTS, "queries.npz")
 # Options that do not change what is measured.
-_FREE = ("out", "overwrite", "cache")
+_FREE = ("out", "overwrite", "cache", "checkpoint_seconds")
 
 
 @contextmanager

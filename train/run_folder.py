@@ -13,7 +13,10 @@ from lsar_jax.embeddings import job
 from lsar_jax.files import check_outside, read_json, write_json
 from lsar_jax.processes import check_alike, is_first, wait_for_all
 
-__all__ = ["claimed", "flat_options"]
+__all__ = ["ALIGNMENT", "claimed", "flat_options"]
+
+# How an encoder, or linear maps, in the same folder were aligned: objective, encoder and text.
+ALIGNMENT = "alignment.json"
 
 # Files of a run that has begun. A log alone, of a run without a checkpoint, may be replaced.
 _FILES = ("checkpoints/[0-9]*", "trained.json", "transfer.json", "curves.*", "seed-*/*.safetensors")

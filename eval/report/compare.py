@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple
 import tyro
 
 from eval.methods import label
-from eval.report.transfer import MEAN, is_transfer, seed_test, tasks_test
+from eval.report.transfer import MEAN, by_task, is_transfer, seed_test, tasks_test
 from eval.resampling import paired_interval, paired_test
 from eval.results import Result, read_results
 from lsar_jax.cli.console import console, print_table
@@ -54,7 +54,7 @@ class Compare:
         """Prints one row per layer and metric; for transfer, one row per test."""
         tables = [read_results(folder / "results.jsonl") for folder in self.folders]
         if tables and all(results and is_transfer(results[0]) for results in tables):
-            self._over_seeds(tables)
+            self._over_seeds([of_task for results in tables for of_task in by_task(results)])
             return
         if len(tables) != 1:
             raise ValueError(
@@ -73,7 +73,7 @@ class Compare:
         together = tasks_test(tables, self.first, self.second) if len(tables) > 1 else None
         for results in tables:
             rows = []
-            for test in dict.fromkeys(str(result.options["test"]) for result in results):
+            for test in dict.fromkeys(str(result.options["test"]) for result in results if result.seed is not None):
                 difference, p, least = seed_test(results, self.first, self.second, test)
                 rows.append([test, f"{difference:+.2f}", f"{p:.4f}", f"{least:.4f}"])
             title = f"{results[0].task}: {self.second} minus {self.first}"

@@ -21,7 +21,7 @@ import tyro
 from eval.methods import label
 from eval.papers.published import published
 from eval.report.html_page import as_html, plain, table
-from eval.report.transfer import is_transfer, sizes, transfer_rows
+from eval.report.transfer import by_task, is_transfer, sizes, transfer_rows
 from eval.resampling import paired_test
 from eval.results import Result, read_results
 from lsar_jax.cli.console import console
@@ -122,7 +122,7 @@ def tables(results: Sequence[Result]) -> list[Table]:
     Metrics are those that cover more than two languages, or two if a paper reports them; all if none covers more.
     """
     if is_transfer(results[0]):
-        return [_transfer_table(results)]
+        return [_transfer_table(of_task) for of_task in by_task(results)]
     by_metric: dict[str, list[Result]] = {}
     for r in results:
         by_metric.setdefault(r.metric, []).append(r)
@@ -171,7 +171,7 @@ def _transfer_table(results: Sequence[Result]) -> Table:
     for encoder, cells in rows.items():
         spreads = [(cells.get(test), best[test]) for test in tests]
         lines.append([Cell(encoder), *(Cell(s.text, s.mean == top, s.note) if s else Cell("") for s, top in spreads)])
-    metric = results[0].metric.removesuffix(f" {results[0].options['test']}")
+    metric = results[0].metric.partition(" ")[0]
     task = results[0].task.removeprefix("transfer-")
     title = f"{metric} of zero-shot transfer, {task}, mean and std over seeds; {sizes(results)}"
     return Table(title, ["encoder", *tests], lines)

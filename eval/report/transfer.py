@@ -4,12 +4,17 @@
 
 Rows are encoders, the first being what the others are compared with; columns are tests. A cell is the mean over seeds
 and the sample standard deviation. As in Table 1 of Wu and Dredze (EMNLP 2020), ``+`` and ``-`` mark means that are more
-than one standard deviation of the first encoder above or below its mean. The last column is the mean over the tests
-that are not English, with the mean of their standard deviations, which its marks go by, and its own in brackets.
+than one standard deviation of the first encoder above or below its mean. The last columns are the mean over the tests
+that are not English, and that over all tests, the AVER of the paper. Each has the mean of its tests' standard
+deviations, which its marks go by, and its own in brackets. Folders of several tasks give a table each, and one of the
+means over all tests.
+
+How an encoder was aligned names its row: the objective of ``train.align``, with ``linear`` for maps, and ``features``
+for a frozen encoder. Only the results of one way of training, frozen or not, need the same options of training.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -25,16 +30,20 @@ from lsar_jax.cli.console import console, print_table
 from lsar_jax.corpora.labelled import is_dataset
 from lsar_jax.files import read_json
 
-__all__ = ["MEAN", "SeedTest", "Spread", "Transfer", "is_transfer", "seed_test", "sizes", "tasks_test", "transfer_rows"]
+__all__ = [
+    "AVERAGE", "MEAN", "SeedTest", "Spread", "Transfer", "by_task", "is_transfer", "seed_test", "sizes", "tasks_test",
+    "transfer_results", "transfer_rows",
+]  # fmt: skip
 
-# The test that stands for the mean of the others.
+# The tests that stand for the mean of those that are not English, and for the mean of all.
 MEAN = "other languages"
+AVERAGE = "all languages"
 # Random assignments of a test over tasks.
 _DRAWS = 100_000
-# What must be the same for encoders to be compared.
-_SAME = (
-    "features", "learning_rate", "batch", "epochs", "warmup", "validations", "patience", "dropout",
-    "trained_blocks", "max_length", "most", "most_dev", "most_tested", "held_out", "dtype",
+# What must be the same for encoders to be compared: of the text, and of those that are trained in the same way.
+_TEXT = ("max_length", "most", "most_dev", "most_tested", "held_out", "dtype", "chinese_words")
+_TRAINING = (
+    "features", "learning_rate", "batch", "epochs", "warmup", "validations", "patience", "dropout", "trained_blocks",
 )  # fmt: skip
 
 
@@ -67,7 +76,7 @@ class Transfer:
     """Collects what python -m train.finetune wrote for several encoders.
 
     Attributes:
-      folders: output folders of train.finetune, all of one task; the first is what the others are compared with.
+      folders: output folders of train.finetune; the others of a task are compared with its first.
       out: folder for the results.
       overwrite: replace results in the folder that are from other options.
     """
@@ -77,56 +86,102 @@ class Transfer:
     overwrite: bool = False
 
     def run(self) -> list[Result]:
-        """Prints the table and writes ``results.jsonl``; raises ValueError for runs that cannot be compared."""
+        """Prints the tables and writes ``results.jsonl``; raises ValueError for runs that cannot be compared."""
         if not self.folders:
             raise ValueError("give at least one folder that python -m train.finetune wrote")
         with recorded(self):
-            return self._evaluate()
+            return transfer_results(self.folders, self.out)
 
-    def _evaluate(self) -> list[Result]:
-        runs = [_read(folder) for folder in self.folders]
-        options = [_options(config) for _, config in runs]
-        for folder, other in zip(self.folders, options, strict=True):
-            for option in sorted({*options[0], *other}):
-                if other.get(option) != options[0].get(option):
+
+def transfer_results(folders: Sequence[Path], out: Path) -> list[Result]:
+    """Prints the tables of output folders of train.finetune, and writes ``results.jsonl``."""
+    tasks: dict[str, list[_Run]] = {}
+    for folder in folders:
+        run = _read(folder)
+        tasks.setdefault(run.transfer["task"], []).append(run)
+    results = {task: _of_task(of_task) for task, of_task in tasks.items()}
+    every = [result for of_task in results.values() for result in of_task]
+    write_results(every, out / "results.jsonl")
+    for task, of_task in results.items():
+        _print(of_task, tasks[task])
+    if len(results) > 1:
+        rows = {task: transfer_rows(of_task) for task, of_task in results.items()}
+        names = dict.fromkeys(name for of_task in rows.values() for name in of_task)
+        cells = [[name, *(str(of.get(name, {}).get(AVERAGE, "")) for of in rows.values())] for name in names]
+        print_table(f"Mean over {AVERAGE}, with the mean of their standard deviations", ["", *rows], cells)
+    console.print(f"wrote {out / 'results.jsonl'}")
+    return every
+
+
+class _Run(NamedTuple):
+    """What train.finetune wrote: its folder, ``transfer.json`` and ``config.json``."""
+
+    folder: Path
+    transfer: dict[str, Any]
+    config: dict[str, Any]
+
+
+def _of_task(runs: Sequence[_Run]) -> list[Result]:
+    """The results of the runs of a task, after checking that they can be compared; scores of seeds come first."""
+    alike: dict[tuple[Any, ...], tuple[Path, dict[str, Any]]] = {}
+    results: list[Result] = []
+    others: list[Result] = []
+    for folder, transfer, config in runs:
+        text, training = _options(config), {name: config.get(name) for name in _TRAINING}
+        for key, options in (((), text), ((bool(training["features"]),), training)):
+            first, same = alike.setdefault(key, (folder, options))
+            for option in sorted({*same, *options}):
+                if options.get(option) != same.get(option):
                     raise ValueError(
-                        f"{folder} has {option} {other.get(option)!r}, but {self.folders[0]} has "
-                        f"{options[0].get(option)!r}; omit one"
+                        f"{folder} has {option} {options.get(option)!r}, but {first} has {same.get(option)!r}; omit one"
                     )
-        results: list[Result] = []
-        for folder, (transfer, config) in zip(self.folders, runs, strict=True):
-            try:
-                more = _results(transfer, config)
-            except KeyError as error:
-                raise ValueError(f"{folder / 'transfer.json'}: a score has no {error}") from error
-            if again := {_key(result) for result in results} & {_key(result) for result in more}:
-                name, seed, _ = min(again)
-                raise ValueError(f"{folder} has scores of {name}, seed {seed}, and so has another folder; omit one")
-            results += more
-        revisions: dict[str, str] = {}
-        for name, result in zip(_names(results), results, strict=True):
-            if revisions.setdefault(name, result.revision) != result.revision:
-                raise ValueError(f"two encoders are named {name}; rename the folder of one")
-        write_results(results, self.out / "results.jsonl")
-        rows, (first, *others) = transfer_rows(results), revisions
-        counts = ", ".join(f"{name} {max(map(len, tests.values()))}" for name, tests in _scores(results).items())
-        title = f"{runs[0][0]['task']}, {runs[0][0]['metric']}; {sizes(results)}; seeds: {counts}"
-        # On the screen, tests are rows: there are more of them than of encoders.
-        lines = [[test, *(str(cells[test]) for cells in rows.values())] for test in rows[first]]
-        print_table(title, ["test", *rows], lines)
-        for name in others if MEAN in rows[first] else ():
-            found = seed_test(results, first, name)
-            console.print(
-                f"{name} minus {first}, {MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
-                f"{found.least:.3f} at least"
-            )
-        for folder, (transfer, _) in zip(self.folders, runs, strict=True):
-            scores = next(iter(transfer["seeds"].values()))["scores"]
-            unmapped = [test for test, score in scores.items() if score["language"] != "en" and not score["mapped"]]
-            if transfer["maps"] and unmapped:
-                console.print(f"{folder}: {', '.join(unmapped)} tested without {transfer['maps']}, as there are none")
-        console.print(f"wrote {self.out / 'results.jsonl'}")
-        return results
+        try:
+            found = _results(transfer, config)
+        except KeyError as error:
+            raise ValueError(f"{folder / 'transfer.json'}: a score has no {error}") from error
+        if again := {_key(result) for result in results} & {_key(result) for result in found}:
+            name, seed, _ = min(again)
+            raise ValueError(f"{folder} has scores of {name}, seed {seed}, and so has another folder; omit one")
+        results += found
+        others += _spreads(found)
+    revisions: dict[str, str] = {}
+    for name, result in zip(_names(results), results, strict=True):
+        if revisions.setdefault(name, result.revision) != result.revision:
+            raise ValueError(f"two encoders are named {name}; rename the folder of one")
+    return results + others
+
+
+def _print(results: Sequence[Result], runs: Sequence[_Run]) -> None:
+    """Prints the table of a task, and the tests over seeds of the mean over other languages."""
+    rows, transfer = transfer_rows(results), runs[0].transfer
+    first, *others = rows
+    counts = ", ".join(f"{name} {max(map(len, tests.values()))}" for name, tests in _scores(results).items())
+    title = f"{transfer['task']}, {transfer['metric']}; {sizes(results)}; seeds: {counts}"
+    # On the screen, tests are rows: there are more of them than of encoders.
+    lines = [[test, *(str(cells[test]) for cells in rows.values())] for test in rows[first]]
+    print_table(title, ["test", *rows], lines)
+    pairs = [(first, name) for name in others]
+    # Maps change frozen features, so that these are what they are compared with, too.
+    pairs += [(f, m) for f in others for m in others if f.endswith(_plus("features")) and m.endswith(_plus("linear"))]
+    for base, name in pairs if MEAN in rows[first] else ():
+        found = seed_test(results, base, name)
+        console.print(
+            f"{name} minus {base}, {MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
+            f"{found.least:.3f} at least"
+        )
+    for folder, transfer, _ in runs:
+        scores = next(iter(transfer["seeds"].values()))["scores"]
+        unmapped = [test for test, score in scores.items() if score["language"] != "en" and not score["mapped"]]
+        if transfer["maps"] and unmapped:
+            console.print(f"{folder}: {', '.join(unmapped)} tested without {transfer['maps']}, as there are none")
+
+
+def by_task(results: Sequence[Result]) -> list[list[Result]]:
+    """The results of each task; those of one table."""
+    tasks: dict[str, list[Result]] = {}
+    for result in results:
+        tasks.setdefault(result.task, []).append(result)
+    return list(tasks.values())
 
 
 def is_transfer(result: Result) -> bool:
@@ -137,13 +192,14 @@ def is_transfer(result: Result) -> bool:
 def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
     """Encoder -> test -> scores over seeds, of which those of other encoders are compared with the first's."""
     english = {str(result.options["test"]) for result in results if result.languages == ("en",)}
+    left_out = {MEAN: {MEAN, AVERAGE, *english}, AVERAGE: {MEAN, AVERAGE}}
     rows: dict[str, dict[str, Spread]] = {}
     for name, by_test in _scores(results).items():
         stds = {test: float(np.std(of, ddof=1)) if len(of) > 1 else float("nan") for test, of in by_test.items()}
         cells = {test: Spread(float(np.mean(values)), stds[test]) for test, values in by_test.items()}
-        if MEAN in cells:
-            within = [std for test, std in stds.items() if test != MEAN and test not in english]
-            cells[MEAN] = cells[MEAN]._replace(within=float(np.mean(within)))
+        for mean in left_out.keys() & cells.keys():
+            within = [std for test, std in stds.items() if test not in left_out[mean]]
+            cells[mean] = cells[mean]._replace(within=float(np.mean(within)))
         rows[name] = cells
         first = next(iter(rows.values()))
         for test in cells.keys() & first.keys():
@@ -156,6 +212,7 @@ def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
 def _scores(results: Sequence[Result]) -> dict[str, dict[str, list[float]]]:
     """Encoder -> test -> the scores of its seeds; tables that are shown together may share an encoder."""
     scores: dict[str, dict[str, list[float]]] = {}
+    results = [result for result in results if result.seed is not None]
     once = {_key(result): (name, result) for name, result in zip(_names(results), results, strict=True)}
     for name, result in once.values():
         scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
@@ -164,14 +221,19 @@ def _scores(results: Sequence[Result]) -> dict[str, dict[str, list[float]]]:
 
 def sizes(results: Sequence[Result]) -> str:
     """What the encoders of a table were trained and tested on, for its title."""
-    options, blocks = results[0].options, results[0].options["trained_blocks"]
-    trained = "features" if options["features"] else "all blocks" if blocks is None else f"the last {blocks} blocks"
-    passes = f"{options['epochs']} pass{'' if options['epochs'] == 1 else 'es'}"
-    most, tested = (
-        "all sentences" if options[name] is None else f"at most {options[name]} sentences"
-        for name in ("most", "most_tested")
-    )
-    return f"{trained} trained on {most} in {passes}, tested on {tested} each"
+    ways = []
+    for options in (result.options for result in results if result.seed is not None):
+        passes = f"{options['epochs']} pass{'' if options['epochs'] == 1 else 'es'}"
+        most = "all sentences" if options["most"] is None else f"at most {options['most']} sentences"
+        ways.append(f"{_trained(options)} trained on {most} in {passes}")
+    tested = results[0].options["most_tested"]
+    tested = "all sentences" if tested is None else f"at most {tested} sentences"
+    return f"{', '.join(dict.fromkeys(ways))}, tested on {tested} each"
+
+
+def _trained(options: Mapping[str, Any]) -> str:
+    blocks = options["trained_blocks"]
+    return "features" if options["features"] else "all blocks" if blocks is None else f"the last {blocks} blocks"
 
 
 class SeedTest(NamedTuple):
@@ -230,39 +292,70 @@ def _assigned(
     return float(b.mean() - a.mean()), differences, (2 if len(a) == len(b) else 1) / len(differences)
 
 
-def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read(folder: Path) -> _Run:
     transfer = read_json(folder / "transfer.json", dict, ("task", "metric", "encoder", "maps", "seeds"))
-    return transfer, read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length"))
+    return _Run(folder, transfer, read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length")))
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What must be the same for encoders to be compared; files are compared by their contents."""
+    """What must be the same for encoders to be compared, but for training; files are compared by their contents."""
     files = {str(path): f"the file {digest}" for path, digest in config["files"].items()}
     texts = {name: files.get(str(config[name]), config[name]) for name in ("train", "dev")}
     tests = {f"test {path if is_dataset(path) else Path(path).name}": file for path, file in files.items()}
-    return {name: config.get(name) for name in ("task", *_SAME)} | texts | tests
+    return (
+        {name: config.get(name) for name in ("task", *_TEXT)} | {"languages": config.get("languages")} | texts | tests
+    )
 
 
 def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]:
-    spec, metric = EncoderSpec.from_dict(transfer["encoder"]), transfer["metric"]
-    options = {name: config.get(name) for name in ("train", "dev", *_SAME)}
+    """The scores of each seed: of each test, and their means."""
+    spec, metric, aligned = EncoderSpec.from_dict(transfer["encoder"]), transfer["metric"], transfer.get("alignment")
+    options = {name: config.get(name) for name in ("train", "dev", *_TRAINING, *_TEXT)}
+    options |= {"trained": _trained(options), "fit_on": (aligned or {}).get("text", "")}
+    unaligned = "linear" if transfer["maps"] else "features" if options["features"] else "original"
     scores = []
     for seed, end in transfer["seeds"].items():
-        of_seed = [(int(seed), test, s[metric], (s["language"],), s["n"]) for test, s in end["scores"].items()]
-        if others := [score for score in of_seed if score[3] != ("en",)]:
-            _, _, values, languages, counts = zip(*others, strict=True)
-            codes = tuple(dict.fromkeys(code for (code,) in languages))
-            of_seed.append((int(seed), MEAN, float(np.mean(values)), codes, sum(counts)))
-        scores += of_seed
+        of_seed = [(test, s[metric], (s["language"],), s["n"]) for test, s in end["scores"].items()]
+        others = [score for score in of_seed if score[2] != ("en",)]
+        for mean, over in ((MEAN, others), (AVERAGE, of_seed if len(of_seed) > 1 else [])):
+            if over:
+                _, values, languages, counts = zip(*over, strict=True)
+                codes = tuple(dict.fromkeys(code for (code,) in languages))
+                of_seed = [*of_seed, (mean, float(np.mean(values)), codes, sum(counts))]
+        scores += [(int(seed), *score) for score in of_seed]
+    tests = next(iter(transfer["seeds"].values()))["scores"]
+    tested = [score["language"] for score in tests.values()]
+    # A language that has one test names it, as in the papers.
+    names = {test: s["language"] for test, s in tests.items() if tested.count(s["language"]) == 1}
     return [
         Result(
-            task=f"transfer-{transfer['task']}", languages=codes, encoder=spec.id, revision=spec.revision,
-            layer=spec.layer, pooling=spec.pooling, dtype=spec.dtype, max_length=config["max_length"],
-            transform=transfer["maps"] or "original", parameters={}, fitted_on=str(config["train"]),
-            metric=f"{metric} {test}", value=value, n=count, seed=seed, seconds=0.0, options={"test": test, **options},
+            task=f"transfer-{transfer['task']}", languages=languages, encoder=(aligned or {}).get("encoder", spec.id),
+            revision=spec.revision, layer=spec.layer, pooling=spec.pooling, dtype=spec.dtype,
+            max_length=config["max_length"], transform=(aligned or {}).get("objective", unaligned), parameters={},
+            fitted_on=str(config["train"]), metric=f"{metric} {names.get(test, test)}", value=value, n=count, seed=seed,
+            seconds=0.0, options={"test": test, **options},
         )
-        for seed, test, value, codes, count in scores
+        for seed, test, value, languages, count in scores
     ]  # fmt: skip
+
+
+def _spreads(results: Sequence[Result]) -> list[Result]:
+    """The standard deviation over seeds of each test; of the mean over all, the mean of those of its tests."""
+    [cells] = transfer_rows(results).values()
+    firsts = {str(result.options["test"]): result for result in reversed(results)}
+    spreads = {test: cell.std if np.isnan(cell.within) else cell.within for test, cell in cells.items()}
+    return [
+        replace(
+            firsts[test], metric=f"{firsts[test].metric}, std", value=std, seed=None,
+            options={**firsts[test].options, "test": f"{test}, std"},
+        )
+        for test, std in spreads.items()
+        if not np.isnan(std)
+    ]  # fmt: skip
+
+
+def _plus(transform: str) -> str:
+    return "" if transform == "original" else f" + {transform}"
 
 
 def _names(results: Sequence[Result]) -> list[str]:
@@ -273,8 +366,7 @@ def _names(results: Sequence[Result]) -> list[str]:
     names = []
     for result in results:
         layer = f", layer {result.layer}" if len(layers[result.encoder]) > 1 else ""
-        maps = "" if result.transform == "original" else f" + {result.transform}"
-        names.append(f"{result.encoder}{layer}{maps}")
+        names.append(f"{result.encoder}{layer}{_plus(result.transform)}")
     return names
 
 

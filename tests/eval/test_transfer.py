@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import permutation_test
 
 from eval.__main__ import main
-from eval.report.transfer import MEAN, seed_test, tasks_test, transfer_rows
+from eval.report.transfer import AVERAGE, MEAN, seed_test, tasks_test, transfer_rows
 from eval.results import read_results, write_results
 from lsar_jax import EncoderSpec
 
@@ -50,7 +50,7 @@ def test_means_spreads_and_marks(results):
     rows = transfer_rows(results)
     assert list(rows) == list(SCORES)
     base, strong, weak = rows.values()
-    assert list(base) == ["en_ewt", "de_pud", "fr_pud", MEAN]
+    assert list(base) == ["en_ewt", "de_pud", "fr_pud", MEAN, AVERAGE]
     german = base["de_pud"]
     assert (german.mean, german.std, german.mark) == (72, pytest.approx(2), "")
     # Two standard deviations above, and a fraction of one.
@@ -140,7 +140,7 @@ def test_maps_and_layers_have_rows_of_their_own(tmp_path, capsys):
     changed(lower, encoder=same | {"layer": 8})
     assert main(["transfer", plain, mapped, "--out", str(tmp_path / "pos")]) == 0
     rows = transfer_rows(read_results(tmp_path / "pos" / "results.jsonl"))
-    assert list(rows) == ["bundled", "bundled + linear maps"]
+    assert list(rows) == ["bundled", "bundled + linear"]
     output = " ".join(capsys.readouterr().out.split())
     assert f"{mapped}: fr_pud tested without linear maps, as there are none" in output
     assert f"{plain}: fr_pud" not in output

@@ -5,12 +5,14 @@ import pytest
 from tokenizers import processors
 
 import lsar_jax as lj
-from lsar_jax.corpora.labelled import ParsedSentence, SentencePair
+from lsar_jax.corpora.labelled import ParsedSentence, SentencePair, TaggedSentence
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 from tests.conftest import TINY
 from tests.parity import GOLDEN
 from train.finetune.examples import task_batch, windows
+from train.finetune.ner import chinese_words
+from train.finetune.scores import span_f1
 from train.finetune.tasks import TASKS
 
 
@@ -99,3 +101,26 @@ def test_where_tokens_see_those_before_them_the_last_stands_for_all():
     tagged = [ParsedSentence(("ab", "c", "def"), ("X",) * 3, (2, 0, 2), ("det", "root", "obj"))]
     examples = TASKS["pos"].examples(tokenizer, tagged, "en", 2, ("X",), True, True)
     assert [one.positions.tolist() for one in examples] == [[1], [1], [1]]
+
+
+def test_characters_of_chinese_are_joined_to_words():
+    """As the splitter does, but for words of which a part is an entity."""
+    pytest.importorskip("rjieba")
+    tags = ("B-PER", "I-PER", "I-PER", "O", "O", "O", "O", "B-LOC", "I-LOC", "O", "O", "O", "O")
+    sentence = TaggedSentence(tuple("约翰逊 我愿意接受北京的报价。".replace(" ", "")), tags[:3] + ("O",) * 5 + tags[7:])
+    sentence = sentence._replace(tags=sentence.tags[: len(sentence.words)])
+    [joined] = chinese_words([sentence])
+    assert "".join(joined.words) == "".join(sentence.words)
+    assert joined.words[-4:] == ("北京", "的", "报价", "。")
+    assert joined.tags[-4:] == ("B-LOC", "O", "O", "O")
+    # Entities side by side, and a word of which a part is one, are not joined; bars and spaces are characters too.
+    words, tags = (
+        ("北", "京", "市", "|", "|", "|", "愿\u3000", "意"),
+        ("B-LOC", "I-LOC", "O", "O", "O", "O", "O", "B-PER"),
+    )
+    [joined] = chinese_words([TaggedSentence(words, tags)])
+    assert joined.words[:2] == ("北京", "市")
+    assert joined.words[-2:] == ("愿\u3000", "意")
+    assert "".join(joined.words) == "".join(words)
+    assert [tag for tag in joined.tags if tag != "O"] == ["B-LOC", "B-PER"]
+    assert span_f1([joined.tags], [joined.tags]) == 100

@@ -144,3 +144,29 @@ def test_the_command(texts, capsys, refused):
         total = sum(counts["one_to_one"] for counts in record["counts"][code].values())
         assert f"{total:,}" in shown
     assert "already exists" in refused(main, command)
+
+
+def test_links_of_another_aligner(texts, capsys, refused):
+    """As of fast_align: it reads the words that are written first, and its links are read by the same command."""
+    links, out = texts / "links", texts / "out"
+    command = ["--data", str(texts / "a"), "--held-out", "20", "--links", str(links), "--out", str(out)]
+    assert main(command) == 0
+    assert "write the links of their lines to en-xx.links there" in " ".join(capsys.readouterr().out.split())
+    assert not out.exists()
+    lines = (links / "en-de.words").read_text().splitlines()
+    assert all(len(line.split(" ||| ")) == 2 for line in lines)
+    # The target, which begins with a mark, is in reverse order.
+    lengths = [len(line.split(" ||| ")[0].split()) for line in lines]
+    written = [" ".join(f"{i}-{n - i}" for i in range(n)) + "\n" for n in lengths]
+    (links / "en-de.links").write_text("".join(written))
+    assert main(command) == 0
+    record = json.loads((out / "word-pairs.json").read_text())
+    assert record["links"] == str(links)
+    pairs = [pair for part in ("train", "validation") for pair in read_aligned(out, part)["de"]]
+    found = [(pair.english[i][1:], pair.other[j][1:]) for pair in pairs for i, j in pair.links]
+    assert found
+    assert all(source == target for source, target in found)
+    command[-1] = str(texts / "other")
+    assert "is not the text of de with these options" in refused(main, [*command, "--validation", "0.3"])
+    (links / "en-de.links").write_text("".join(written[:-1]))
+    assert "line i belongs to line i" in refused(main, command)

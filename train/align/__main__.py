@@ -16,7 +16,7 @@ held out (``--held-out``), so that ``python -m eval bitext`` can test on them; f
 The command writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png`` and ``trained.json``, which says how
 the run ended. The aligned encoder, such as ``bundled-strong/``, is a folder for ``load_encoder``, transformers and
 sentence-transformers; ``linear`` writes transforms instead, ``layer-0.safetensors`` and so on, for ``python -m eval
-TASK --saved``.
+TASK --saved``. ``alignment.json`` beside either says from what encoder, and how, it was made.
 """
 
 import shutil
@@ -50,7 +50,7 @@ from train.align.steps import EncoderSteps, StepOptions
 from train.align.training import BatchPlan, EncoderTraining
 from train.encoder_parameters import EncoderParts, take_apart
 from train.loop import LoopOptions, Trained, linear_schedule, of_seed, train
-from train.run_folder import claimed, flat_options
+from train.run_folder import ALIGNMENT, claimed, flat_options
 from train.text import TextOptions
 from train.word_pairs.aligned_files import PARTS, read_aligned
 
@@ -227,6 +227,7 @@ class Align:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 path.replace(place)
             shutil.rmtree(new)
+            self._describe(encoder, folder)
             self._tell(trained, plan, trained.progress.best[0], "final")
         return trained
 
@@ -242,6 +243,7 @@ class Align:
         trained = self._loop(trainee, encoder, plan)
         if is_first():
             write_maps(trainee, trained.last["maps"][0], encoder.spec, self.out)
+            self._describe(encoder, self.out)
             self._tell(trained, plan, float(np.mean(trained.last["lowest"])), "best of each layer and language")
         return trained
 
@@ -254,6 +256,12 @@ class Align:
     def _folder(self, encoder: SentenceEncoder) -> Path:
         """Returns where the aligned encoder is written; results name an encoder by its folder."""
         return self.out / f"{encoder.spec.id.rpartition('/')[2]}-{self.objective}"
+
+    def _describe(self, encoder: SentenceEncoder, folder: Path) -> None:
+        """Records what was aligned, for tables that name it: train.finetune copies it."""
+        text = [self.text.data, *self.text.more] if self.objective == "sentence" else [self.words]
+        record = {"objective": self.objective, "encoder": encoder.spec.id, "text": " and ".join(map(str, text))}
+        write_json(folder / ALIGNMENT, record)
 
     def _tell(self, trained: Trained, plan: BatchPlan, validation: float, written: str) -> None:
         """Records and prints how the run ended."""

@@ -32,15 +32,17 @@ from lsar_jax.cli.run import run
 from lsar_jax.corpora.labelled import is_dataset, language_of
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
+from lsar_jax.languages import language_code
 from lsar_jax.mesh import data_mesh
 from lsar_jax.models.encoder import Encoder
 from lsar_jax.processes import agreed, is_first
 from train.checkpoints import remove_checkpoints
 from train.finetune.features import Maps, read_maps
+from train.finetune.ner import chinese_words
 from train.finetune.tasks import TASKS, Task
 from train.finetune.training import FinetuneOptions, FinetuneTraining, LabelledText, TaskText, longest
 from train.loop import LoopOptions, linear_schedule, of_seed, train
-from train.run_folder import claimed, flat_options
+from train.run_folder import ALIGNMENT, claimed, flat_options
 
 __all__ = ["Finetune"]
 
@@ -58,6 +60,8 @@ class Finetune:
       dev: English text that chooses the best step; by default held out from the training text.
       test: text to test on; the language is part of a file's name, as in de_pud-ud-test.conllu or dev-de.tsv, and of a
         configuration's, as in hub:unimelb-nlp/wikiann#de.
+      languages: codes of the languages to test; by default, all that the text has.
+      chinese_words: join the characters of Chinese test text, into which WikiAnn is split, to words; for ner.
       encoder: the encoder; max_length counts tokens without special ones, and words when parses are tested.
       layer: layer whose hidden states are used; by default, the last.
       maps: output folder of python -m train.align --objective linear, with --features: its matrices are applied to
@@ -79,6 +83,8 @@ class Finetune:
     train: Data
     test: tuple[Data, ...]
     dev: Data | None = None
+    languages: tuple[str, ...] = ()
+    chinese_words: bool = False
     encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=EncoderChoice)
     layer: int | None = None
     maps: Path | None = None
@@ -129,7 +135,8 @@ class Finetune:
                     done |= self._group(text, trainee.for_seeds(group), encoder.spec, tested, maps)
                     record = {
                         "task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict(),
-                        "maps": "" if self.maps is None else "linear maps", "seeds": done, "lsar_jax": __version__,
+                        "maps": "" if self.maps is None else "linear maps", "alignment": self._alignment(),
+                        "seeds": done, "lsar_jax": __version__,
                     }  # fmt: skip
                     if is_first():
                         write_json(self.out / "transfer.json", record)
@@ -138,9 +145,16 @@ class Finetune:
         self._print(task, done)
         return read_json(self.out / "transfer.json", dict)
 
+    def _alignment(self) -> dict[str, Any]:
+        """Returns how the encoder, or the maps, were aligned; empty if they were not, or if it is not known."""
+        path = (self.maps or Path(self.encoder.encoder)) / ALIGNMENT
+        return read_json(path, dict, ("objective", "encoder", "text")) if path.is_file() else {}
+
     def _check(self) -> None:
         if self.maps is not None and not self.training.features:
             raise ValueError("--maps needs --features: a trained encoder has other states than the maps were fitted on")
+        if self.chinese_words and self.task != "ner":
+            raise ValueError(f"--chinese-words joins the characters of ner, but --task is {self.task}; omit it")
         if not self.test:
             raise ValueError("--test needs at least one file")
         if again := [str(data) for data in self.test if self.test.count(data) > 1]:
@@ -197,7 +211,7 @@ class Finetune:
         tests: dict[str, tuple[str, list[Any]]] = {}
         configurations = [str(data).rpartition("#")[2] for data in self.test if is_dataset(data)]
         for data in self.test:
-            found = task.read(data, "test")
+            found = self._tested(task, data)
             for code, sentences in found.items():
                 if is_dataset(data):
                     name = str(data).rpartition("#")[2]
@@ -212,7 +226,18 @@ class Finetune:
                         f"{data} is not named after its language, as in de_pud-ud-test.conllu or dev-de.tsv; rename it"
                     )
                 tests[name] = (code, sentences[: self.most_tested])
+        codes = {code for code, _ in tests.values()}
+        if absent := [code for code in self.languages if language_code(code) not in codes]:
+            raise ValueError(f"--languages has {absent[0]}, but --test has only {', '.join(sorted(codes)) or 'others'}")
         return tests
+
+    def _tested(self, task: Task, data: Data) -> dict[str, list[Any]]:
+        """Returns the sentences of a test by language, without the languages that are not tested."""
+        found = task.read(data, "test")
+        codes = {language_code(code) for code in self.languages}
+        if self.chinese_words and "zh" in found:
+            found["zh"] = chinese_words(found["zh"])
+        return {code: sentences for code, sentences in found.items() if not codes or code in ("", *codes)}
 
     def _tokenized(
         self, task: Task, encoder: SentenceEncoder, training: list[Any], development: list[Any],

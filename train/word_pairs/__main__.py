@@ -9,13 +9,24 @@ together.
 
 The pairs of each language that are held out (``--held-out``) are excluded, as in ``python -m train.disentangle``, so
 that ``python -m eval bitext`` can test on them. The command writes the files that ``train/word_pairs/aligned_files.py``
-describes, and ``word-pairs.json`` with the counts. To use another aligner, write such files, and omit this command.
+describes, and ``word-pairs.json`` with the counts.
+
+eflomal's links differ from those of fast_align, the paper's aligner. To use that, or any other:
+
+    python -m train.word_pairs --data data/sentences --links results/links   # writes results/links/en-xx.words
+    cd results/links
+    for words in en-*.words; do
+        fast_align -i $words -d -o -v > forward; fast_align -i $words -d -o -v -r > backward
+        atools -i forward -j backward -c grow-diag-final-and > ${words%.words}.links
+    done
+    cd -; python -m train.word_pairs --data data/sentences --links results/links --out results/word-pairs
 """
 
 import sys
 import time
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 import tyro
@@ -23,14 +34,18 @@ import tyro
 from lsar_jax import __version__
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.cli.run import run
+from lsar_jax.corpora.parallel_text import Pair
 from lsar_jax.files import check_absent, new_folder, write_json
 from train.run_folder import flat_options
 from train.text import TextOptions, text_hash
-from train.word_pairs.aligned_files import PARTS, AlignedPair, Kept, keep, write_aligned
+from train.word_pairs.aligned_files import PARTS, AlignedPair, Kept, Words, keep, read_pairs, write_aligned, write_words
 from train.word_pairs.aligner import align_words
 from train.word_pairs.word_splitter import word_splitter
 
 __all__ = ["WordPairs"]
+
+# Training pairs and validation pairs.
+Parts = tuple[list[Pair], list[Pair]]
 
 
 @dataclass(frozen=True)
@@ -39,12 +54,15 @@ class WordPairs:
 
     Attributes:
       text: the text to align.
+      links: folder of another aligner: its en-xx.links, a line of links such as 0-0 1-2 for each line of en-xx.words,
+        are read in place of eflomal's. Without en-xx.links, only en-xx.words are written there, for the aligner.
       out: folder to write; it must not exist.
     """
 
     text: tyro.conf.OmitArgPrefixes[TextOptions] = field(
         default_factory=lambda: TextOptions(data=Path("data/sentences"))
     )
+    links: Path | None = None
     out: Path = Path("results/word-pairs")
 
     def run(self) -> dict[str, dict[str, Kept]]:
@@ -54,18 +72,33 @@ class WordPairs:
         text = self.text.pinned()
         pairs = text.pairs()
         counts: dict[str, dict[str, Kept]] = {}
+        if self.links and (left := [code for code in pairs if not (self.links / f"en-{code}.links").is_file()]):
+            self.links.mkdir(parents=True, exist_ok=True)
+            for code in left:
+                write_words(self.links / f"en-{code}.words", list(chain(*_split(code, pairs[code]))))
+            console.print(
+                f"wrote en-xx.words of {', '.join(left)} to {self.links}; write the links of their lines to "
+                "en-xx.links there, and repeat this command"
+            )
+            return {}
         with new_folder(self.out) as folder:
             for code, parts in pairs.items():
                 started, counts[code] = time.perf_counter(), {}
-                for part, of_part in zip(PARTS, _aligned(code, parts), strict=True):
+                for part, of_part in zip(PARTS, _aligned(code, parts, self.links), strict=True):
                     linked, counts[code][part] = keep(of_part)
                     if not linked:
                         raise ValueError(f"no links are left in the {part} pairs of {code}; omit {code}, or add text")
                     write_aligned(folder, code, part, linked)
                 console.print(f"{code}: {sum(map(len, parts))} pairs in {time.perf_counter() - started:.1f} s")
             options = flat_options(text, ("languages",))
-            versions = {name: version(name) for name in ("eflomal", "sacremoses")} | {"lsar_jax": __version__}
-            record = {"options": options, "text": text_hash(pairs), "versions": versions}
+            tools = ("eflomal", "sacremoses") if self.links is None else ("sacremoses",)
+            versions = {name: version(name) for name in tools} | {"lsar_jax": __version__}
+            record = {
+                "options": options,
+                "text": text_hash(pairs),
+                "versions": versions,
+                "links": str(self.links or "eflomal"),
+            }
             record["counts"] = {
                 code: {part: counts[part]._asdict() for part in PARTS} for code, counts in counts.items()
             }
@@ -85,14 +118,26 @@ def _print(counts: dict[str, dict[str, Kept]]) -> None:
     print_table("Links between words", columns, rows)
 
 
-def _aligned(code: str, parts: tuple[list[tuple[str, str]], list[tuple[str, str]]]) -> list[list[AlignedPair]]:
-    """Returns the aligned pairs of both parts, without those that have a side without words."""
+def _split(code: str, parts: Parts) -> tuple[list[Words], list[Words]]:
+    """Returns the words of the pairs of both parts, without those that have a side without words."""
     english, other = word_splitter("en"), word_splitter(code)
     split = [[(tuple(english(s)), tuple(other(t))) for s, t in pairs] for pairs in parts]
     train, validation = ([pair for pair in pairs if all(pair)] for pairs in split)
+    return train, validation
+
+
+def _aligned(code: str, parts: Parts, folder: Path | None) -> list[list[AlignedPair]]:
+    """Returns the aligned pairs of both parts, which are aligned together, or were by another aligner."""
+    train, validation = _split(code, parts)
     pairs = train + validation
-    links = align_words([s for s, _ in pairs], [t for _, t in pairs])
-    aligned = [AlignedPair(*pair, linked) for pair, linked in zip(pairs, links, strict=True)]
+    if folder is None:
+        links = align_words([s for s, _ in pairs], [t for _, t in pairs])
+        aligned = [AlignedPair(*pair, linked) for pair, linked in zip(pairs, links, strict=True)]
+    else:
+        words = folder / f"en-{code}.words"
+        aligned = list(read_pairs(words, words.with_suffix(".links")))
+        if [pair[:2] for pair in aligned] != pairs:
+            raise ValueError(f"{words} is not the text of {code} with these options; remove it and its links")
     return [aligned[: len(train)], aligned[len(train) :]]
 
 

@@ -2,7 +2,8 @@
 
 ``en-de.train.words`` has lines such as ``the cat sleeps ||| die Katze schläft``, the input of fast_align and eflomal;
 ``en-de.train.links`` has lines such as ``0-0 1-1 2-2``, their output. The files of the validation pairs have
-``validation`` in place of ``train``. Files of any aligner can be read, because links are filtered when they are read.
+``validation`` in place of ``train``. Files of any aligner can be read, because links are filtered when they are read:
+it may also get both parts at once, as ``en-de.words``, from ``python -m train.word_pairs --links``.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,9 +19,13 @@ from lsar_jax.languages import language_code
 from train.word_pairs.links import Links, different_words, format_links, one_to_one, parse_links
 from train.word_pairs.word_splitter import SEPARATOR
 
-__all__ = ["PARTS", "AlignedPair", "Kept", "keep", "read_aligned", "write_aligned"]
+__all__ = [
+    "PARTS", "AlignedPair", "Kept", "Words", "keep", "read_aligned", "read_pairs", "write_aligned", "write_words",
+]  # fmt: skip
 
 PARTS = ("train", "validation")
+# The words of an English sentence and of its translation.
+Words = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class AlignedPair(NamedTuple):
@@ -58,9 +63,13 @@ def keep(aligned: Iterable[AlignedPair]) -> tuple[list[AlignedPair], Kept]:
 
 def write_aligned(folder: Path, code: str, part: str, pairs: Sequence[AlignedPair]) -> None:
     """Writes the words and the links of a language's pairs."""
-    words = (f"{' '.join(pair.english)} {SEPARATOR} {' '.join(pair.other)}\n" for pair in pairs)
-    write_text(folder / f"en-{code}.{part}.words", "".join(words))
+    write_words(folder / f"en-{code}.{part}.words", [pair[:2] for pair in pairs])
     write_text(folder / f"en-{code}.{part}.links", "".join(f"{format_links(pair.links)}\n" for pair in pairs))
+
+
+def write_words(path: Path, pairs: Sequence[Words]) -> None:
+    """Writes the words of pairs, a pair a line."""
+    write_text(path, "".join(f"{' '.join(english)} {SEPARATOR} {' '.join(other)}\n" for english, other in pairs))
 
 
 def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict[str, list[AlignedPair]]:
@@ -79,13 +88,14 @@ def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict
     codes = [language_code(code) for code in languages] or list(paths)
     if absent := [code for code in codes if code not in paths]:
         raise FileNotFoundError(f"{folder} has no en-xx{ending} for {', '.join(absent)}; it has {', '.join(paths)}")
-    result = {code: keep(_read(paths[code], paths[code].with_suffix(".links")))[0] for code in codes}
+    result = {code: keep(read_pairs(paths[code], paths[code].with_suffix(".links")))[0] for code in codes}
     if empty := [paths[code].with_suffix(".links") for code, pairs in result.items() if not pairs]:
         raise ValueError(f"{empty[0]} has no one-to-one links between different words; omit the language, or add text")
     return result
 
 
-def _read(words: Path, links: Path) -> Iterable[AlignedPair]:
+def read_pairs(words: Path, links: Path) -> Iterable[AlignedPair]:
+    """Yields the pairs of a file of words with the links of a file beside it, unfiltered; line i belongs to line i."""
     for number, (sentences, line) in enumerate(zip_longest(stream_lines(words), stream_lines(links)), start=1):
         if sentences is None or line is None:
             short, long = (words, links) if sentences is None else (links, words)
