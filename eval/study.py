@@ -31,7 +31,6 @@ from train.align.options import AlignOptions, Objective
 from train.finetune.__main__ import Finetune
 from train.finetune.tasks import TASKS
 from train.finetune.training import FinetuneOptions
-from train.text import TextOptions
 
 __all__ = ["LANGUAGES", "TREEBANKS", "Study", "Texts"]
 
@@ -192,8 +191,8 @@ class Study:
         languages = tuple(code for code in self.languages if language_code(code) != "en")
         console.rule(f"{out}")
         Align(
-            objective, self.words, TextOptions(data=Align().text.data, languages=languages),
-            EncoderChoice(self.encoder, dtype=self.dtype, max_length=self.align_length),
+            objective=objective, words=self.words, text=replace(Align().text, languages=languages),
+            encoder=EncoderChoice(self.encoder, dtype=self.dtype, max_length=self.align_length),
             options=self.linear if linear else self.align, checkpoint_seconds=self.checkpoint_seconds, out=out,
         ).run()  # fmt: skip
         return (self.encoder, out) if linear else (str(next(out.glob(f"*-{objective}"))), None)
@@ -203,10 +202,10 @@ class Study:
         out, text = self.out / task / name, self._text(task)
         console.rule(f"{out}")
         Finetune(
-            task, text.train, self._tests(task), text.dev, self.languages, task == "ner" and "zh" in self.languages,
-            EncoderChoice(encoder, dtype=self.dtype, max_length=self.max_length), maps=maps,
+            task=task, train=text.train, dev=text.dev, test=self._tests(task), languages=self.languages,
+            chinese_words=task == "ner" and "zh" in self.languages, maps=maps, seeds=self.seeds, out=out,
+            encoder=EncoderChoice(encoder, dtype=self.dtype, max_length=self.max_length),
             training=replace(self.features if features else self.finetune, features=features), most=self.most,
-            most_dev=self.most_dev, most_tested=self.most_tested, seeds=self.seeds,
-            checkpoint_seconds=self.checkpoint_seconds, out=out,
+            most_dev=self.most_dev, most_tested=self.most_tested, checkpoint_seconds=self.checkpoint_seconds,
         ).run()  # fmt: skip
         return out

@@ -259,7 +259,8 @@ class Align:
 
     def _describe(self, encoder: SentenceEncoder, folder: Path) -> None:
         """Records what was aligned, for tables that name it: train.finetune copies it."""
-        text = [self.text.data, *self.text.more] if self.objective == "sentence" else [self.words]
+        sentences = [self.text.data, *self.text.more] if self.questions is None else [self.questions]
+        text = sentences if self.objective == "sentence" else [self.words]
         record = {"objective": self.objective, "encoder": encoder.spec.id, "text": " and ".join(map(str, text))}
         write_json(folder / ALIGNMENT, record)
 
