@@ -23,7 +23,7 @@ EVALUATION = (ROOT / "docs" / "reference" / "evaluation.md").read_text(encoding=
 ITEMS = {
     "Xie et al. 2022": {*(f"Table {n}" for n in range(1, 21)), *(f"Figure {n}" for n in range(2, 8))},
     "Ki et al. 2024": {*(f"Table {n}" for n in (2, 3, 4, 8, 9, 10, 11)), *(f"Figure {n}" for n in range(3, 17))},
-    "Wu and Dredze 2020": {f"Table {n}" for n in (1, 3, 4)},
+    "Wu and Dredze 2020": {f"Table {n}" for n in (1, 2, 3, 4)},
     "Hämmerl et al. 2023": {*(f"Table {n}" for n in range(1, 6)), *(f"Figure {n}" for n in range(1, 5))},
 }
 
@@ -103,6 +103,12 @@ def measures(planned, number):
         right &= name != "zero" or value in command.zero
         fit, text = number.quantity.fit.lower().replace("-", ""), command.fit_on.lower().replace("-", "")
         right &= name in ("original", "zero") or fit in text
+    elif step.task == "study":
+        options = {**number.quantity.options, "max_length": command.max_length}
+        tested = number.metric.split()[-1].partition("-")[0] if command.count else number.method
+        right = tested in (*command.objectives, *command.languages, "original")
+        right &= number.task.removeprefix("transfer-") in command.tasks
+        right &= number.method in ("", "original") or number.quantity.fit.lower() in str(command.words)
     else:
         return False
     wanted = number.quantity.options
@@ -123,14 +129,15 @@ def mistakes(card):
     protocols = " ".join(PROTOCOLS.get((card.paper, item), "") for item in tables)
     own = [number for number in numbers if not re.search("quotes|equals LaBSE", number.other)]
     named = {setting.name for step in card.steps for setting in step.encoders.values()} - {""}
-    if numbers and named != {number.encoder for number in own}:
+    if numbers and named != {number.encoder for number in own} - {""}:
         found.append(f"encoders {named}")
     commands = [
         (setting.name, planned)
         for step in card.steps
-        for key, setting in step.encoders.items()
+        # Numbers of text have no encoder.
+        for key, setting in (step.encoders or {"": Setting()}).items()
         for planned in [plan_step(step, Choice(encoder=key or "bundled"), Path("out"))]
-        if setting.name and planned.command is not None
+        if (setting.name or not step.encoders) and planned.command is not None
     ]
     for number in own:
         of_encoder = [planned for name, planned in commands if name == number.encoder]
@@ -212,6 +219,9 @@ ENCODERS = dict(CARDS["xie-table-1"].steps[0].encoders)
         changed("haemmerl-table-1", text="udhr"),
         changed("ki-table-10", runs=CARDS["ki-table-10"].steps[0].options["runs"][:1]),
         changed("ki-table-2", languages=("de", "fr")),
+        changed("wu-dredze-tables-1-3-4", 1, words="results/words-opus-100"),
+        changed("wu-dredze-tables-1-3-4", 1, max_length=64),
+        changed("wu-dredze-table-2", languages=("de", "en")),
         trained_otherwise(learning_rate="1e-4"),
         trained_otherwise(languages=("de", "fr")),
     ],

@@ -137,7 +137,7 @@ def cells(row: Row) -> list[str]:
 def _is(measured: Measured, value: Published) -> bool:
     """Whether our value, of the published quantity, is of its encoder, layer and method."""
     layers = (value.layer,) if value.layer else measured.setting.layers
-    at = measured.setting.name == value.encoder and (not layers or measured.first.layer in layers)
+    at = value.encoder in ("", measured.setting.name) and (not layers or measured.first.layer in layers)
     return at and value.is_of(measured.method)
 
 

@@ -131,8 +131,8 @@ def _quantity(task: str, setting: str, metric: str, method: str) -> tuple[Quanti
         if re.fullmatch(found.task, task) and re.fullmatch(found.method, method):
             one, other = re.fullmatch(found.setting, setting), re.fullmatch(found.metric, metric)
             if one and other:
-                groups = [*one.groups(), *other.groups()]
-                fit = re.search("OSCAR|Wiki-40B|evaluated", setting)
+                groups = [*one.groups(""), *other.groups("")]
+                fit = re.search("OSCAR|Wiki-40B|evaluated|MultiUN|OPUS-100", setting)
                 pooling = {"pooling": "mean"} if "mean pooling" in setting else {}
                 n = found.sizes.get(groups[0], found.n) if groups else found.n
                 same = found._replace(n=n, fit=fit[0] if fit else found.fit, options={**found.options, **pooling})

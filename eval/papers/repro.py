@@ -114,7 +114,8 @@ def _print_tables() -> None:
         if item.card:
             tasks = dict.fromkeys(step.task for step in item.steps)
             data = dict.fromkeys(source.name for source in item.data)
-            line += f"; {item.card.name} runs {', '.join(tasks)} on {', '.join(data)}; {', '.join(item.weights)}"
+            line += f"; {item.card.name} runs {', '.join(tasks)} on {', '.join(data)}"
+            line += f"; {', '.join(item.weights)}" if item.weights else ""
         console.print(f"{line}; here: {item.here}".replace("here: Not run", "not run here"), soft_wrap=True)
 
 
@@ -153,7 +154,7 @@ def _report(card: Card, planned: Sequence[Planned], choice: Choice, copies: Mapp
     names = sorted({entry.setting.name for entry in planned if entry.setting.name})
     items = {*items_of(card.items)}
     values = [value for value in PUBLISHED if value.paper == card.paper and items & {*items_of(value.table)}]
-    rows = compare(ours, [value for value in values if value.encoder in names])
+    rows = compare(ours, [value for value in values if value.encoder in ("", *names)])
     console.rule(f"{card.name}, {name}")
     if not names:
         known = dict.fromkeys(entry.name for step in card.steps for entry in step.encoders.values() if entry.name)

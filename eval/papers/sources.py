@@ -40,6 +40,8 @@ LANGUAGES: dict[str, Callable[[Path], Iterable[str]]] = {
     "amazon": lambda folder: [p.name.removesuffix("_test.tsv").replace("jp", "ja") for p in folder.glob("*_test.tsv")],
     "tatoeba-2023": files_of,
     "bitext": lambda folder: [code for pair in Parallel.known(folder) for code in pair.split("-")],
+    "multiun": lambda folder: [code for pair in Parallel.known(folder) for code in pair.split("-")],
+    "opus-100": lambda folder: [code for pair in Parallel.known(folder) for code in pair.split("-")],
     "oracle": lambda folder: [code for pair in Parallel.known(folder) for code in pair.split("-")],
     "dictionaries": lambda folder: [path.name.removesuffix("-en.txt") for path in folder.glob("*-en.txt")],
     "oscar": languages_of_text,

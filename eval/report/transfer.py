@@ -221,19 +221,17 @@ def _scores(results: Sequence[Result]) -> dict[str, dict[str, list[float]]]:
 
 def sizes(results: Sequence[Result]) -> str:
     """What the encoders of a table were trained and tested on, for its title."""
-    ways = []
-    for options in (result.options for result in results if result.seed is not None):
-        passes = f"{options['epochs']} pass{'' if options['epochs'] == 1 else 'es'}"
-        most = "all sentences" if options["most"] is None else f"at most {options['most']} sentences"
-        ways.append(f"{_trained(options)} trained on {most} in {passes}")
+    ways = dict.fromkeys(_training(result.options) for result in results if result.seed is not None)
     tested = results[0].options["most_tested"]
     tested = "all sentences" if tested is None else f"at most {tested} sentences"
-    return f"{', '.join(dict.fromkeys(ways))}, tested on {tested} each"
+    return f"{', '.join(ways)}, tested on {tested} each"
 
 
-def _trained(options: Mapping[str, Any]) -> str:
-    blocks = options["trained_blocks"]
-    return "features" if options["features"] else "all blocks" if blocks is None else f"the last {blocks} blocks"
+def _training(options: Mapping[str, Any]) -> str:
+    blocks, passes = options["trained_blocks"], f"{options['epochs']} pass{'' if options['epochs'] == 1 else 'es'}"
+    trained = "features" if options["features"] else "all blocks" if blocks is None else f"the last {blocks} blocks"
+    most = "all sentences" if options["most"] is None else f"at most {options['most']} sentences"
+    return f"{trained} trained on {most} in {passes}"
 
 
 class SeedTest(NamedTuple):
@@ -311,7 +309,7 @@ def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Res
     """The scores of each seed: of each test, and their means."""
     spec, metric, aligned = EncoderSpec.from_dict(transfer["encoder"]), transfer["metric"], transfer.get("alignment")
     options = {name: config.get(name) for name in ("train", "dev", *_TRAINING, *_TEXT)}
-    options |= {"trained": _trained(options), "fit_on": (aligned or {}).get("text", "")}
+    options |= {"training": _training(options), "fit_on": (aligned or {}).get("text", "")}
     unaligned = "linear" if transfer["maps"] else "features" if options["features"] else "original"
     scores = []
     for seed, end in transfer["seeds"].items():
