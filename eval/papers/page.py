@@ -17,7 +17,7 @@ _COVERAGE = """Of every table and figure: how many numbers `published.csv` has o
 here, or why there is none; and which weights and data a run as in the paper needs that were not here. A user can get
 these, as [encoders.md](encoders.md) and [Data](#data) say, but for mBERT En-En and X-X, which are modules of TensorFlow
 Hub that this library does not read. The last column says why numbers stand beside none of ours, or beside ours without
-a verdict."""
+a verdict. Numbers that only the text of a paper has are in `published.csv` alone."""
 
 
 def papers_page(page: str) -> str:
