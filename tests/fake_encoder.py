@@ -21,6 +21,7 @@ class FakeEncoder(SentenceEncoder):
     dim = 32
     projection = None
     uses_language = False
+    applied = frozenset()
 
     def __init__(self, layer=BLOCKS):
         self.spec = EncoderSpec("fake", "sha256:0", layer, "mean", "float32")

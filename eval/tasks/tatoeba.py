@@ -11,19 +11,24 @@ The protocol is that of XTREME (Hu et al., ICML 2020) and Xie et al. 2022: 36 la
 English queries, ``en-xx``. With ``--fit-on evaluated``, whitening and CBIE are fitted on each file separately, as in
 Hämmerl et al. 2023, but with 1e-8 added to the eigenvalues; ``sample-whitening`` is the whitening of their code, which
 adds 1e-5. The other methods are fitted on all languages together, with the 36 English sides pooled
-as one language (Xie et al. fit on other text, 10,000 lines of OSCAR per language).
+as one language (Xie et al. fit on other text, 10,000 lines of OSCAR per language). The anisotropy is the mean cosine of
+10,000 pairs of a sentence in English and one in another language that does not translate it (Hämmerl et al., Table 5).
 
 ``eval.data.tatoeba`` documents the files and where to get them.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
+from eval.anisotropy import of_pairs
 from eval.command import command
 from eval.data.tatoeba import ORACLE_14, XTREME_36, read_pairs
-from eval.task import Embedded, Task
+from eval.methods import Method
+from eval.task import Embedded, Panel, Score, Setting, Task
 from eval.tasks.translations import translations
 from lsar_jax.corpora.tables import Data
 
@@ -42,7 +47,7 @@ def tatoeba(
     """
     # ORACLE's two sets of languages; the larger one lacks Indonesian.
     groups = {"of ORACLE's 14": ORACLE_14, "without id": [code for code in XTREME_36 if code != "id"]}
-    return translations(
+    task = translations(
         "tatoeba",
         "Tatoeba",
         read_pairs(data, languages),
@@ -51,6 +56,16 @@ def tatoeba(
         by_language=None if seen else _by_language,
         by_file=True,
     )
+
+    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
+        yield from task.scores(x, method, setting)
+        codes = [code for side, code in x if side == "xx" and len(x[side, code]) > 1]
+        if codes:
+            cosines = [of_pairs(x["xx", code], x["en", code], parallel=True)[0].sum() for code in codes]
+            count = sum(len(x["xx", code]) for code in codes)
+            yield Score(f"anisotropy mean over {len(codes)}", float(np.mean(cosines)), codes, count)
+
+    return replace(task, scores=scores)
 
 
 def _by_language(x: Embedded) -> dict[str, Float[np.ndarray, "_ dim"]]:

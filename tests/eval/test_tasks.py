@@ -90,6 +90,12 @@ def test_tatoeba_fitted_on_the_evaluated_sentences(tmp_path, fake):
     _, found = lj.retrieval.nearest(center(encoder.encode(english[:15]), "en"), center(x["fr"], "fr"))
     expected = 100 * np.mean(np.asarray(found)[:, 0] == np.arange(15))
     assert values["center", "en-fr accuracy"] == pytest.approx(expected)
+    # The anisotropy, by hand for all pairs but translations; a whitened file has none.
+    unit = {n: v / np.linalg.norm(v, axis=1, keepdims=True) for n, v in enumerate((x["en"], x["fr"], x["en"][:16]))}
+    of_french, of_german = unit[0][16:] @ unit[1].T, unit[2] @ unit[2].T
+    cosines = [c[~np.eye(len(c), dtype=bool)].mean() for c in (of_french, of_german)]
+    assert values["original", "anisotropy mean over 2"] == pytest.approx(np.mean(cosines), abs=0.01)
+    assert abs(values["language-whitening", "anisotropy mean over 2"]) < 0.1
 
 
 def test_every_layer_in_one_run(tmp_path, capsys, fake):
