@@ -46,7 +46,8 @@ class Item:
         """The first sentence of what the commands gave here, or of why they were not run, cut to a line."""
         if self.card is None:
             return f"Not run: {self.reason}"
-        first = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", re.split(r"\. (?=[A-Z])", self.card.here)[0])
+        # Without links and backquotes, which a cut may leave open.
+        first = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", re.split(r"\. (?=[A-Z])", self.card.here)[0]).replace("`", "")
         return textwrap.shorten(first, 160, placeholder=" ...")
 
     @property
