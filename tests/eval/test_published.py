@@ -3,6 +3,7 @@
 import csv
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,33 @@ def test_means_of_table_1_follow_from_the_languages():
         assert len(values) == 9
         # Both are rounded to a decimal.
         assert abs(sum(values) / 9 - float(row["value"])) < 0.1, row
+
+
+def transfer(metric, languages, n, transform, fit_on, **changes):
+    """A result of Wu and Dredze's study, trained as in the paper."""
+    training = "all blocks trained on all sentences in 5 passes"
+    options = {"training": training, "batch": 32, "learning_rate": 2e-5, "fit_on": fit_on} | changes
+    return made_result(
+        task="transfer-pos", metric=metric, languages=tuple(languages), n=n, transform=transform, options=options
+    )
+
+
+def found(result):
+    """The papers' numbers of mBERT with a result's method."""
+    numbers = [number for number in published(result) if number.encoder in ("", "mBERT")]
+    return {(number.table, number.value) for number in numbers if number.is_of(result.transform)}
+
+
+def test_transfer_stands_beside_the_same_bitext_and_training():
+    nine = map(str, range(9))
+    multiun, opus = "results/words-multiun", "results/words-opus-100"
+    average = transfer("accuracy all languages", nine, 8161, "strong", multiun)
+    assert found(average) == {("Table 1(a)", 79.0), ("Table 3", 79.0)}
+    assert found(replace(average, metric="accuracy all languages, std")) == {("Table 1(a)", 0.7), ("Table 3", 0.7)}
+    assert {table for table, _ in found(transfer("accuracy de", ["de"], 977, "l2", opus))} == {"Table 4"}
+    # The encoder that was not aligned is in both tables.
+    assert {table for table, _ in found(transfer("accuracy de", ["de"], 977, "original", ""))} == {"Table 3", "Table 4"}
+    for changes in ({"training": "the last 6 blocks trained on all sentences in 5 passes"}, {"batch": 8}):
+        assert not found(transfer("accuracy de", ["de"], 977, "l2", opus, **changes))
+    assert not found(transfer("accuracy de", ["de"], 500, "l2", opus))
+    assert found(transfer("examples de-test", ["de"], 1, "", "")) == {("Table 2", 977)}
