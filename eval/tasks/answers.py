@@ -21,7 +21,7 @@ from eval.resampling import Queries
 from eval.results import Result
 from eval.task import Embedded, Panel, Score, Setting, Task
 from lsar_jax.arrays import unit_rows
-from lsar_jax.corpora.question_answers import answer_texts, check_answer_text
+from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.retrieval import candidate_ranks
@@ -36,15 +36,21 @@ _SHOWN = ("original", "center", "lir", "lsar")
 _ASKED = "en"
 
 
-def answers(data: Data = Path("data/xquad-r"), shown: tuple[str, ...] = XQUAD_R, answer_text: str = "{answer}") -> Task:
+def answers(
+    data: Data = Path("data/xquad-r"),
+    shown: tuple[str, ...] = XQUAD_R,
+    question_text: str = "{question}",
+    answer_text: str = "{answer}",
+) -> Task:
     """Language preference on XQuAD-R: is the best answer in the question's language?
 
     Args:
       data: folder of XQuAD-R.
       shown: languages of the picture; Xie et al.'s Figure 2 has en, th and zh.
+      question_text: what is encoded for a question, with {question} for it.
       answer_text: what is encoded for a candidate, with {answer} for its sentence and {paragraph} for its paragraph.
     """
-    check_answer_text(answer_text)
+    check_templates(question_text, answer_text)
     pictured = list(dict.fromkeys(map(language_code, shown)))
     if not pictured or not {*pictured} <= {*XQUAD_R}:
         raise ValueError(f"--shown is {' '.join(shown)!r}; give some of {', '.join(XQUAD_R)}")
@@ -58,7 +64,7 @@ def answers(data: Data = Path("data/xquad-r"), shown: tuple[str, ...] = XQUAD_R,
     texts: dict[tuple[str, str], Sequence[str]] = {}
     for code, q in questions.items():
         texts |= {
-            ("q", code): q.questions[:count],
+            ("q", code): question_texts(q, question_text)[:count],
             ("c", code): answer_texts(q, answer_text)[: max(q.answers[:count]) + 1],
         }
     starts = np.cumsum([0, *(len(texts["c", code]) for code in XQUAD_R[:-1])])

@@ -31,7 +31,7 @@ from eval.resampling import Queries
 from eval.results import Result
 from eval.task import Embedded, Panel, Score, Setting, Task
 from lsar_jax.cli.option_checks import at_least
-from lsar_jax.corpora.question_answers import answer_texts, check_answer_text
+from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
@@ -48,6 +48,7 @@ def lareqa(
     data: Data = Path("data/xquad-r"),
     languages: tuple[str, ...] = (),
     metrics: tuple[Metric, ...] = ("cosine", "dot"),
+    question_text: str = "{question}",
     answer_text: str = "{answer}",
     held_out: int = 0,
     split_seed: int = 0,
@@ -61,12 +62,13 @@ def lareqa(
       languages: language codes; by default, all in the folder.
       metrics: similarities to rank by: cosine, or dot for the inner product without normalisation, as in the papers.
         The names of scores under dot end in dot.
+      question_text: what is encoded for a question, with {question} for it.
       answer_text: what is encoded for a candidate, with {answer} for its sentence and {paragraph} for its paragraph.
       held_out: measure only the paragraphs that train.align --questions held out with this number; by default, all.
       split_seed: seed that chooses these paragraphs.
       options: all options of the command.
     """
-    check_answer_text(answer_text)
+    check_templates(question_text, answer_text)
     at_least(0, held_out=held_out)
     if options is not None:
         check_untrained(options.encoder, data, held_out, split_seed)
@@ -117,7 +119,7 @@ def lareqa(
     # The metrics that fit on a terminal; the others are in the results.
     first = _SUFFIX[metrics[0]]
     shown = [*(f"mAP{_SUFFIX[metric]}" for metric in metrics), f"other languages{first}", f"preference{first}"]
-    texts = {("q", code): list(q.questions) for code, q in questions.items()}
+    texts = {("q", code): question_texts(q, question_text) for code, q in questions.items()}
     texts |= {("c", code): answer_texts(q, answer_text) for code, q in questions.items()}
     return Task(
         name="lareqa",

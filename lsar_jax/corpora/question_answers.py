@@ -8,7 +8,7 @@ from typing import Any
 
 from lsar_jax.corpora.builders.xquad_r import Questions, XquadR
 
-__all__ = ["Squad", "answer_texts", "check_answer_text", "groups_of", "held_out_ids", "part_of"]
+__all__ = ["Squad", "answer_texts", "check_templates", "groups_of", "held_out_ids", "part_of", "question_texts"]
 
 # A sentence ends in a stop, perhaps with closing quotes and brackets, and space; CJK stops need no space.
 _END = re.compile(
@@ -32,13 +32,19 @@ class Squad(XquadR):
         return [(low, high) for low, high in pairwise(starts) if context[low:high].strip()]
 
 
-def check_answer_text(template: str) -> None:
-    """Raises ValueError if ``--answer-text`` does not have ``{answer}``, or has other braces."""
-    pieces = re.split(r"\{(?:answer|paragraph)\}", template)
-    if "{answer}" not in template or any(brace in piece for piece in pieces for brace in "{}"):
+def check_templates(question_text: str, answer_text: str) -> None:
+    """Raises ValueError if a template lacks ``{question}`` or ``{answer}``, or has braces that are not its own."""
+    if "{question}" not in question_text or re.search("[{}]", question_text.replace("{question}", " ")):
+        raise ValueError(f"--question-text is {question_text!r}; it needs {{question}}, and has no other braces")
+    if "{answer}" not in answer_text or re.search("[{}]", re.sub(r"\{(answer|paragraph)\}", " ", answer_text)):
         raise ValueError(
-            f"--answer-text is {template!r}; it needs {{answer}}, may have {{paragraph}}, and has no other braces"
+            f"--answer-text is {answer_text!r}; it needs {{answer}}, may have {{paragraph}}, and has no other braces"
         )
+
+
+def question_texts(questions: Questions, template: str) -> list[str]:
+    """Returns the text that stands for each question."""
+    return [template.format(question=question) for question in questions.questions]
 
 
 def answer_texts(questions: Questions, template: str) -> list[str]:

@@ -8,10 +8,11 @@ from lsar_jax.corpora.builders import Questions
 from lsar_jax.corpora.question_answers import (
     Squad,
     answer_texts,
-    check_answer_text,
+    check_templates,
     groups_of,
     held_out_ids,
     part_of,
+    question_texts,
 )
 
 DE = Questions(["f", "g", "h"], ["1", "2", "3"], ["a", "b", "c", "d"], [0, 3, 1], ["a b", "c d"], [0, 0, 1, 1])
@@ -40,9 +41,13 @@ def test_the_text_of_an_answer():
     assert answer_texts(DE, "{answer} </s> {paragraph}") == ["a </s> a b", "b </s> a b", "c </s> c d", "d </s> c d"]
     braces = DE._replace(paragraphs=["{answer}", "{0}"])
     assert answer_texts(braces, "passage: {answer}; {paragraph}")[2] == "passage: c; {0}"
-    for wrong in ("", "{paragraph}", "{answer} {question}", "{answer!r}", "{{answer}}"):
+    for wrong in ("", "{paragraph}", "{answer} {question}", "{answer!r}", "{{answer}}", "{an{answer}swer}"):
         with pytest.raises(ValueError, match="it needs {answer}, may have {paragraph}, and has no other braces"):
-            check_answer_text(wrong)
+            check_templates("{question}", wrong)
+    assert question_texts(DE._replace(questions=["{answer}", "g", "h"]), "query: {question}")[0] == "query: {answer}"
+    for wrong in ("", "query: ", "{question} {answer}", "{{question}}", "{ques{question}tion}"):
+        with pytest.raises(ValueError, match="it needs {question}, and has no other braces"):
+            check_templates(wrong, "{answer}")
 
 
 def test_a_split_is_by_paragraph_of_any_language():

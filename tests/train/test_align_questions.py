@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 
 def test_pairs_are_of_one_language_and_not_of_what_is_measured(folder):
-    pairs = question_pairs(folder, TEXT, "{answer} | {paragraph}")
+    pairs = question_pairs(folder, TEXT, "q: {question}", "{answer} | {paragraph}")
     measured = read_xquad(folder, (), 5)
     assert [len(one.questions) for one in measured.values()] == [6, 6, 6]
     for code, (train, validation) in pairs.items():
@@ -35,14 +35,15 @@ def test_pairs_are_of_one_language_and_not_of_what_is_measured(folder):
         assert (len(train), len(validation)) == (12, 6)
         whole = read_xquad(folder)[code]
         of_question = {
-            question: f"{whole.candidates[answer]} | {whole.paragraphs[whole.places[answer]]}"
+            f"q: {question}": f"{whole.candidates[answer]} | {whole.paragraphs[whole.places[answer]]}"
             for question, answer in zip(whole.questions, whole.answers, strict=True)
         }
         assert len({*train, *validation}) == 18
         assert all(of_question[question] == text for question, text in (*train, *validation))
-        assert not {question for question, _ in (*train, *validation)} & {*measured[code].questions}
+        assert not {q for q, _ in (*train, *validation)} & {f"q: {q}" for q in measured[code].questions}
     # The split is that of all files, and a share is a part of the whole.
-    alone = question_pairs(folder, TextOptions(languages=("deu",), held_out=5, validation=0.2, share=0.5), "{answer}")
+    half = TextOptions(languages=("deu",), held_out=5, validation=0.2, share=0.5)
+    alone = question_pairs(folder, half, "q: {question}", "{answer}")
     assert list(alone) == ["de"]
     assert [q for q, _ in alone["de"][0]] == [q for q, _ in pairs["de"][0][:6]]
 

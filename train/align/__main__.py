@@ -35,7 +35,7 @@ from lsar_jax.cli.console import console
 from lsar_jax.cli.embed import EncoderChoice
 from lsar_jax.cli.option_checks import at_least, check_seeds, known
 from lsar_jax.cli.run import run
-from lsar_jax.corpora.question_answers import check_answer_text
+from lsar_jax.corpora.question_answers import check_templates
 from lsar_jax.encoders.options import check_length, check_prompt, prompt_tokens
 from lsar_jax.files import unused, write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
@@ -71,6 +71,7 @@ class Align:
       questions: for the objective sentence, folder of {language}.json files in SQuAD's format, instead of --data: a
         question and its answer, of one language, are a pair. All --languages are in each batch. --held-out counts
         questions, of whole paragraphs, for python -m eval lareqa.
+      question_text: text of a question, with {question}; a prompt of that side goes before it.
       answer_text: text of an answer, with {answer} for its sentence and {paragraph} for its paragraph, which is cut
         at --max-length.
       encoder: the encoder to align.
@@ -88,6 +89,7 @@ class Align:
         default_factory=lambda: TextOptions(data=Path("data/sentences"))
     )
     questions: Path | None = None
+    question_text: str = "{question}"
     answer_text: str = "{answer} {paragraph}"
     encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=lambda: EncoderChoice(max_length=96))
     layer: int | None = None
@@ -106,7 +108,7 @@ class Align:
         check_seeds([self.seed])
         self.text.check()
         self._check_text()
-        check_answer_text(self.answer_text)
+        check_templates(self.question_text, self.answer_text)
         if self.objective == "sentence":
             run = replace(run, text=self.text.pinned())
         encoder = self.encoder.open_transformer(self.layer, "aligned")
@@ -130,7 +132,8 @@ class Align:
     def _check_text(self) -> None:
         """Raises ValueError if an option is given that chooses text for another objective."""
         usual = Align()
-        other = [name for name in ("words", "questions", "answer_text") if getattr(self, name) != getattr(usual, name)]
+        names = ("words", "questions", "question_text", "answer_text")
+        other = [name for name in names if getattr(self, name) != getattr(usual, name)]
         if self.questions is not None and self.objective == "sentence":
             unread = [
                 name for name in ("data", "more", "split") if getattr(self.text, name) != getattr(usual.text, name)
@@ -153,8 +156,10 @@ class Align:
         examples = []
         if self.objective == "sentence":
             check_prompt(encoder.prompt, tokenizer, check_length(length, tokenizer))
-            asked = self.questions
-            pairs = self.text.pairs() if asked is None else question_pairs(asked, self.text, self.answer_text)
+            if (asked := self.questions) is None:
+                pairs = self.text.pairs()
+            else:
+                pairs = question_pairs(asked, self.text, self.question_text, self.answer_text)
             for number in (0, 1):
                 of_part = {code: parts[number] for code, parts in pairs.items()}
                 examples.append(sentence_examples(tokenizer, of_part, length, encoder.prompt, asked is None))

@@ -5,7 +5,7 @@ alone are En-En, and on all languages at once X-X.
 """
 
 from lsar_jax.corpora.parallel_text import Pair
-from lsar_jax.corpora.question_answers import Squad, answer_texts, groups_of, held_out_ids
+from lsar_jax.corpora.question_answers import Squad, answer_texts, groups_of, held_out_ids, question_texts
 from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.languages import language_code
 from train.text import TextOptions, TrainingPairs
@@ -13,8 +13,8 @@ from train.text import TextOptions, TrainingPairs
 __all__ = ["question_pairs"]
 
 
-def question_pairs(data: Data, options: TextOptions, answer_text: str) -> TrainingPairs:
-    """Returns the training and validation pairs of questions and texts of answers, of each language.
+def question_pairs(data: Data, options: TextOptions, question_text: str, answer_text: str) -> TrainingPairs:
+    """Returns the training and validation pairs of texts of questions and of answers, of each language.
 
     Whole paragraphs, and their translations, are held out, until they have ``options.held_out`` questions; of the
     others, ``options.validation`` is used for validation.
@@ -36,10 +36,10 @@ def question_pairs(data: Data, options: TextOptions, answer_text: str) -> Traini
     order = {id: number for number, id in enumerate(id for group in others for id in group)}
     result: TrainingPairs = {}
     for code in sorted({*codes}):
-        texts = answer_texts(every[code], answer_text)
+        asked, texts = question_texts(every[code], question_text), answer_texts(every[code], answer_text)
         train: dict[str, Pair] = {}
         validation: list[Pair] = []
-        for id, question, answer in zip(every[code].ids, every[code].questions, every[code].answers, strict=True):
+        for id, question, answer in zip(every[code].ids, asked, every[code].answers, strict=True):
             if id in validated:
                 validation.append((question, texts[answer]))
             elif id in order:
