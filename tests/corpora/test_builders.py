@@ -159,7 +159,7 @@ REFUSED = [
         ({"qas": squad()["data"][0]["paragraphs"][1]["qas"]}, "the id 'id1' is already in article 1, paragraph 2"),
         ({"sentence_breaks": [[0, 3]]}, r"paragraph 3: the answer of 'id2' at 14 is not in any of the sentences"),
         ({"sentence_breaks": None}, f"{FORMAT}: TypeError"),
-        ({"qas": [{"id": "x", "question": "?", "answers": []}]}, f"{FORMAT}: IndexError"),
+        ({"qas": [{"id": "x", "question": "?", "answers": []}]}, "paragraph 3: the question 'x' has no answer"),
         ({"qas": [{"question": "?"}]}, f"{FORMAT}: KeyError"),
     )),
     (Bucc, {}, "has no files XX-en.SPLIT.gold, where SPLIT is sample or training"),

@@ -22,7 +22,8 @@ EN = Questions(["p", "q"], ["4", "1"], ["x", "y"], [1, 0], ["x y"], [0, 0])
 
 def test_sentences_of_plain_squad(tmp_path):
     context = 'It rained. "Why?" Ann asked U.S. Steel.\n这里。那里？ नमस्ते। End'
-    asked = [{"id": f"{n}", "question": "?", "answers": [{"answer_start": n}]} for n in (0, 14, 41, 45)]
+    # The last three answers begin where a sentence ends and the next one begins.
+    asked = [{"id": f"{n}", "question": "?", "answers": [{"answer_start": n}]} for n in (0, 14, 41, 11, 18, 43)]
     text = {"data": [{"paragraphs": [{"context": context, "qas": asked}]}]}
     (tmp_path / "en.json").write_text(json.dumps(text))
     read = Squad.load(tmp_path, "en", "test")
@@ -30,11 +31,16 @@ def test_sentences_of_plain_squad(tmp_path):
     assert [part.strip() for part in read.candidates] == [
         "It rained.", '"Why?"', "Ann asked U.S.", "Steel.", "这里。", "那里？", "नमस्ते।", "End",
     ]  # fmt: skip
+    assert [read.candidates[answer][:3] for answer in read.answers] == ["It ", '"Wh', "这里。", '"Wh', "Ann", "那里？"]
     assert (read.paragraphs, read.places) == ([context], [0] * 8)
     # A file with breaks is read by its own.
     text["data"][0]["paragraphs"][0]["sentence_breaks"] = [[0, len(context)]]
     (tmp_path / "en.json").write_text(json.dumps(text))
     assert Squad.load(tmp_path, "en", "test").candidates == [context]
+    asked[1]["answers"] = []
+    (tmp_path / "en.json").write_text(json.dumps(text))
+    with pytest.raises(ValueError, match="article 1, paragraph 1: the question '14' has no answer; leave such"):
+        Squad.load(tmp_path, "en", "test")
 
 
 def test_the_text_of_an_answer():

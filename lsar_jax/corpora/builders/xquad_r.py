@@ -104,9 +104,13 @@ class XquadR(DatasetFiles):
 def _row(paragraph: Any, breaks: Any) -> Row:
     context = paragraph["context"]
     answers = []
+    # Breaks of a file include their ends; those that are found by a rule touch, and do not.
+    last = int("sentence_breaks" in paragraph)
     for qa in paragraph["qas"]:
+        if not qa["answers"]:
+            raise ValueError(f"the question {qa['id']!r} has no answer; leave such questions out, as of SQuAD 2.0")
         start = qa["answers"][0]["answer_start"]
-        found = [number for number, (low, high) in enumerate(breaks) if low <= start <= high]
+        found = [number for number, (low, high) in enumerate(breaks) if low <= start < high + last]
         if not found:
             raise ValueError(f"the answer of {qa['id']!r} at {start} is not in any of the sentences {breaks}")
         answers.append(found[0])
