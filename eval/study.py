@@ -129,8 +129,11 @@ class Study:
     def run(self) -> list[Result]:
         """Trains what is not trained yet, prints the tables, and writes ``results.jsonl``."""
         for name in ("objectives", "tasks", "languages", "seeds"):
-            if not (values := getattr(self, name)) or len(set(values)) < len(values):
+            values = self._codes if name == "languages" else getattr(self, name)
+            if not values or len({*values}) < len(values):
                 raise ValueError(f"--{name} is {' '.join(map(str, values))}; give one or more, each once")
+        if self._codes == ("en",):
+            raise ValueError("--languages is en; give others too, which are aligned with it")
         with recorded(self):
             examples = self._examples()
             if self.count:
@@ -145,20 +148,22 @@ class Study:
                     if maps:
                         folders.append(self._finetuned(task, "features", encoder, None, features=True))
                     folders.append(self._finetuned(task, name, encoder, maps, features=maps is not None))
-            return transfer_results(folders, self.out)
+            return transfer_results(folders, self.out, self.seeds)
+
+    @property
+    def _codes(self) -> tuple[str, ...]:
+        return tuple(map(language_code, self.languages))
 
     def _text(self, task: str) -> Texts:
         return {"xnli": self.xnli, "ner": self.ner}.get(task, self.ud)
 
     def _tests(self, task: str) -> tuple[Data, ...]:
         """The text to test on, without that of languages that are not tested."""
-        codes = {"", *map(language_code, self.languages)}
-        return tuple(data for data in self._text(task).test if language_of(data) in codes)
+        return tuple(data for data in self._text(task).test if language_of(data) in ("", *self._codes))
 
     def _examples(self) -> list[Result]:
         """Counts and prints the examples of each part of the text of each task; early, as this reads all of it."""
         counts: dict[str, dict[str, int]] = {}
-        codes = [language_code(code) for code in self.languages]
         for task in self.tasks:
             text, read = self._text(task), TASKS[task].read
             of_task = counts.setdefault(task, {})
@@ -168,7 +173,7 @@ class Study:
                     raise ValueError(f"{data} has no text in en; it has {', '.join(found)}")
                 of_task[f"en-{part}"] = len(english[:most])
             tested = [found for data in self._tests(task) for found in read(data, "test").items()]
-            for code in codes:
+            for code in self._codes:
                 sizes = [len(sentences[: self.most_tested]) for other, sentences in tested if other == code]
                 if not sizes:
                     raise ValueError(f"the text to test {task} on has none in {code}; omit it from --languages")
@@ -188,7 +193,7 @@ class Study:
     def _aligned(self, objective: Objective) -> tuple[str, Path | None]:
         """Aligns the encoder; returns the one to train on, and the folder of the maps that change its features."""
         linear, out = objective == "linear", self.out / "align" / objective
-        languages = tuple(code for code in self.languages if language_code(code) != "en")
+        languages = tuple(code for code in self._codes if code != "en")
         console.rule(f"{out}")
         Align(
             objective=objective, words=self.words, text=replace(Align().text, languages=languages),
@@ -202,8 +207,8 @@ class Study:
         out, text = self.out / task / name, self._text(task)
         console.rule(f"{out}")
         Finetune(
-            task=task, train=text.train, dev=text.dev, test=self._tests(task), languages=self.languages,
-            chinese_words=task == "ner" and "zh" in self.languages, maps=maps, seeds=self.seeds, out=out,
+            task=task, train=text.train, dev=text.dev, test=self._tests(task), languages=self._codes,
+            chinese_words=task == "ner" and "zh" in self._codes, maps=maps, seeds=self.seeds, out=out,
             encoder=EncoderChoice(encoder, dtype=self.dtype, max_length=self.max_length),
             training=replace(self.features if features else self.finetune, features=features), most=self.most,
             most_dev=self.most_dev, most_tested=self.most_tested, checkpoint_seconds=self.checkpoint_seconds,

@@ -93,11 +93,12 @@ class Transfer:
             return transfer_results(self.folders, self.out)
 
 
-def transfer_results(folders: Sequence[Path], out: Path) -> list[Result]:
-    """Prints the tables of output folders of train.finetune, and writes ``results.jsonl``."""
+def transfer_results(folders: Sequence[Path], out: Path, seeds: Sequence[int] = ()) -> list[Result]:
+    """Prints the tables of output folders of train.finetune, by default of all seeds, and writes ``results.jsonl``."""
     tasks: dict[str, list[_Run]] = {}
     for folder in folders:
         run = _read(folder)
+        run.transfer["seeds"] = {str(s): run.transfer["seeds"][str(s)] for s in seeds} or run.transfer["seeds"]
         tasks.setdefault(run.transfer["task"], []).append(run)
     results = {task: _of_task(of_task) for task, of_task in tasks.items()}
     every = [result for of_task in results.values() for result in of_task]

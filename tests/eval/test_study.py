@@ -68,7 +68,7 @@ def trainings(monkeypatch):
                     for code in self.languages
                 }
             }
-            for seed in self.seeds
+            for seed in (*self.seeds, 99)  # that of an earlier study, too
         }  # fmt: skip
         aligned = self.out.name not in ("original", "features")
         alignment = {"objective": self.out.name, "encoder": "tiny", "text": "words"} if aligned else {}
@@ -98,6 +98,7 @@ def test_trainings_and_tables(tmp_path, trainings, capsys):
         assert tensors == run.out.name or run.encoder.encoder == str(TINY)
         assert {Path(test).stem for test in run.test} == {"test-en", "test-de"}
     results = read_results(out / "results.jsonl")
+    assert {result.seed for result in results} == {12, 8, None}
     for task, metric in (("pos", "accuracy"), ("ner", "F1")):
         of_task = [result for result in results if result.task == f"transfer-{task}"]
         table = transfer_rows(of_task)
@@ -124,7 +125,18 @@ def test_examples_are_counted(tmp_path, trainings, capsys, refused):
     assert "the text to test pos on has none in hi; omit it from --languages" in refused(main, arguments)
     arguments = command(tmp_path, tmp_path / "other", "--seeds", "12", "12")
     assert "--seeds is 12 12; give one or more, each once" in refused(main, arguments)
+    for codes, message in (
+        (("en",), "is en; give others too"),
+        (("de", "deu"), "is de de; give one or more, each once"),
+    ):
+        assert f"--languages {message}" in refused(main, command(tmp_path, tmp_path / "other", "--languages", *codes))
     assert not trainings
+
+
+def test_languages_may_have_other_codes(tmp_path, trainings):
+    assert main(command(tmp_path, tmp_path / "out", "--languages", "eng", "deu", "--objectives", "weak")) == 0
+    assert trainings[0].text.languages == ("de",)
+    assert {run.languages for run in trainings[1:]} == {("en", "de")}
 
 
 def test_the_defaults_are_the_papers():
