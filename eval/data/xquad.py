@@ -12,7 +12,7 @@ from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.files import read_json
 from lsar_jax.languages import language_code
 
-__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "check_untrained", "read_xquad"]
+__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "check_as_trained", "read_xquad"]
 
 NOT_ON_HUB = (
     "XQuAD-R on the Hub lacks sentence breaks; copy xquad-r of github.com/google-research-datasets/lareqa, and give "
@@ -48,16 +48,27 @@ def read_xquad(
     return {code: part_of(every[code], ids) for code in codes}
 
 
-def check_untrained(encoder: str, data: Data, held_out: int, split_seed: int) -> None:
-    """Raises ValueError if ``train.align --questions`` trained the encoder on paragraphs that would be measured."""
+def check_as_trained(
+    encoder: str, data: Data, question_text: str, answer_text: str, held_out: int = 0, split_seed: int = 0
+) -> None:
+    """Raises ValueError if ``train.align --questions`` trained the encoder otherwise than it would be measured.
+
+    That is, on other texts of a side, or on paragraphs that would be measured.
+    """
     record = Path(encoder).parent / "config.json"
     if not Path(encoder).is_dir() or not record.is_file():
         return
     trained = read_json(record, dict)
-    if not trained.get("questions") or Path(trained["questions"]).resolve() != Path(data).resolve():
+    if not trained.get("questions"):
         return
-    if (held_out, split_seed) != (split := (trained["held_out"], trained["split_seed"])):
+    for side, text in (("question", question_text), ("answer", answer_text)):
+        if text != (before := trained.get(f"{side}_text", text)):
+            raise ValueError(
+                f"--{side}-text is {text!r}, but {encoder} was trained with {before!r}; measure it with the same"
+            )
+    of_data = Path(trained["questions"]).resolve() == Path(data).resolve()
+    if of_data and (held_out, split_seed) != (split := (trained["held_out"], trained["split_seed"])):
         raise ValueError(
             f"{encoder} was trained on questions of {data}, with --held-out {split[0]} --split-seed {split[1]}; "
-            "measure it with the same"
+            "measure it with the same, by eval lareqa"
         )

@@ -13,8 +13,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from eval.command import command
-from eval.data.xquad import XQUAD_R, read_xquad
+from eval.command import RunOptions, command
+from eval.data.xquad import XQUAD_R, check_as_trained, read_xquad
 from eval.figures.answers import AnswerPlane, draw_answers
 from eval.methods import ALL_METHODS, Method
 from eval.resampling import Queries
@@ -41,6 +41,7 @@ def answers(
     shown: tuple[str, ...] = XQUAD_R,
     question_text: str = "{question}",
     answer_text: str = "{answer}",
+    options: RunOptions | None = None,
 ) -> Task:
     """Language preference on XQuAD-R: is the best answer in the question's language?
 
@@ -49,8 +50,11 @@ def answers(
       shown: languages of the picture; Xie et al.'s Figure 2 has en, th and zh.
       question_text: what is encoded for a question, with {question} for it.
       answer_text: what is encoded for a candidate, with {answer} for its sentence and {paragraph} for its paragraph.
+      options: all options of the command.
     """
     check_templates(question_text, answer_text)
+    if options is not None:
+        check_as_trained(options.encoder, data, question_text, answer_text)
     pictured = list(dict.fromkeys(map(language_code, shown)))
     if not pictured or not {*pictured} <= {*XQUAD_R}:
         raise ValueError(f"--shown is {' '.join(shown)!r}; give some of {', '.join(XQUAD_R)}")

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eval.command import RunOptions, command
-from eval.data.xquad import NOT_ON_HUB, Questions, check_untrained, read_xquad
+from eval.data.xquad import NOT_ON_HUB, Questions, check_as_trained, read_xquad
 from eval.figures.plots import heat_maps
 from eval.methods import Method
 from eval.metrics import precision_of_ranks
@@ -71,7 +71,7 @@ def lareqa(
     check_templates(question_text, answer_text)
     at_least(0, held_out=held_out)
     if options is not None:
-        check_untrained(options.encoder, data, held_out, split_seed)
+        check_as_trained(options.encoder, data, question_text, answer_text, held_out, split_seed)
     if not metrics or len({*metrics}) != len(metrics):
         raise ValueError(f"--metrics is {' '.join(metrics)!r}; give cosine, dot or both, each once")
     questions = read_xquad(data, languages, held_out, split_seed)

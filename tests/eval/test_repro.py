@@ -244,7 +244,7 @@ def test_towers_are_not_judged():
     made = ours(10.0, task="lareqa", metric=number.metric, languages=tuple("abcdefghijk"), n=13_090, layer=12, half=1.0)
     [row] = compare(grouped([made], Setting("mBERT X-X", (12,)), ()), [number])
     assert (row.ours, row.verdict) == (10.0, "not judged")
-    assert "two towers" in row.why
+    assert "towers that were fine-tuned on SQuAD" in row.why
 
 
 def test_what_cannot_be_compared_says_why():

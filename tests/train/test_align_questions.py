@@ -74,9 +74,21 @@ def test_what_is_refused(folder, tmp_path, refused):
 def test_an_encoder_is_not_measured_on_what_it_was_trained_on(folder, tmp_path, refused):
     encoder = tmp_path / "bert-sentence"
     encoder.symlink_to(TINY)
-    (tmp_path / "config.json").write_text(json.dumps({"questions": str(folder), "held_out": 5, "split_seed": 0}))
-    command = ["lareqa", "--data", str(folder), "--encoder", str(encoder), "--out", str(tmp_path / "out")]
-    for given in ([], ["--held-out", "6"], ["--held-out", "5", "--split-seed", "1"]):
-        error = refused(evaluate, [*command, *given])
+    texts = {"question_text": "{question}", "answer_text": "{answer}"}
+    record = {"questions": str(folder), **texts, "held_out": 5, "split_seed": 0}
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    shared = ["--data", str(folder), "--encoder", str(encoder), "--out", str(tmp_path / "out")]
+    command = ["lareqa", *shared]
+    for given in (
+        ["answers", *shared],
+        command,
+        [*command, "--held-out", "6"],
+        [*command, "--held-out", "5", "--split-seed", "1"],
+    ):
+        error = refused(evaluate, given)
         assert "was trained on questions of" in error
-        assert "with --held-out 5 --split-seed 0; measure it with the same" in error
+        assert "with --held-out 5 --split-seed 0; measure it with the same, by eval lareqa" in error
+    for side, given in (("question", "q: {question}"), ("answer", "{answer} {paragraph}")):
+        error = refused(evaluate, [*command, "--held-out", "5", f"--{side}-text", given])
+        assert f"--{side}-text is '{given}', but" in error
+        assert f"was trained with '{{{side}}}'; measure it with the same" in error
