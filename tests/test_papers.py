@@ -12,6 +12,7 @@ from eval.papers.page import papers_page
 from eval.papers.plan import Choice, plan_step
 from eval.papers.published import PROTOCOLS, PUBLISHED, items_of
 from eval.papers.sources import SOURCES
+from eval.study import Study
 from lsar_jax.checkpoints.presets import PRESETS
 from tests.commands import parsed
 from tests.optional import need
@@ -29,14 +30,28 @@ ITEMS = {
 
 
 def training():
-    """What the text of Ki et al. says of training: rate, batch, epochs, patience, languages, held-out pairs."""
+    """What the text of Ki et al. says of training: rate, batch, epochs, patience, languages, held-out share."""
     with (ROOT / "eval/papers/published.csv").open(encoding="utf-8", newline="") as file:
         said = {row["metric"]: row["value"] for row in csv.DictReader(file) if row["paper"].startswith("Ki")}
     names = ("learning rate (Adam)", "batch", "most iterations", "patience", "language pairs")
-    return tuple(float(said[name]) for name in (*names, "pairs for testing, each language"))
+    held_out = float(said["pairs for testing, each language"]) / float(said["pairs sampled for each language"])
+    return (*(float(said[name]) for name in names), held_out)
 
 
 TRAINING = training()
+# The tokens that an encoder's checkpoint takes; those of the others are 512.
+LENGTHS = {"LaBSE": 256, "S-BERT": 128}
+# What figures show, of which tables.csv says nothing: the value of an option in each command.
+FIGURES = {
+    "xie-figure-2": {"shown": [("en", "th", "zh")]},
+    "xie-figure-4": {"text": ["tatoeba"]},
+    "xie-figure-6": {"layers": [()]},
+    "ki-figure-5": {"pictures": [("zh",)]},
+    "ki-figures-7-16": {"pictures": [("de", "pt", "it", "es", "fr", "ar", "ja", "nl", "ro", "gn", "ay")]},
+    "haemmerl-figure-1": {"text": ["tatoeba"]},
+    "haemmerl-figures-2-4": {"text": ["tatoeba"]},
+    "haemmerl-figure-3": {"pair": [("en", "ar"), ("en", "bn"), ("en", "de")], "fit_on": ["evaluated"] * 3},
+}
 
 
 def rows(paper):
@@ -103,14 +118,26 @@ def measures(planned, number):
         right &= name != "zero" or value in command.zero
         fit, text = number.quantity.fit.lower().replace("-", ""), command.fit_on.lower().replace("-", "")
         right &= name in ("original", "zero") or fit in text
+        right &= command.pooling in (None, number.quantity.options.get("pooling"))
+        right &= ", dot" not in number.metric or "dot" in command.metrics
+        right &= "precomputed" not in number.metric or command.uriel is not None
+        right &= step.task != "bitext" or command.held_out == (number.quantity.n or TRAINING[-1])
+        if step.task == "lareqa":
+            source = SOURCES[step.data[0]]
+            right &= (str(command.data), number.quantity.languages) == (source.path, len(source.languages))
     elif step.task == "study":
         options = {**number.quantity.options, "max_length": command.max_length}
         tested = number.metric.split()[-1].partition("-")[0] if command.count else number.method
         right = tested in (*command.objectives, *command.languages, "original")
         right &= number.task.removeprefix("transfer-") in command.tasks
         right &= number.method in ("", "original") or number.quantity.fit.lower() in str(command.words)
+        right &= len(command.seeds) == 5
     else:
         return False
+    if number.task == "sts17":
+        # Hämmerl et al.'s tracks have the names of the task's files, Ki et al.'s those of the Hub's dataset.
+        data = str(command.sts17 if step.task == "leakage" else command.data)
+        right &= number.metric.startswith("Spearman") == data.startswith("hub:")
     wanted = number.quantity.options
     shown = any(re.fullmatch(pattern, f"{number.task} {number.metric}") for pattern in step.metrics)
     layers = getattr(command, "layers", ()) or planned.setting.layers
@@ -157,21 +184,68 @@ def mistakes(card):
         for key, setting in step.encoders.items():
             named_layers = {n.layer for n in own if n.encoder == setting.name and n.task == step.task} - {None}
             last = re.search("output layer|last in the code", protocols)
-            preset = PRESETS[key].layer if key in PRESETS and numbers and "Ki" not in card.paper else None
+            preset = PRESETS[key].layer if key in PRESETS and numbers else None
+            preset = layer_of_ki(key) if card.paper.startswith("Ki") else preset
             right = named_layers or ({12} if last else {preset} - {None})
             if setting.name and setting.layers and right and {*setting.layers} != right:
                 found.append(f"{step.task}, {setting.name}: layers {setting.layers}, not {right}")
         codes = {code for n in own for code in re.findall(r"\ben-([a-z]{2})\b", n.metric)} - {"xx"}
         if codes and {*step.options.get("languages", codes)} != codes:
             found.append(f"languages {step.options['languages']}")
-    for step in (*card.steps, *card.trained_by) if card.paper.startswith("Ki") else ():
-        if step.task != "train.ablations":
-            continue
-        run = parsed(plan_step(step, Choice(), Path("out")).line)
-        used = (run.learning_rate, run.batch, run.loop.epochs, run.loop.patience, len(run.text.languages))
-        used += (run.text.held_out,)
-        if used != TRAINING:
-            found.append(f"trained by {used}")
+    for name, planned in commands:
+        tokens, right = getattr(planned.command, "max_length", None), (None, LENGTHS.get(name, 512))
+        if planned.step.task != "study" and tokens not in right:
+            found.append(f"{planned.step.task}, {name}: {tokens} tokens")
+        if "{paragraph}" not in getattr(planned.command, "answer_text", "{paragraph}"):
+            found.append(f"{planned.step.task}: {planned.command.answer_text} without the paragraph")
+    of_first = [plan_step(step, Choice(), Path("out")) for step in card.steps]
+    for option, values in FIGURES.get(card.name, {}).items():
+        if (given := [getattr(planned.command, option) for planned in of_first]) != values:
+            found.append(f"{option} {given}")
+    for number in numbers:
+        if best := re.match("best ([kr]);", number.metric):
+            option = {"k": "components", "r": "ranks"}[best[1]]
+            if not all(number.value in getattr(planned.command, option) for planned in of_first):
+                found.append(f"{option} without {number.value}")
+    for step in card.steps:
+        if step.task == "train.word_pairs":
+            words = parsed(plan_step(step, Choice(), Path("out")).line)
+            if {*words.text.languages, "en"} != {*Study.languages} or Path(words.text.data).name not in step.makes:
+                found.append(f"word pairs of {words.text}")
+    return found + (training_mistakes(card) if card.paper.startswith("Ki") else [])
+
+
+def layer_of_ki(key):
+    """The last layer of an encoder of Ki et al.: LASER has five, the others twelve."""
+    return 5 if key == "laser1" else 12
+
+
+def training_mistakes(card):
+    """What the heads' training does not do as Ki et al. did, and which heads are read and not trained."""
+    found, bases = [], set()
+    for step in (*card.steps, *card.trained_by):
+        for key, setting in step.encoders.items() if step.task == "train.ablations" else ():
+            run = parsed(plan_step(step, Choice(encoder=key), Path("out")).line)
+            bases |= {*run.bases}
+            used = (run.learning_rate, run.batch, run.loop.epochs, run.loop.patience, len(run.text.languages))
+            used += (run.text.held_out,)
+            if used != TRAINING:
+                found.append(f"trained by {used}")
+            how = (run.layers, run.encoder.pooling, run.encoder.max_length, str(run.text.data))
+            pooling = None if key == "laser1" else "pooler"
+            if how != ((layer_of_ki(key),), pooling, LENGTHS.get(setting.name, 512), "data/oracle"):
+                found.append(f"{key}: trained by {how}")
+    four = {folder_of(number.method) for number in PUBLISHED if (number.paper, number.table) == (card.paper, "Table 3")}
+    for step in card.steps:
+        if step.task == "leakage":
+            names = {Path(run).name for run in step.options["runs"]}
+            if (
+                untrained := {re.match("dream|meat|oracle", name)[0].replace("oracle", "none") for name in names}
+                - bases
+            ):
+                found.append(f"no training of {untrained}")
+            if "Figure" in card.items and not names >= four:
+                found.append(f"no panels of {four - names}")
     return found
 
 
@@ -186,7 +260,8 @@ def test_cards_run_what_their_tables_say(name):
 def changed(name, number=0, **options):
     """A card with other options in one of its commands."""
     steps = list(CARDS[name].steps)
-    steps[number] = replace(steps[number], options={**steps[number].options, **options})
+    paper = {key: value for key, value in steps[number].paper.items() if key not in options}
+    steps[number] = replace(steps[number], options={**steps[number].options, **options}, paper=paper)
     return replace(CARDS[name], steps=tuple(steps))
 
 
@@ -214,16 +289,34 @@ ENCODERS = dict(CARDS["xie-table-1"].steps[0].encoders)
         changed("xie-tables-8-11", components=(1, 5, 10, 17)),
         changed("xie-table-7", 1, ranks=(1, 2, 3, 7)),
         changed("xie-tables-13-16", max_length=128),
+        changed("xie-table-2", metrics=("cosine",)),
+        replace(CARDS["xie-table-2"], steps=CARDS["xie-table-2"].steps[:1]),
+        changed("xie-table-2", data="data/mlqa-r"),
+        step_changed("xie-table-2", paper={"fit_on": "text/oscar", "max_length": 512}),  # answers alone
+        step_changed("xie-table-1", paper={"fit_on": "text/oscar"}),
+        step_changed("xie-table-5", options={"text": "tatoeba"}),
+        changed("xie-figure-2", shown=("en", "de", "ru")),
+        step_changed("xie-figure-7", paper={"fit_on": "text/oscar", "max_length": 512}),
         changed("haemmerl-table-4", zero=("588", "306")),
         changed("haemmerl-table-5", 1, fit_on="text/oscar"),
         changed("haemmerl-table-1", text="udhr"),
         changed("ki-table-10", runs=CARDS["ki-table-10"].steps[0].options["runs"][:1]),
         changed("ki-table-2", languages=("de", "fr")),
+        changed("ki-table-2", held_out=500),
+        changed("ki-table-8", 1, held_out=500),
+        changed("ki-table-3", bases=("meat",)),
+        changed("ki-table-10", sts17="data/sts17"),
+        step_changed("ki-table-4", encoders={"labse": Setting("LaBSE", (8,), {"max_length": 256})}),
+        changed("ki-figure-5", pictures=("de",)),
+        changed("haemmerl-figure-3", pair=("en", "fr")),
+        changed("wu-dredze-tables-1-3-4", data="data/opus-100"),
+        changed("wu-dredze-tables-1-3-4", 1, seeds=(1, 2, 3)),
         changed("wu-dredze-tables-1-3-4", 1, words="results/words-opus-100"),
         changed("wu-dredze-tables-1-3-4", 1, max_length=64),
         changed("wu-dredze-table-2", languages=("de", "en")),
         trained_otherwise(learning_rate="1e-4"),
         trained_otherwise(languages=("de", "fr")),
+        trained_otherwise(data="data/bitext"),
     ],
 )  # fmt: skip
 def test_a_card_that_says_another_thing_is_noticed(card):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from lsar_jax.cli.option_checks import at_least
+from lsar_jax.cli.option_checks import above_zero
 from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled, text_key
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import text_sha256
@@ -28,7 +28,7 @@ class TextOptions:
       more: further parallel text, given as in --data.
       languages: language codes; by default, all available.
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
-      held_out: number of pairs per language to hold out for testing.
+      held_out: number of pairs per language to hold out for testing; below 1, the share of each language's pairs.
       split_seed: seed that chooses the held-out pairs.
       validation: share of the remaining pairs used for validation, which chooses the best epoch.
       share: share of the pairs left for training to train on; a smaller share is part of a larger one.
@@ -38,14 +38,14 @@ class TextOptions:
     more: tuple[Data, ...] = ()
     languages: tuple[str, ...] = ()
     split: str = ""
-    held_out: int = 500
+    held_out: int | float = 500
     split_seed: int = 0
     validation: float = 0.05
     share: float = 1.0
 
     def check(self) -> None:
         """Raises ValueError if a number is out of range."""
-        at_least(1, held_out=self.held_out)
+        above_zero(held_out=self.held_out)
         if not 0 < self.validation < 1:
             raise ValueError(f"--validation is {self.validation}; it must be between 0 and 1")
         if not 0 < self.share <= 1:

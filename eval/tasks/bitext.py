@@ -34,7 +34,7 @@ Parts = dict[str, tuple[list[Pair], list[Pair]]]
 def bitext(
     data: Data = Path("data/bitext"),
     languages: tuple[str, ...] = (),
-    held_out: int = 500,
+    held_out: int | float = 500,
     split_seed: int = 0,
     seen: tuple[str, ...] = (),
     split: str = "",
@@ -45,7 +45,7 @@ def bitext(
       data: folder of en-xx.tsv files with the fields domain, English, xx; a folder of Moses files; a prepared dataset;
         hub:ID; or tfds:NAME with {} for the language.
       languages: language codes; by default, all in the data.
-      held_out: number of held-out pairs per language.
+      held_out: number of held-out pairs per language; below 1, the share of each language's pairs.
       split_seed: seed that chooses the held-out pairs.
       seen: languages that transforms may be fitted on; by default, all for which there is text to fit on.
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
@@ -76,7 +76,7 @@ def bitext(
     name = Path(data).name.partition("@")[0] if str(data).startswith("hub:") else Path(data).name
     pairs = {code: ([a for a, _ in held], [b for _, b in held]) for code, (_, held) in parts(languages).items()}
     text = FitText(f"{name} but the held-out pairs", lambda: list(parts(())), train)
-    title = f"{held_out} held-out pairs of {name}"
+    title = f"{held_out if held_out >= 1 else f'{held_out:.0%}'} held-out pairs of {name}"
     return translations("bitext", title, pairs, seen=seen, own_text={"train": text}, of_layer=_cosines)
 
 

@@ -3,8 +3,8 @@
     python -m eval geometry                                   # the UDHR: one half is measured
     python -m eval geometry --text tatoeba                    # 36 languages and English, fitted on the UDHR
     python -m eval geometry --text tatoeba --transforms original --layers 8     # Hämmerl et al. 2023, Table 1
-    python -m eval geometry --text data/wiki --transforms original --layers 12  # their Tables 2 and 3: ar.txt, en.txt
-    python -m eval geometry --text tatoeba --pair en de       # their Figure 3
+    python -m eval geometry --text text/wiki --transforms original --layers 12  # their Tables 2 and 3: ar.txt, en.txt
+    python -m eval geometry --text tatoeba --pair en de       # a plane of two languages, as in their Figure 3
 
 - The exact mean cosine of two sentences within a language, across languages and overall, and the mean cosine of 10,000
   random pairs within each language; the same of a sentence in English and one in another language.

@@ -92,21 +92,22 @@ def text_key(text: str) -> str:
     return re.sub(r"[\d\W_]+", " ", text.casefold()).strip()
 
 
-def held_out(pairs: Sequence[Pair], count: int, seed: int = 0) -> tuple[list[Pair], list[Pair]]:
-    """Splits the distinct pairs into pairs to train on and ``count`` held-out pairs.
+def held_out(pairs: Sequence[Pair], count: int | float, seed: int = 0) -> tuple[list[Pair], list[Pair]]:
+    """Splits the distinct pairs into pairs to train on and ``count`` held-out pairs; below 1, ``count`` is a share.
 
     Pairs are chosen by a hash of the seed and the English sentence, so that a sentence held out for one language
     is mostly held out for the others too.
 
     Raises:
-      ValueError: ``count`` is below 1, or there are no more than ``count`` distinct pairs.
+      ValueError: ``count`` selects none or all of the distinct pairs, or is above 1 and not whole.
     """
     order = shuffled(distinct(pairs), seed)
-    if not 0 < count < len(order):
+    number = round(count * len(order)) if 0 < count < 1 else int(count)
+    if not 0 < number < len(order) or (count > 1 and number != count):
         raise ValueError(
             f"{count} pairs cannot be held out of {len(order)} distinct ones; hold out at least one, but not all"
         )
-    return order[count:], order[:count]
+    return order[number:], order[:number]
 
 
 def shuffled(pairs: Sequence[Pair], seed: int = 0) -> list[Pair]:

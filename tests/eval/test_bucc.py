@@ -126,8 +126,11 @@ def test_distinct_and_held_out():
     assert sorted(train + held) == sorted(many)
     assert held_out(many, 10, seed=1) == (train, held)
     assert held_out(many, 10, seed=2)[1] != held
-    with pytest.raises(ValueError, match="30 pairs cannot be held out of 30 distinct ones"):
-        held_out(many, 30)
+    # Below 1, a share; a smaller part of the same order.
+    assert held_out(many, 0.2, seed=1)[1] == held[:6]
+    for count in (30, 0.001, 1.5):
+        with pytest.raises(ValueError, match=f"{count} pairs cannot be held out of 30 distinct ones"):
+            held_out(many, count)
 
 
 @pytest.mark.parametrize(

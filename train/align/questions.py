@@ -19,6 +19,8 @@ def question_pairs(data: Data, options: TextOptions, question_text: str, answer_
     Whole paragraphs, and their translations, are held out, until they have ``options.held_out`` questions; of the
     others, ``options.validation`` is used for validation.
     """
+    if (count := int(options.held_out)) != options.held_out:
+        raise ValueError(f"--held-out is {options.held_out}; with --questions, give a whole number of questions")
     folder = folder_of(data, "files in SQuAD's format are read from a folder; give the folder")
     known = Squad.known(folder)
     codes = [language_code(code) for code in options.languages] or list(known)
@@ -29,7 +31,7 @@ def question_pairs(data: Data, options: TextOptions, question_text: str, answer_
     # Of all languages, so that the split does not depend on those that are trained on.
     every = {code: Squad.load(folder, code, "test") for code in known}
     try:
-        _, others = held_out_ids(groups_of(every, options.split_seed), options.held_out)
+        _, others = held_out_ids(groups_of(every, options.split_seed), count)
         validated, others = held_out_ids(others, round(options.validation * sum(map(len, others))))
     except ValueError as error:
         raise ValueError(f"--questions {data}, --held-out {options.held_out}: {error}") from error
