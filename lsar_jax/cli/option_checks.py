@@ -15,7 +15,7 @@ def at_least(least: int | float, **options: int | float | None) -> None:
         _check(value is None or value >= least, name, value, f"at least {least}")
 
 
-def above_zero(**options: float | None) -> None:
+def above_zero(**options: int | float | None) -> None:
     """Raises ValueError if an option is given and is not a number above 0."""
     for name, value in options.items():
         _check(value is None or value > 0, name, value, "above 0")
