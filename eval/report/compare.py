@@ -1,7 +1,7 @@
 """Tests whether one method is better than another on the same queries, or one encoder over seeds, by more than chance.
 
     python -m eval compare results/tatoeba --first original --second lsar
-    python -m eval compare results/transfer/{pos,ner,parsing,xnli} --first bundled --second bundled-strong
+    python -m eval compare results/transfer/{pos,ner,parsing,xnli} --first bundled --second "bundled + strong"
 
 Prints the difference in means, its 95% interval over resampled queries, and the p-value of a paired randomisation
 test, for every metric with scores of individual queries. For the results of ``python -m eval transfer``, it compares

@@ -123,6 +123,8 @@ def tables(results: Sequence[Result]) -> list[Table]:
     """
     if is_transfer(results[0]):
         return [_transfer_table(of_task) for of_task in by_task(results)]
+    if not results[0].encoder:
+        return [_count_table(results)]
     by_metric: dict[str, list[Result]] = {}
     for r in results:
         by_metric.setdefault(r.metric, []).append(r)
@@ -138,7 +140,7 @@ def provenance(results: Sequence[Result]) -> list[str]:
     """Lines that describe the encoders, software, devices and fits behind the results."""
     lines: dict[str, None] = {}
     fitted: dict[str, dict[str, None]] = {}
-    for r in results:
+    for r in [r for r in results if r.encoder]:
         versions = ", ".join(f"{name} {version}" for name, version in r.versions.items())
         cut = f" cut to {r.dim}" * (r.dim is not None) + ", final norm on all layers" * r.final_norm
         cut += f", prompt {r.prompt!r}" * (r.prompt != "")
@@ -160,6 +162,14 @@ def _alike(result: Result) -> str:
     transfer = is_transfer(result)
     options = {key: v for key, v in result.options.items() if "seed" not in key and not (transfer and key == "test")}
     return json.dumps([result.task, options], sort_keys=True)
+
+
+def _count_table(results: Sequence[Result]) -> Table:
+    """What ``python -m eval study --count`` counted: parts of the text as rows, tasks as columns."""
+    counts = {(r.metric, r.task): Cell(f"{r.n:,}") for r in results}
+    parts, tasks = (list(dict.fromkeys(key[n] for key in counts)) for n in (0, 1))
+    rows = [[Cell(part), *(counts[part, task] for task in tasks)] for part in parts]
+    return Table("Number of examples", ["", *(task.removeprefix("transfer-") for task in tasks)], rows)
 
 
 def _transfer_table(results: Sequence[Result]) -> Table:

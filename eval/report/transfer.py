@@ -186,8 +186,8 @@ def by_task(results: Sequence[Result]) -> list[list[Result]]:
 
 
 def is_transfer(result: Result) -> bool:
-    """Whether a result is of ``python -m eval transfer``."""
-    return result.task.startswith("transfer-")
+    """Whether a result is of ``python -m eval transfer``, and no number of examples."""
+    return result.task.startswith("transfer-") and "test" in result.options
 
 
 def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:

@@ -121,6 +121,10 @@ def test_examples_are_counted(tmp_path, trainings, capsys, refused):
     found = {result.metric: result.value for result in read_results(tmp_path / "out" / "results.jsonl")}
     assert found == {"examples en-train": 40, "examples en-dev": 12, "examples en-test": 10, "examples de-test": 10}
     assert "Number of examples" in capsys.readouterr().out
+    assert main(["report", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "|  | pos | ner |" in page
+    assert "| examples en-train | 40 | 40 |" in page
     arguments = command(tmp_path, tmp_path / "other", "--languages", "en", "de", "hi")
     assert "the text to test pos on has none in hi; omit it from --languages" in refused(main, arguments)
     arguments = command(tmp_path, tmp_path / "other", "--seeds", "12", "12")
