@@ -59,7 +59,9 @@ class Texts:
 
 
 def _hub(name: str) -> Texts:
-    return Texts(f"hub:{name}#en", f"hub:{name}#en", tuple(f"hub:{name}#{code}" for code in LANGUAGES))
+    """The current commit of a dataset on the Hub, which every training records."""
+    english, *tests = (f"hub:{name}@main#{code}" for code in ("en", *LANGUAGES))
+    return Texts(english, english, tuple(tests))
 
 
 def _treebanks() -> Texts:

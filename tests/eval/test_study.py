@@ -137,6 +137,30 @@ def test_examples_are_counted(tmp_path, trainings, capsys, refused):
     assert not trainings
 
 
+def test_text_of_the_hub_is_read_by_default(tmp_path, trainings, monkeypatch):
+    """From a copy with the Hub's layout."""
+    rows = {"premise": "a", "hypothesis": "b", "label": 2, "tokens": ["a"], "ner_tags": [1]}
+    for name in ("en/train", "en/validation", "en/test", "de/test"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(rows) + "\n")
+    asked = set()
+
+    class Repository:
+        def __init__(self, *given):
+            asked.add(given[:2])
+
+        def info(self):
+            return None
+
+        def cached(self):
+            return tmp_path
+
+    monkeypatch.setattr("lsar_jax.corpora.hub_datasets.Repository", Repository)
+    given = ["--languages", "en", "de", "--tasks", "xnli", "ner", "--count", "--out", str(tmp_path / "out")]
+    assert main(["study", *given]) == 0
+    assert asked == {("facebook/xnli", "main"), ("unimelb-nlp/wikiann", "main")}
+
+
 def test_languages_may_have_other_codes(tmp_path, trainings):
     assert main(command(tmp_path, tmp_path / "out", "--languages", "eng", "deu", "--objectives", "weak")) == 0
     assert trainings[0].text.languages == ("de",)

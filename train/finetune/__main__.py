@@ -59,7 +59,7 @@ class Finetune:
       train: English text to train on: a file, hub:ID#CONFIG or tfds:NAME#CONFIG.
       dev: English text that chooses the best step; by default held out from the training text.
       test: text to test on; the language is part of a file's name, as in de_pud-ud-test.conllu or dev-de.tsv, and of a
-        configuration's, as in hub:unimelb-nlp/wikiann#de.
+        configuration's, as in hub:unimelb-nlp/wikiann@main#de.
       languages: codes of the languages to test; by default, all that the text has.
       chinese_words: join the characters of Chinese test text, into which WikiAnn is split, to words; for ner.
       encoder: the encoder; max_length counts tokens without special ones, and words when parses are tested.
