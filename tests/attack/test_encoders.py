@@ -172,7 +172,7 @@ def test_transforms_of_other_embeddings(tiny, rng):
             tiny.with_transform(fitted(**fields))
     center = fitted()
     once = tiny.with_transform(center)
-    with pytest.raises(ValueError, match=r"center\(\) is already part of the transform center\(\)"):
+    with pytest.raises(ValueError, match=r"center\(\) is already part of the encoder bert"):
         once.with_transform(center)
     # Another fit of the same method is another map, and another space.
     other = lj.transforms.fit_center({code: rows + 1 for code, rows in x.items()}, source=spec)

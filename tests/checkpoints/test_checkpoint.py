@@ -102,7 +102,7 @@ def test_shards_beside_the_whole_are_not_read(folder, expected):
     # A link to nothing is a file that was lost.
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors").symlink_to("lost")
-    with pytest.raises(ValueError, match=r"model.safetensors is not a file; remove it"):
+    with pytest.raises(ValueError, match=r"model.safetensors is not a file; give one"):
         lj.load_encoder(folder)
 
 
