@@ -181,7 +181,7 @@ def test_the_defaults_are_the_papers():
 def test_a_study_that_is_killed_goes_on_to_the_same_results(tmp_path):
     whole, out = tmp_path / "whole", tmp_path / "killed"
     assert main(command(tmp_path, whole, *SMALL, tasks=["pos"])) == 0
-    at = int(np.random.default_rng().integers(1, 6))
+    at = int(np.random.default_rng().integers(1, 4))  # of the four lines that the log gets
     print(f"killed after {at} lines of the log of pos, weak, seed 8")
     killed = command(tmp_path, out, *SMALL, "--checkpoint-seconds", "0", tasks=["pos"])
     kill_at("eval", killed, out / "pos" / "weak" / "seed-8" / "log.jsonl", at)
