@@ -117,7 +117,9 @@ def test_a_number_that_is_taken(address):
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", b"lsar_jax process 1 of\n", b"\0\xff"])
-def test_strangers_do_not_end_a_job(address, said, capsys):
+def test_strangers_do_not_end_a_job(address, said, monkeypatch, capsys):
+    for name in ("_WAIT", "_SILENT"):
+        monkeypatch.setattr(processes, name, 30.0)
     host, port = address.split(":")
 
     def visit():
