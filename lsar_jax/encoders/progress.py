@@ -1,0 +1,95 @@
+"""How far a long job is: one bar on a terminal or in a notebook, and in a log a line now and then.
+
+    with Meter() as meter:
+        for number, layer in enumerate(layers, 1):
+            measure(layer)
+            meter(f"measured layer {number} of {len(layers)}", number, len(layers))
+
+A log then has lines such as ``measured layer 3 of 13 (23%), about 4 minutes left``. Of several processes, only process
+0 writes.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from lsar_jax.processes import is_first
+
+__all__ = ["Meter"]
+
+# Seconds until the first line of a log, after which the rate can be trusted, and until each of the next.
+_FIRST = 5.0
+_EVERY = 30.0
+
+
+class Meter:
+    """Shows how far a job is, with the time left, whenever it is called; a context, during which there is a bar.
+
+    The rate is that since the first call: what is done by then, such as the part of a job that was resumed, and what
+    was done in the meantime, such as compiling, do not count for it.
+
+    Args:
+      show: whether to show anything.
+      clock: returns the time in seconds.
+    """
+
+    def __init__(self, show: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+        self._show, self._clock = show and is_first(), clock
+        self._bar: Any = None
+        self._first: tuple[float, int | float] | None = None
+        self._next = 0.0
+
+    def __enter__(self) -> "Meter":
+        if self._show:
+            from rich import get_console
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            console = get_console()
+            if console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal):
+                self._bar = Progress(BarColumn(), TextColumn("{task.description}", markup=False), transient=True)
+                self._bar.add_task("", total=None)
+                self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, text: str, done: int | float, total: int | float | None = None) -> float | None:
+        """Shows a text, the share that is done, and the time left; or the rate, if the total is not known.
+
+        Args:
+          text: what is done, such as ``encoded 1,200 sentences``.
+          done: the amount of work that is done, in any unit.
+          total: the amount of all work, in the same unit; None if it is not known.
+
+        Returns:
+          The seconds left, or None if that is not known.
+        """
+        now = self._clock()
+        if self._first is None:
+            self._first, self._next = (now, done), now + _FIRST
+        seconds, new = now - self._first[0], done - self._first[1]
+        left = None
+        if total is not None:
+            left = seconds * max(0.0, total - done) / new if new > 0 else None
+            text += f" ({min(100, int(100 * done / max(total, 1)))}%)" + (
+                "" if left is None else f", {_words(left)} left"
+            )
+        elif seconds and new > 0:
+            text += f", {new / seconds:,.0f} a second"
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], description=text, completed=done, total=total)
+        elif self._show and now >= self._next:
+            self._next = now + _EVERY
+            print(text, flush=True)
+        return left
+
+
+def _words(seconds: float) -> str:
+    """A duration as a reader of a log would say it."""
+    if seconds < 60:
+        return "less than a minute"
+    if (minutes := round(seconds / 60)) < 120:
+        return f"about {minutes} minute{'s' * (minutes != 1)}"
+    return f"about {seconds / 3600:.1f} hours" if seconds < 48 * 3600 else f"about {seconds / 86400:.1f} days"
