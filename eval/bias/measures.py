@@ -1,6 +1,6 @@
 """What is measured of a user's text, before and after transforms that were fitted on other sentences of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -17,10 +17,13 @@ from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec
 from lsar_jax.geometry import expected_anisotropy, isoscore
 
-__all__ = ["Candidate", "Neutrality", "measure_layer", "measured_count", "neighbours"]
+__all__ = ["Candidate", "Neutrality", "held_out_rows", "measure_layer", "measured_count", "neighbours"]
 
 # Sentences of all languages that are measured together in a fold.
 _MEASURED = 2000
+
+# Language -> which of its sentences.
+Rows = Mapping[str, Bool[np.ndarray, " _"]]
 
 
 class Neutrality(NamedTuple):
@@ -88,14 +91,10 @@ def measure_layer(
     seed: int,
 ) -> list[Candidate]:
     """Measures every method at a layer by cross-validation; text that is not aligned is searched in ``paragraphs``."""
-    fold_of, order = text.folds(folds, seed), text.order(seed)
-    most = max(_MEASURED // len(x), 10)
     whole = fit(x)
     searches: list[list[Queries]] = [[] for _ in whole]
     neutrality: list[list[Neutrality]] = [[] for _ in whole]
-    for fold in range(folds):
-        of_fold = {code: of == fold for code, of in fold_of.items()}
-        few = {code: _drawn(rows, order[code], most) for code, rows in of_fold.items()}
+    for of_fold, few in held_out_rows(text, folds, seed):
         # Pairs are searched language by language, a pool of all languages is not: it is kept small.
         held_out = of_fold if text.pairs else few
         units = {code: text.units[code][rows] for code, rows in few.items()}
@@ -112,6 +111,15 @@ def measure_layer(
             queries = pool_precision(method.move_together(paragraphs))
         candidates.append(Candidate(spec, method, Neutrality(*np.mean(measured, axis=0).tolist()), queries))
     return candidates
+
+
+def held_out_rows(text: UserText, folds: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
+    """Yields the sentences that each fold holds out, and those of them that are measured together."""
+    fold_of, order = text.folds(folds, seed), text.order(seed)
+    most = max(_MEASURED // len(text.codes), 10)
+    for fold in range(folds):
+        of_fold = {code: of == fold for code, of in fold_of.items()}
+        yield of_fold, {code: _drawn(rows, order[code], most) for code, rows in of_fold.items()}
 
 
 def measured_count(text: UserText, folds: int) -> int:
