@@ -20,6 +20,7 @@ TASKS = {
     "geometry": Command("eval.tasks.geometry", "COMMAND", "the geometry of the space after each method, with figures"),
     "answers": Command("eval.tasks.answers", "COMMAND", "whether answers are preferred in the question's language"),
     "bias": Command("eval.bias.command", "Bias", "a report on text of your own: which layer, method and rank to use"),
+    "explore": Command("eval.explore", "Explore", "a page to look at text of your own, before and after a transform"),
     "all": Command("eval.suite", "Suite", "every task whose data is available, and a report"),
     "repro": Command("eval.papers.repro", "Repro", "a table or figure of a paper: its commands, and the comparison"),
     "report": Command("eval.report.page", "Report", "one page with all results"),

@@ -31,6 +31,7 @@ from lsar_jax import (
     transforms,
 )
 from lsar_jax.encoders import EncodeReport, SentenceEncoder, load_encoder
+from lsar_jax.explorer import explore
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
 from lsar_jax.program_cache import cache_programs
 from lsar_jax.retrieval import preference
@@ -49,6 +50,7 @@ __all__ = [
     "cache_programs",
     "corpora",
     "embeddings",
+    "explore",
     "geometry",
     "languages",
     "load_encoder",

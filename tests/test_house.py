@@ -18,7 +18,7 @@ ROOMS = (
     "program_cache",
     # text -> tokens -> hidden states -> embeddings -> transform -> scores
     "corpora", "tokens", "models", "checkpoints", "moments", "transforms", "geometry", "encoders", "embeddings",
-    "retrieval", "mining", "objectives", "cli", "mteb", "__init__", "__main__",
+    "retrieval", "explorer", "mining", "objectives", "cli", "mteb", "__init__", "__main__",
 )  # fmt: skip
 # Packages, each of which may import those before it.
 PACKAGES = ("lsar_jax", "train", "eval")

@@ -1,0 +1,283 @@
+"""``explore``: fits the transforms, measures each rank, and puts what a page needs to compute with into it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from lsar_jax.arrays import check_floats
+from lsar_jax.checks import check_flags, whole_number
+from lsar_jax.explorer.measures import Neighbours, compare, measure, planes, tsne_plane
+from lsar_jax.explorer.page import LIMIT, Explorer, as_page, bytes_of_page, packed
+from lsar_jax.explorer.space import first_columns, in_basis, low_rank, move, reduce
+from lsar_jax.languages import canonical_keys
+from lsar_jax.moments import Moments, moments_by_language, pool_moments, stack_means
+from lsar_jax.shapes import AnyArray
+from lsar_jax.transforms import language_subspace
+from lsar_jax.transforms.base.steps import Step
+from lsar_jax.transforms.lsar import significant_values
+from lsar_jax.transforms.methods import METHODS
+
+__all__ = ["DEFAULT_METHODS", "explore"]
+
+#: Methods that only subtract means and directions, so that a page can apply them.
+DEFAULT_METHODS = ("lsar", "mean+lsar", "center", "lir", "leace")
+
+# Characters of a sentence that the page shows.
+_SHOWN = 300
+
+
+class _Method(NamedTuple):
+    """A fitted method: its steps, and the highest rank of its slider; None without a slider."""
+
+    name: str
+    steps: tuple[Step, ...]
+    top: int | None
+
+    def at(self, rank: int) -> tuple[Step, ...]:
+        """The steps at a rank."""
+        return self.steps if self.top is None else first_columns(self.steps, rank)
+
+    @property
+    def ranks(self) -> range:
+        """The ranks of the slider; a method without one has a single state."""
+        return range(1) if self.top is None else range(self.top + 1)
+
+
+def explore(
+    x: Mapping[str, Float[AnyArray, "*layer _ dim"]],
+    texts: Mapping[str, Sequence[str]],
+    *,
+    layers: Sequence[int | str] = (),
+    units: Mapping[str, Sequence[int]] | None = None,
+    methods: Sequence[str] = DEFAULT_METHODS,
+    count: int = 2000,
+    tsne: bool = False,
+    seed: int = 0,
+    title: str = "Language in embeddings",
+) -> Explorer:
+    """Makes a page to look at embeddings before and after transforms: a map, and the neighbours of each sentence.
+
+    The page is one HTML file that loads nothing. In it, languages can be hidden, and the layer, the method and the rank
+    of the removed subspace can be chosen; the map and the neighbours are computed there. The transforms are fitted on
+    all of ``x``. The shares of neighbours over all sentences are computed here, from whole vectors; for 2,000
+    sentences, the page has at most 5 MB, and says how close its own cosines are to those of whole vectors.
+
+    Args:
+      x: language -> raw embeddings ``[n, dim]``, or of several layers ``[layer, n, dim]``; at least two languages.
+      texts: language -> the n sentences; the first 300 characters of each are shown.
+      layers: names of the layers of ``x``, needed if it has several.
+      units: language -> a number for each sentence; sentences of one number are translations of each other. Of texts
+        whose lines are aligned: ``{code: range(n) for code in x}``.
+      methods: names of methods that only subtract means and directions; see ``lsar-jax fit --help``.
+      count: number of sentences on the page, as many of each language and drawn at random, translations together.
+      tsne: whether to draw t-SNE, too, for which scikit-learn is needed and seconds to minutes.
+      seed: seed of the draw and of t-SNE.
+      title: title of the page.
+
+    Returns:
+      A page, which a notebook shows; ``save`` writes it to a file.
+
+    Raises:
+      ValueError: the languages, sentences, layers or units do not fit together, a method is unknown or not of this
+        kind, or the means of the languages do not differ at a layer.
+      ImportError: Bokeh, or scikit-learn for t-SNE, is not installed.
+
+    Example:
+      >>> rng = np.random.default_rng(0)
+      >>> x = {code: rng.normal(size=(30, 8)) + 5 * rng.normal(size=8) for code in ("de", "en", "fr")}
+      >>> texts = {code: [f"sentence {i}" for i in range(30)] for code in x}
+      >>> lj.explore(x, texts, units={code: range(30) for code in x})
+      Explorer(90 sentences in 3 languages, 1 layer, 1.3 MB)
+    """
+    check_flags(tsne=tsne)
+    by_layer, names = _by_layer(x, layers)
+    codes = list(by_layer[0])
+    sentences = _sentences(texts, {code: len(rows) for code, rows in by_layer[0].items()})
+    numbers = _units(units, sentences)
+    _check_methods(methods)
+    count = whole_number("count", count, 2 * len(codes), 1_000_000, "at least two sentences of each language")
+    chosen = _drawn(numbers, sentences, count, seed)
+    counts = [len(rows) for rows in chosen.values()]
+    unit = None if numbers is None else np.concatenate([numbers[code][rows] for code, rows in chosen.items()])
+    language = np.repeat(np.arange(len(codes)), counts)
+    shown = [_shortened(sentences[code][row]) for code, rows in chosen.items() for row in rows]
+    data: dict[str, Any] = {"languages": codes, "language": language.tolist(), "texts": shown, "title": title}
+    data["unit"] = None if unit is None else np.unique(unit, return_inverse=True)[1].tolist()
+    expected = np.average((np.array(counts) - 1) / (len(language) - 1), weights=counts)
+    fitted = [_fit(of, methods, name) for of, name in zip(by_layer, names, strict=True)]
+    form = _form(data, fitted, by_layer[0][codes[0]].shape[1], tsne)
+    neighbours = Neighbours(language, unit)
+    data |= {"expected": float(expected), "neighbours": neighbours.k, "layers": []}
+    for name, of, known in zip(names, by_layer, fitted, strict=True):
+        rows = np.concatenate([np.asarray(of[code], np.float64)[chosen[code]] for code in codes])
+        layer = _layer(rows, known, counts, form, neighbours, seed if tsne else None)
+        data["layers"].append({"name": str(name)} | layer)
+    return as_page(data)
+
+
+def _layer(
+    x: Float[np.ndarray, "sentence dim"],
+    methods: Sequence[_Method],
+    counts: Sequence[int],
+    form: tuple[int, type],
+    neighbours: Neighbours,
+    seed: int | None,
+) -> dict[str, Any]:
+    """What the page has of a layer: the coordinates, the methods in them, and the shares at each rank."""
+    space = reduce(x, [step for method in methods for step in method.steps], *form)
+    before = measure(x, neighbours)
+    differences, drawn, written = [compare(x, space.z, space.rest, neighbours.k)], [], []
+    if seed is not None:
+        drawn.append(tsne_plane(x, seed))
+    for method in methods:
+        inside = tuple(in_basis(step, space.basis) for step in method.steps)
+        states, moved = [], [move(method.at(rank), x, counts) for rank in method.ranks]
+        for y, axes in zip(moved, planes([y @ space.basis for y in moved]), strict=True):
+            shares = before if y is x else measure(y, neighbours)
+            total = float(((y - y.mean(axis=0)) ** 2).sum())
+            seen = float((((y - y.mean(axis=0)) @ space.basis @ axes) ** 2).sum())
+            states.append({"axes": packed(axes), "seen": seen / total if total else 0.0, **shares._asdict()})
+        differences.append(compare(moved[-1], move(inside, space.z, counts), space.rest, neighbours.k))
+        if seed is not None:
+            drawn.append(tsne_plane(moved[-1], seed))
+        steps = [{key: packed(part) for key, part in step._asdict().items() if part is not None} for step in inside]
+        written.append({"name": method.name, "top": method.top, "steps": steps, "states": states})
+    return {
+        "dim": x.shape[1],
+        "width": space.values.shape[1],
+        "values": packed(space.values),
+        **{name: packed(getattr(space, name)) for name in ("center", "scale", "rest")},
+        "difference": max(largest for largest, _ in differences),
+        "agreement": min(same for _, same in differences),
+        "before": before._asdict(),
+        "methods": written,
+        "tsne": [packed(plane) for plane in drawn],
+    }
+
+
+def _fit(x: Mapping[str, AnyArray], names: Sequence[str], layer: int | str) -> list[_Method]:
+    """Fits each method on the embeddings of a layer, at its highest rank."""
+    second = any(METHODS[name].needs != "means" for name in names)
+    moments = moments_by_language(x, least=2, second_moment=second)
+    given: dict[str, Mapping[str, Moments]] = {"means": moments, "languages": moments}
+    if second:
+        given["pooled"] = pool_moments(moments)
+    means = stack_means(moments)
+    _, values = language_subspace(means, 1)
+    top = min(significant_values(values, means.shape, False), len(means) - 1)
+    if not top:
+        raise ValueError(f"the means of {', '.join(moments)} do not differ at layer {layer}; leave it out")
+    fitted = []
+    for name in names:
+        method = METHODS[name]
+        slides = method.varied == "rank"
+        transform = method(given[method.needs], **({"rank": top} if slides else {}))
+        steps = tuple(Step(*(None if p is None else np.asarray(p) for p in step)) for step in transform.steps)
+        if not low_rank(steps):
+            raise ValueError(f"method {name!r} does more than subtract means and directions; {_choices()}")
+        fitted.append(_Method(name, steps, top if slides else None))
+    return fitted
+
+
+def _form(data: Mapping[str, Any], fitted: Sequence[Sequence[_Method]], dim: int, tsne: bool) -> tuple[int, type]:
+    """The number of dimensions with which the page has at most ``LIMIT`` bytes, and the type of their integers."""
+    count, layers = len(data["texts"]), len(fitted)
+    fixed, of_dimension = bytes_of_page() + len(json.dumps(data, ensure_ascii=False).encode()), 0
+    for methods in fitted:
+        parts = [part for method in methods for step in method.steps for part in step if part is not None]
+        states = sum(len(method.ranks) for method in methods)
+        # Four bytes for a number of a step, two for one of an axis; a state has 300 characters besides.
+        of_dimension += 4 * sum(part.size for part in parts) // dim + 4 * states
+        fixed += 300 * states + 6 * count + (6 * count * (1 + len(methods)) if tsne else 0)
+    # Bytes are written with 64 characters.
+    for kind in (np.int16, np.int8):
+        width = int((LIMIT - fixed) * 3 / 4 / (of_dimension + layers * count * np.dtype(kind).itemsize))
+        if width >= dim:
+            break
+    return width, kind
+
+
+def _by_layer(
+    x: Mapping[str, AnyArray], layers: Sequence[int | str]
+) -> tuple[list[dict[str, np.ndarray]], list[int | str]]:
+    """The embeddings of each layer by language, in alphabetical order, and the names of the layers."""
+    if not isinstance(x, Mapping) or len(x) < 2:
+        raise ValueError("x must be a mapping from at least two languages to embeddings")
+    arrays = {code: np.asarray(value) for code, value in canonical_keys(x).items()}
+    depths = {code: 1 if value.ndim < 3 else len(value) for code, value in arrays.items()}
+    if len({*depths.values()}) > 1 or any(value.ndim not in (2, 3) for value in arrays.values()):
+        shapes = {code: value.shape for code, value in arrays.items()}
+        raise ValueError(f"x has the shapes {shapes}; expected [n, dim] of all, or [layer, n, dim] of as many layers")
+    depth = next(iter(depths.values()))
+    names = list(layers) or ([""] if depth == 1 else [])
+    if len(names) != depth or len({*map(str, names)}) < depth:
+        raise ValueError(f"layers is {tuple(layers)}; give a different name for each of the {depth} layers of x")
+    by_layer = [{code: a[at] if a.ndim == 3 else a for code, a in arrays.items()} for at in range(depth)]
+    for of in by_layer:
+        for code, rows in of.items():
+            check_floats(code, rows, 2)
+    return by_layer, names
+
+
+def _sentences(texts: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> dict[str, list[str]]:
+    """The sentences of each language, as many as its embeddings."""
+    given = {code: list(text) for code, text in canonical_keys(texts).items()}
+    if given.keys() != counts.keys():
+        raise ValueError(
+            f"texts has the languages {', '.join(given)}, and x {', '.join(counts)}; they must be the same"
+        )
+    for code, text in given.items():
+        if len(text) != counts[code]:
+            raise ValueError(f"texts has {len(text)} sentences in {code}, and x {counts[code]} vectors")
+        if wrong := [sentence for sentence in text if not isinstance(sentence, str)]:
+            raise ValueError(f"a sentence in {code} is {wrong[0]!r:.80}, which is not a string")
+    return given
+
+
+def _units(
+    units: Mapping[str, Sequence[int]] | None, sentences: Mapping[str, Sequence[str]]
+) -> dict[str, Int[np.ndarray, " _"]] | None:
+    """The unit of each sentence by language."""
+    if units is None:
+        return None
+    given = {code: np.asarray(of) for code, of in canonical_keys(units).items()}
+    for code, text in sentences.items():
+        of = given.get(code, np.zeros(0, int))
+        if of.shape != (len(text),) or of.dtype.kind not in "iu" or (of < 0).any():
+            raise ValueError(f"units of {code}: expected {len(text)} whole numbers from 0, one for each sentence")
+    return given
+
+
+def _check_methods(methods: Sequence[str]) -> None:
+    if isinstance(methods, str) or not methods or len({*methods}) < len(methods):
+        raise ValueError(f"methods is {methods!r}; give a list of different names; {_choices()}")
+    for name in methods:
+        # Of the published form, a lower rank does not remove the first directions of a higher one.
+        if name not in METHODS or name == "lsar-published" or METHODS[name].needs == "embeddings":
+            raise ValueError(f"method {name!r} cannot be shown; {_choices()}")
+
+
+def _choices() -> str:
+    return f"choose among {', '.join((*DEFAULT_METHODS, 'mean'))}"
+
+
+def _drawn(
+    units: Mapping[str, Int[np.ndarray, " _"]] | None, sentences: Mapping[str, Sequence[str]], count: int, seed: int
+) -> dict[str, Int[np.ndarray, " _"]]:
+    """The rows on the page, in their order; of each language, the first in a random order of the units."""
+    rng = np.random.default_rng(seed)
+    if units is None:
+        place = {code: rng.permutation(len(text)) for code, text in sentences.items()}
+    else:
+        order = rng.permutation(1 + max(int(of.max()) for of in units.values()))
+        place = {code: order[of] for code, of in units.items()}
+    most = count // len(sentences)
+    return {code: np.sort(np.argsort(of, kind="stable")[:most]) for code, of in place.items()}
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,0 +1,100 @@
+"""What is computed for a page from whole vectors: shares of neighbours, axes of the map, and how exact the page is."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from lsar_jax.extras import import_extra
+from lsar_jax.retrieval import nearest
+from lsar_jax.retrieval.preference import top_k_share
+
+__all__ = ["Neighbours", "Shares", "compare", "measure", "planes", "tsne_plane"]
+
+# Sentences whose cosines on the page are compared with those of whole vectors.
+_COMPARED = 250
+
+
+class Neighbours:
+    """The language and the translations of each sentence, and how many neighbours are looked at: ten, if there are."""
+
+    def __init__(self, language: Int[np.ndarray, " sentence"], unit: Int[np.ndarray, " sentence"] | None) -> None:
+        self.language, self.unit = language, unit
+        self.k = min(10, len(language) - 1)
+
+
+class Shares(NamedTuple):
+    """Of the nearest neighbours of all sentences: the share in the sentence's language, and that of translations found.
+
+    ``found`` is None if there are no translations; of a sentence with more than ten, ten count.
+    """
+
+    same: float
+    found: float | None
+
+
+def measure(x: Float[np.ndarray, "sentence dim"], of: Neighbours) -> Shares:
+    """Returns the shares of a pool of sentences, by cosine."""
+    near = np.asarray(nearest(x.astype(np.float32), x.astype(np.float32), of.k + 1)[1])
+    itself = near == np.arange(len(x))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # copies have pushed the sentence out of its own neighbours
+    near = near[~itself].reshape(len(x), of.k)
+    same = top_k_share(near, of.language, of.language).share
+    if of.unit is None:
+        return Shares(same, None)
+    numbers = np.unique(of.unit, return_inverse=True)[1]
+    languages = int(of.language.max()) + 1
+    pairs = np.bincount(numbers * languages + of.language, minlength=(numbers.max() + 1) * languages)
+    of_language = pairs.reshape(-1, languages)
+    others = of_language.sum(axis=1)[numbers] - of_language[numbers, of.language]
+    found = ((numbers[near] == numbers[:, None]) & (of.language[near] != of.language[:, None])).sum(axis=1)
+    known = others > 0
+    return Shares(same, float((found[known] / np.minimum(others[known], of.k)).mean()) if known.any() else None)
+
+
+def planes(states: Sequence[Float[np.ndarray, "sentence width"]]) -> Iterator[Float[np.ndarray, "width 2"]]:
+    """Yields two principal axes of each state, turned and mirrored so that its map is as near as can be to the last."""
+    last = None
+    for z in states:
+        centred = z - z.mean(axis=0)
+        _, vectors = np.linalg.eigh(centred.T @ centred)
+        axes = vectors[:, :-3:-1]
+        if axes.shape[1] < 2:
+            axes = np.concatenate([axes, np.zeros_like(axes)], axis=1)
+        if last is not None:  # orthogonal Procrustes
+            left, _, right = np.linalg.svd(axes.T @ centred.T @ last)
+            axes = axes @ left @ right
+        last = centred @ axes
+        yield axes
+
+
+def compare(
+    x: Float[np.ndarray, "sentence dim"],
+    z: Float[np.ndarray, "sentence width"],
+    rest: Float[np.ndarray, " sentence"],
+    k: int,
+) -> tuple[float, float]:
+    """Returns the largest difference of the page's cosines, and the share of neighbours that are the right ones."""
+    rows = np.unique(np.linspace(0, len(x) - 1, _COMPARED).astype(int))
+    right, ours = ((side[rows] @ side.T) for side in (x, z))
+    for cosines, squares in ((right, (x**2).sum(axis=1)), (ours, (z**2).sum(axis=1) + rest**2.0)):
+        lengths = np.sqrt(np.where(squares > 0, squares, 1))
+        cosines /= lengths[rows, None] * lengths
+    largest = float(np.abs(right - ours).max(where=rows[:, None] != np.arange(len(x)), initial=0))
+    for cosines in (right, ours):
+        cosines[np.arange(len(rows)), rows] = -np.inf
+    first, second = (np.argpartition(-cosines, k - 1)[:, :k] for cosines in (right, ours))
+    return largest, float(np.mean([len({*a} & {*b}) / k for a, b in zip(first, second, strict=True)]))
+
+
+def tsne_plane(x: Float[np.ndarray, "sentence dim"], seed: int) -> Float[np.ndarray, "sentence 2"]:
+    """scikit-learn's t-SNE of the first 50 principal components."""
+    decomposition = import_extra("sklearn.decomposition", "eval", "t-SNE", "scikit-learn")
+    manifold = import_extra("sklearn.manifold", "eval", "t-SNE", "scikit-learn")
+    pools = import_extra("threadpoolctl", "eval", "t-SNE")
+    reduced = decomposition.PCA(min(50, *x.shape), random_state=seed).fit_transform(x)
+    perplexity = min(30, (len(x) - 1) / 3)
+    # One thread: OpenMP's threads wait for each other without sleeping, and take the cores from XLA's.
+    with pools.threadpool_limits(1, "openmp"):
+        return manifold.TSNE(2, perplexity=perplexity, random_state=seed).fit_transform(reduced).astype(np.float64)
