@@ -96,7 +96,7 @@ def move(
     """Applies steps to sentences in the order of their languages, of each so many, in float64."""
     precise = tuple(Step(*(None if part is None else np.asarray(part, np.float64) for part in step)) for step in steps)
     of_language = np.split(x, np.cumsum(counts)[:-1])
-    moved = [apply(precise, rows, (np.int32(number),) * len(precise)) for number, rows in enumerate(of_language)]
+    moved = [apply(precise, rows, (np.asarray(number),) * len(precise)) for number, rows in enumerate(of_language)]
     return np.concatenate(moved)
 
 

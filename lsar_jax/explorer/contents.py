@@ -128,23 +128,24 @@ def _layer(
 ) -> dict[str, Any]:
     """What the page has of a layer: the coordinates, the methods in them, and the shares at each rank."""
     space = reduce(x, [step for method in methods for step in method.steps], *form)
-    before = measure(x, neighbours)
     differences, drawn, written = [compare(x, space.z, space.rest, neighbours.k)], [], []
     if seed is not None:
         drawn.append(tsne_plane(x, seed))
     for method in methods:
         inside = tuple(in_basis(step, space.basis) for step in method.steps)
         states, moved = [], [move(method.at(rank), x, counts) for rank in method.ranks]
-        for y, axes in zip(moved, planes([y @ space.basis for y in moved]), strict=True):
-            shares = before if y is x else measure(y, neighbours)
+        for rank, y, axes in zip(method.ranks, moved, planes([y @ space.basis for y in moved]), strict=True):
             total = float(((y - y.mean(axis=0)) ** 2).sum())
             seen = float((((y - y.mean(axis=0)) @ space.basis @ axes) ** 2).sum())
-            states.append({"axes": packed(axes), "seen": seen / total if total else 0.0, **shares._asdict()})
-        differences.append(compare(moved[-1], move(inside, space.z, counts), space.rest, neighbours.k))
+            states.append(
+                {"axes": packed(axes), "seen": seen / total if total else 0.0} | measure(y, neighbours)._asdict()
+            )
+            steps = inside if method.top is None else first_columns(inside, rank)
+            differences.append(compare(y, move(steps, space.z, counts), space.rest, neighbours.k))
         if seed is not None:
             drawn.append(tsne_plane(moved[-1], seed))
-        steps = [{key: packed(part) for key, part in step._asdict().items() if part is not None} for step in inside]
-        written.append({"name": method.name, "top": method.top, "steps": steps, "states": states})
+        parts = [{key: packed(part) for key, part in step._asdict().items() if part is not None} for step in inside]
+        written.append({"name": method.name, "top": method.top, "steps": parts, "states": states})
     return {
         "dim": x.shape[1],
         "width": space.values.shape[1],
@@ -152,7 +153,7 @@ def _layer(
         **{name: packed(getattr(space, name)) for name in ("center", "scale", "rest")},
         "difference": max(largest for largest, _ in differences),
         "agreement": min(same for _, same in differences),
-        "before": before._asdict(),
+        "before": measure(x, neighbours)._asdict(),
         "methods": written,
         "tsne": [packed(plane) for plane in drawn],
     }

@@ -1,0 +1,211 @@
+"""A page in Chromium: the slider, the map, the list and the keyboard give what numpy gives, and nothing is loaded."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from tests.explorer.reading import cosines, data_of, moved, near, numbers
+from tests.optional import missing, need
+
+need("bokeh")
+playwright = need("playwright.sync_api")
+pytestmark = pytest.mark.slow
+
+CODES = ("ar", "de", "en", "fr", "sw")
+LINES = 30
+# Text that would run if it were not escaped, or make Bokeh load a library.
+HOSTILE = "</script><img src='http://example.org/x.png' onerror='window.broken=1'> $$x^2$$ ${1} @{x}"
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    rng = np.random.default_rng(1)
+    meaning = rng.normal(size=(LINES, 48)) * np.geomspace(2, 0.1, 48)
+    x = {
+        code: (meaning + 0.4 * rng.normal(size=meaning.shape) + 1.2 * rng.normal(size=48)).astype(np.float32)
+        for code in CODES
+    }
+    both = {code: np.stack([rows, rows @ rng.normal(size=(48, 48)).astype(np.float32)]) for code, rows in x.items()}
+    texts = {code: [f"{code} number {line} {HOSTILE}" for line in range(LINES)] for code in CODES}
+    units = dict.fromkeys(CODES, range(LINES))
+    page = lj.explore(both, texts, layers=(8, 12), units=units, tsne=True, title=f"Title {HOSTILE}")
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    page.save(path)
+    return data_of(page), path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if (path := shutil.which("chromium")) is None:
+        missing("chromium is not installed")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser, case):
+    """A function that opens the page; afterwards, nothing must have been loaded, and no error have been logged."""
+    pages, loaded, logged = [], [], []
+
+    def opened(width=1280, **options):
+        page = browser.new_page(viewport={"width": width, "height": 900}, **options)
+        pages.append(page)
+        page.on("request", lambda request: loaded.append(request.url))
+        page.on("console", lambda message: logged.append(message.text) if message.type in ("error", "warning") else 0)
+        page.on("pageerror", lambda error: logged.append(str(error)))
+        page.goto(case[1].as_uri())
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+    yield opened
+    for page in pages:
+        assert page.evaluate("window.broken") is None
+        page.close()
+    assert [url for url in loaded if not url.startswith("data:")] == len(pages) * [case[1].as_uri()]
+    assert logged == []
+
+
+def shown_rows(page, place):
+    return [int(row) for row in page.locator(f"#{place} button").evaluate_all("all => all.map(b => b.dataset.row)")]
+
+
+def expected(data, layer, method, rank, row):
+    """The neighbours of a row before and after, and the line about them."""
+    layer = data["layers"][layer]
+    method = next(of for of in layer["methods"] if of["name"] == method)
+    rest, language, unit = numbers(layer["rest"]), np.array(data["language"]), np.array(data["unit"])
+    before, after = (
+        near(cosines(moved(data, layer, method | steps, rank), rest), row) for steps in ({"steps": []}, {})
+    )
+    ours = [int((language[rows] == language[row]).sum()) for rows in (before, after)]
+    found = [int(((unit[rows] == unit[row]) & (language[rows] != language[row])).sum()) for rows in (before, after)]
+    line = f"{ours[0]} of 10 in its own language; {ours[1]} of 10 after."
+    return before.tolist(), after.tolist(), f"{line} Translations found: {found[0]} of 4; {found[1]} of 4 after."
+
+
+def set_rank(page, rank):
+    page.locator("#rank").evaluate("(slider, to) => { slider.value = to; slider.oninput(); }", str(rank))
+
+
+def test_the_slider_and_the_menus_change_the_numbers_to_those_of_numpy(open_page, case):
+    data, _ = case
+    page, lines = open_page(), set()
+    for layer, method, rank in [(0, "lsar", r) for r in range(5)] + [
+        (1, "mean+lsar", 2),
+        (1, "leace", 0),
+        (1, "lir", 0),
+    ]:
+        page.locator("#layer").select_option(label=str((8, 12)[layer]))
+        page.locator("#method").select_option(label=method)
+        if "lsar" in method:
+            set_rank(page, rank)
+        assert page.locator("#rank").is_disabled() == ("lsar" not in method)
+        before, after, line = expected(data, layer, method, rank, 0)
+        assert page.inner_text("#verdict") == line
+        assert shown_rows(page, "before") == before
+        assert shown_rows(page, "after") == after
+        lines.add(line)
+        state = next(of for of in data["layers"][layer]["methods"] if of["name"] == method)["states"][rank]
+        assert f"{round(100 * state['same'])}% after {method}" in page.inner_text("#shares")
+        # The map has the projection of the same coordinates.
+        of = data["layers"][layer]
+        y = moved(data, of, next(m for m in of["methods"] if m["name"] == method), rank) @ numbers(state["axes"])
+        points = page.evaluate("(() => { const d = Bokeh.documents[0].get_model_by_name('points').data;"
+                               " return [Array.from(d.x), Array.from(d.y)]; })()")  # fmt: skip
+        assert np.allclose(np.transpose(points), y, atol=1e-3 * np.abs(y).max())
+    assert len(lines) > 4
+
+
+def test_the_keyboard_alone_is_enough(open_page, case):
+    data, _ = case
+    page = open_page()
+    page.locator("#rank").focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#rank-value") == "3 of 4"
+    assert page.inner_text("#verdict") == expected(data, 0, "lsar", 3, 0)[2]
+    page.keyboard.press("Home")
+    assert page.inner_text("#rank-value") == "0 of 4"
+    assert shown_rows(page, "before") == shown_rows(page, "after")
+    page.locator("#find").focus()
+    page.keyboard.type("fr number 7 ")
+    assert page.inner_text("#list-note") == "1 sentences"
+    page.keyboard.press("Tab")  # past the button
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    row = data["texts"].index(next(text for text in data["texts"] if text.startswith("fr number 7 ")))
+    assert page.inner_text("#chosen [lang=fr]") == data["texts"][row]
+    assert page.inner_text("#verdict") == expected(data, 0, "lsar", 0, row)[2]
+
+
+def test_languages_are_hidden_by_the_legend(open_page):
+    page = open_page()
+    german = page.get_by_role("button", name="de", exact=True)
+    german.click()
+    assert german.get_attribute("aria-pressed") == "false"
+    count = "Array.from(Bokeh.documents[0].get_model_by_name('points').data.x).filter(Number.isFinite).length"
+    assert page.evaluate(count) == 4 * LINES
+    page.get_by_role("button", name="Hide all").click()
+    assert page.evaluate(count) == 0
+    page.get_by_role("button", name="Show all").click()
+    assert page.evaluate(count) == 5 * LINES
+
+
+def pixel(page, row):
+    """Where the point of a row is in the window."""
+    return page.evaluate(
+        """(row) => {
+          const plot = Bokeh.documents[0].get_model_by_name("plot"), view = Bokeh.index.get_one(plot);
+          const { x, y } = Bokeh.documents[0].get_model_by_name("points").data;
+          const box = view.el.getBoundingClientRect();
+          return [box.left + view.frame.x_scale.compute(x[row]), box.top + view.frame.y_scale.compute(y[row])];
+        }""",
+        row,
+    )
+
+
+def test_hover_shows_the_sentence_and_a_click_chooses_it(open_page, case):
+    data, _ = case
+    page = open_page()
+    assert page.locator("#tip").is_hidden()
+    for row in (3, 77):
+        page.mouse.move(*pixel(page, row))
+        page.wait_for_selector("#tip:not([hidden])")
+        assert data["texts"][row] in page.inner_text("#tip")
+        page.mouse.click(*pixel(page, row))
+        chosen = page.inner_text("#chosen [lang]")
+        assert chosen in page.inner_text("#tip")
+        # Where points overlap, it is one of them.
+        assert chosen == data["texts"][row] or page.inner_text("#tip").count("number") > 1
+        assert page.inner_text("#verdict") == expected(data, 0, "lsar", 4, data["texts"].index(chosen))[2]
+    page.mouse.move(0, 0)
+    page.wait_for_selector("#tip", state="hidden")
+
+
+def test_tsne_is_a_map_to_choose(open_page, case):
+    page = open_page()
+    points = "Array.from(Bokeh.documents[0].get_model_by_name('points').data.x)"
+    linear = page.evaluate(points)
+    page.locator("#projection").select_option(label="t-SNE")
+    assert np.allclose(page.evaluate(points), numbers(case[0]["layers"][0]["tsne"][1])[:, 0], rtol=1e-5)
+    assert not np.allclose(page.evaluate(points), linear)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_the_window_in_light_and_dark(open_page, width, scheme):
+    page = open_page(width, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 22, 22)"
+    assert dark == (scheme == "dark")
+    assert page.evaluate("Bokeh.documents[0].get_model_by_name('ring').glyph.line_color.value") == (
+        "#ffffff" if dark else "#000000"
+    )
+    # Every field and button has a name for a screen reader.
+    unnamed = page.locator("button, input, select").evaluate_all(
+        "all => all.filter(e => !e.ariaLabel && !e.innerText?.trim() && !e.labels?.length).map(e => e.outerHTML)"
+    )
+    assert unnamed == []

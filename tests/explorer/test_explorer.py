@@ -1,0 +1,181 @@
+"""What a page computes with equals the transforms on whole vectors; hostile text; bad input."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.explorer import page as page_module
+from tests.explorer.reading import cosines, data_of, moved, numbers
+from tests.optional import need
+
+need("bokeh")
+
+CODES = ("de", "en", "fr", "sw")
+LINES = 18
+DIM = 24
+HOSTILE = "</script><script>alert(1)</script><!-- $title ${x} $$x^2$$ <b>&amp; \u2028 עברית"
+
+
+def planted(rng, dim=DIM):
+    """The same meanings in four languages, each around a mean of its own; some directions vary little."""
+    meaning = rng.normal(size=(LINES, dim)) * np.geomspace(2, 0.05, dim)
+    noise = rng.normal(size=(len(CODES), LINES, dim)) * np.geomspace(0.5, 0.01, dim)
+    means = 2 * rng.normal(size=(len(CODES), dim)) * np.geomspace(1, 0.2, dim) + 3
+    return {code: (meaning + noise[i] + means[i]).astype(np.float32) for i, code in enumerate(CODES)}
+
+
+def texts():
+    return {code: [f"{code} {i}: {HOSTILE}" for i in range(LINES)] for code in CODES}
+
+
+def transforms(x):
+    """The methods of the page by name and rank, fitted by the public functions."""
+    fits = lj.transforms
+    mean = fits.fit_center(x, per_language=False)
+    result = {(name, 0): fit(x) for name, fit in (("center", fits.fit_center), ("lir", fits.fit_lir))}
+    result |= {("leace", 0): fits.fit_leace(x), ("lsar", 0): None, ("mean+lsar", 0): mean}
+    for rank in range(1, len(CODES)):
+        result["lsar", rank] = fits.fit_lsar(x, rank)
+        result["mean+lsar", rank] = mean.then(fits.fit_lsar(x, rank))
+    return result
+
+
+def applied(transform, x):
+    """Whole vectors after a transform, in float64."""
+    if transform is None:
+        return np.concatenate(list(x.values())).astype(np.float64)
+    return np.concatenate([np.asarray(transform(rows, code), np.float64) for code, rows in x.items()])
+
+
+@pytest.fixture(scope="module")
+def case():
+    x = planted(np.random.default_rng(0))
+    page = lj.explore(x, texts(), units=dict.fromkeys(CODES, range(LINES)), title=HOSTILE)
+    return x, page, data_of(page)
+
+
+def states(data):
+    [layer] = data["layers"]
+    for method in layer["methods"]:
+        for rank, state in enumerate(method["states"]):
+            yield layer, method, rank, state
+
+
+def test_the_page_computes_what_the_transforms_do(case):
+    x, _, data = case
+    fitted = transforms(x)
+    assert {(method["name"], rank) for _, method, rank, _ in states(data)} == set(fitted)
+    for layer, method, rank, _ in states(data):
+        assert (layer["width"], layer["values"]["kind"]) == (DIM, "Int16")  # room for all
+        ours = cosines(moved(data, layer, method, rank), numbers(layer["rest"]))
+        right = cosines(applied(fitted[method["name"], rank], x))
+        # Transforms are applied in float32.
+        assert np.abs(ours - right).max() <= layer["difference"] + 1e-6 < 1e-3, (method["name"], rank)
+        # The test sees the error of a page that removes a direction too few.
+        if rank:
+            wrong = cosines(moved(data, layer, method, rank - 1), numbers(layer["rest"]))
+            assert np.abs(wrong - right).max() > 0.02
+
+
+def test_shares_are_those_of_whole_vectors(case):
+    x, _, data = case
+    language, line = np.repeat(np.arange(4), LINES), np.tile(np.arange(LINES), 4)
+    assert data["expected"] == pytest.approx((LINES - 1) / (4 * LINES - 1))
+    seen = []
+    for _, method, rank, state in states(data):
+        similar = cosines(applied(transforms(x)[method["name"], rank], x))
+        near = np.argsort(-(similar - 9 * np.eye(len(similar))), axis=1)[:, :10]
+        same = language[near] == language[:, None]
+        found = (line[near] == line[:, None]).sum(axis=1) / 3
+        assert state["same"] == pytest.approx(same.mean(), abs=2e-3)
+        assert state["found"] == pytest.approx(found.mean(), abs=2e-3)
+        seen.append(state["same"])
+    assert max(seen) > 0.5 > 0.3 > min(seen)
+
+
+def test_fewer_dimensions_keep_the_transforms_and_say_their_error(case, monkeypatch):
+    x, _, _ = case
+    monkeypatch.setattr("lsar_jax.explorer.contents.LIMIT", page_module.bytes_of_page() + 12_500)
+    data = data_of(lj.explore(x, texts(), methods=("lsar", "leace")))
+    assert data["unit"] is None
+    [layer] = data["layers"]
+    assert layer["values"]["kind"] == "Int8"
+    assert layer["width"] < DIM
+    differences = []
+    for _, method, rank, state in states(data):
+        assert state["found"] is None
+        right = applied(transforms(x)[method["name"], rank], x)
+        y, rest = moved(data, layer, method, rank), numbers(layer["rest"])
+        # What the transform removes is inside the dimensions, so that lengths are right after it too.
+        assert np.allclose(np.sqrt((y**2).sum(axis=1) + rest**2), np.linalg.norm(right, axis=1), rtol=0.01)
+        differences.append(np.abs(cosines(y, rest) - cosines(right))[~np.eye(len(y), dtype=bool)].max())
+    assert layer["difference"] == pytest.approx(max(differences), abs=1e-4)
+    assert 0.5 < layer["agreement"] <= 1
+
+
+def test_the_map_turns_no_more_than_it_must(case):
+    _, _, data = case
+    for layer, method, rank, state in states(data):
+        y, axes = moved(data, layer, method, rank), numbers(state["axes"])
+        assert np.allclose(axes.T @ axes, np.eye(2), atol=1e-3)
+        centred = y - y.mean(axis=0)
+        best = np.linalg.eigvalsh(centred.T @ centred)[-2:].sum()
+        assert ((centred @ axes) ** 2).sum() == pytest.approx(best, rel=1e-3)
+        assert state["seen"] == pytest.approx(best / (centred**2).sum(), rel=1e-3)
+
+
+def test_text_cannot_end_a_script(case):
+    _, page, data = case
+    assert page.html.count("</script>") == page.html.count("<script") == 4
+    assert "<!-- $" not in page.html
+    assert data["texts"][0] == " ".join(f"de 0: {HOSTILE}".split())
+    assert "<title>&lt;/script&gt;" in page.html
+    assert not re.findall(r"""(?:src|href)=["']?(?!data:)\w""", page.html.split("<script>")[0])
+
+
+def test_a_page_is_saved_and_shown(case, tmp_path):
+    _, page, _ = case
+    page.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page.html
+    assert "srcdoc=" in page._repr_html_()
+    assert re.fullmatch(r"Explorer\(72 sentences in 4 languages, 1 layer, 1\.3 MB\)", repr(page))
+
+
+def test_sentences_are_drawn_together_with_their_translations(case):
+    x, _, _ = case
+    both = {code: np.stack([rows, rows[::-1]]) for code, rows in x.items()}
+    given = {"layers": (8, 12), "units": dict.fromkeys(CODES, range(LINES)), "methods": ("center",)}
+    data = data_of(lj.explore(both, texts(), count=20, **given))
+    assert [layer["name"] for layer in data["layers"]] == ["8", "12"]
+    assert data["language"] == sorted(5 * [0, 1, 2, 3])
+    assert data["unit"] == 4 * list(range(5))
+    assert len({text.split(":")[0].split()[1] for text in data["texts"]}) == 5
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"texts": {"de": []}}, "texts has the languages de, and x de, en, fr, sw"),
+        ({"texts": texts() | {"de": ["a"]}}, "texts has 1 sentences in de, and x 18 vectors"),
+        ({"texts": texts() | {"de": LINES * [None]}}, "a sentence in de is None"),
+        ({"layers": (8, 12)}, r"layers is \(8, 12\); give a different name for each of the 1 layers"),
+        ({"units": {"de": range(LINES)}}, "units of en: expected 18 whole numbers"),
+        ({"methods": ("cbie",)}, "method 'cbie' cannot be shown; choose among lsar"),
+        ({"methods": ("whitening",)}, "method 'whitening' does more than subtract"),
+        ({"methods": ()}, "give a list of different names"),
+        ({"count": 7}, "count is 7; it must be a whole number from 8"),
+        ({"x": {"de": np.ones((3, 2))}}, "at least two languages"),
+        ({"x": dict.fromkeys(CODES, np.ones((LINES, DIM)))}, "the means of de, en, fr, sw do not differ"),
+        ({"x": dict.fromkeys(CODES, np.ones((LINES, DIM), int))}, "de must be a numpy or jax array of floats"),
+    ],
+)
+def test_bad_input(case, unchecked, changed, message):
+    with pytest.raises(ValueError, match=message):
+        lj.explore(**({"x": case[0], "texts": texts()} | changed))
+
+
+def test_json_of_the_map_has_no_points():
+    assert len(json.dumps(page_module._map())) < 20_000
