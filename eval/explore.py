@@ -9,7 +9,7 @@ on the text itself, all of it up to ``--count`` sentences of a language.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import tyro
@@ -21,7 +21,7 @@ from eval.methods import check_methods
 from lsar_jax import corpora
 from lsar_jax.cli.console import console
 from lsar_jax.cli.inputs import open_vectors
-from lsar_jax.explorer import DEFAULT_METHODS, explore
+from lsar_jax.explorer import DEFAULT_METHODS, ShownMethod, explore
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
 
@@ -55,7 +55,7 @@ class Explore(RunOptions):
     aligned: Aligned = "auto"
     count: int = 400
     shown: int = 2000
-    methods: tuple[Literal["lsar", "mean+lsar", "center", "lir", "leace", "mean"], ...] = DEFAULT_METHODS
+    methods: tuple[ShownMethod, ...] = DEFAULT_METHODS
     tsne: bool = False
     seed: int = 0
     out: Path = Path("explorer.html")

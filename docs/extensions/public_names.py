@@ -21,6 +21,7 @@ __all__ = ["public_names", "setup"]
 # Public modules that no ``__all__`` names.
 _FURTHER = (
     "lsar_jax.encoders",
+    "lsar_jax.explorer",
     "lsar_jax.moments",
     "lsar_jax.mteb",
     "lsar_jax.shapes",

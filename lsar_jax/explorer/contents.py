@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,7 +11,7 @@ from lsar_jax.arrays import check_floats
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.explorer.measures import Neighbours, compare, measure, planes, tsne_plane
 from lsar_jax.explorer.page import LIMIT, Explorer, as_page, bytes_of_page, packed
-from lsar_jax.explorer.space import first_columns, in_basis, low_rank, move, reduce
+from lsar_jax.explorer.space import first_columns, in_basis, move, reduce
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import Moments, moments_by_language, pool_moments, stack_means
 from lsar_jax.shapes import AnyArray
@@ -20,10 +20,13 @@ from lsar_jax.transforms.base.steps import Step
 from lsar_jax.transforms.lsar import significant_values
 from lsar_jax.transforms.methods import METHODS
 
-__all__ = ["DEFAULT_METHODS", "explore"]
+__all__ = ["DEFAULT_METHODS", "ShownMethod", "explore"]
 
-#: Methods that only subtract means and directions, so that a page can apply them.
-DEFAULT_METHODS = ("lsar", "mean+lsar", "center", "lir", "leace")
+#: Methods that only subtract means and directions, so that a page can apply them; of those that have ranks, a lower
+#: rank removes the first directions of a higher one, which it does not in ``lsar-published``.
+ShownMethod = Literal["lsar", "mean+lsar", "center", "mean", "lir", "leace"]
+
+DEFAULT_METHODS: tuple[ShownMethod, ...] = ("lsar", "mean+lsar", "center", "lir", "leace")
 
 # Characters of a sentence that the page shows.
 _SHOWN = 300
@@ -51,7 +54,7 @@ def explore(
     texts: Mapping[str, Sequence[str]],
     *,
     layers: Sequence[int | str] = (),
-    units: Mapping[str, Sequence[int]] | None = None,
+    units: Mapping[str, Sequence[int] | Int[AnyArray, " _"]] | None = None,
     methods: Sequence[str] = DEFAULT_METHODS,
     count: int = 2000,
     tsne: bool = False,
@@ -71,7 +74,8 @@ def explore(
       layers: names of the layers of ``x``, needed if it has several.
       units: language -> a number for each sentence; sentences of one number are translations of each other. Of texts
         whose lines are aligned: ``{code: range(n) for code in x}``.
-      methods: names of methods that only subtract means and directions; see ``lsar-jax fit --help``.
+      methods: names of ``lsar-jax fit``, of methods that only subtract means and directions: ``lsar``, ``mean+lsar``,
+        ``center``, ``mean``, ``lir`` or ``leace``.
       count: number of sentences on the page, as many of each language and drawn at random, translations together.
       tsne: whether to draw t-SNE, too, for which scikit-learn is needed and seconds to minutes.
       seed: seed of the draw and of t-SNE.
@@ -175,10 +179,9 @@ def _fit(x: Mapping[str, AnyArray], names: Sequence[str], layer: int | str) -> l
     for name in names:
         method = METHODS[name]
         slides = method.varied == "rank"
-        transform = method(given[method.needs], **({"rank": top} if slides else {}))
+        options: dict[str, Any] = {"rank": top} if slides else {}
+        transform = method(given[method.needs], **options)
         steps = tuple(Step(*(None if p is None else np.asarray(p) for p in step)) for step in transform.steps)
-        if not low_rank(steps):
-            raise ValueError(f"method {name!r} does more than subtract means and directions; {_choices()}")
         fitted.append(_Method(name, steps, top if slides else None))
     return fitted
 
@@ -239,7 +242,7 @@ def _sentences(texts: Mapping[str, Sequence[str]], counts: Mapping[str, int]) ->
 
 
 def _units(
-    units: Mapping[str, Sequence[int]] | None, sentences: Mapping[str, Sequence[str]]
+    units: Mapping[str, Sequence[int] | Int[AnyArray, " _"]] | None, sentences: Mapping[str, Sequence[str]]
 ) -> dict[str, Int[np.ndarray, " _"]] | None:
     """The unit of each sentence by language."""
     if units is None:
@@ -253,16 +256,12 @@ def _units(
 
 
 def _check_methods(methods: Sequence[str]) -> None:
+    choices = f"choose among {', '.join(get_args(ShownMethod))}"
     if isinstance(methods, str) or not methods or len({*methods}) < len(methods):
-        raise ValueError(f"methods is {methods!r}; give a list of different names; {_choices()}")
+        raise ValueError(f"methods is {methods!r}; give a list of different names; {choices}")
     for name in methods:
-        # Of the published form, a lower rank does not remove the first directions of a higher one.
-        if name not in METHODS or name == "lsar-published" or METHODS[name].needs == "embeddings":
-            raise ValueError(f"method {name!r} cannot be shown; {_choices()}")
-
-
-def _choices() -> str:
-    return f"choose among {', '.join((*DEFAULT_METHODS, 'mean'))}"
+        if name not in get_args(ShownMethod):
+            raise ValueError(f"method {name!r} cannot be shown; {choices}")
 
 
 def _drawn(

@@ -189,7 +189,7 @@ const explorer = (() => {
 
   function entry(row, ...notes) {
     const button = element("button", { type: "button", onclick: () => choose(row) });
-    button.append(mark(language[row]), code(row), " ", sentence(row), ...notes);
+    button.append(mark(language[row]), code(row), ...notes, " ", sentence(row));
     button.dataset.row = row;
     return element("li", {}, button);
   }
@@ -211,16 +211,21 @@ const explorer = (() => {
     const found = (list) => list.filter((each) => translates(row, each.row)).length;
     const known = texts.reduce((sum, _, other) => sum + translates(row, other), 0);
     let line = `${ours(before)} of ${size} in its own language; ${ours(after)} of ${size} after.`;
-    if (known) line += ` Translations found: ${found(before)} of ${known}; ${found(after)} of ${known} after.`;
+    if (known) line += ` ${found(before)} of its ${known} translations; ${found(after)} after.`;
     $("verdict").textContent = line;
   }
 
   function writeShares() {
     const first = layer().before, now = measured();
-    let line = `Of the ${data.neighbours} nearest of every sentence, ${percent(first.same)} are in its own language; ` +
-      `${percent(now.same)} after ${named()}; without preference it would be ${percent(data.expected)}.`;
-    if (first.found !== null) line += ` Translations found: ${percent(first.found)}; ${percent(now.found)} after.`;
+    let line = `Of the ${data.neighbours} sentences nearest to each, in its own language: ${percent(first.same)} ` +
+      `before, ${percent(now.same)} after ${named()}; ${percent(data.expected)} would be without preference.`;
+    if (first.found !== null) {
+      line += ` Translations found among them: ${percent(first.found)} before, ${percent(now.found)} after.`;
+    }
     $("shares").textContent = line;
+    const rank = slides() ? ` --rank ${state.rank}` : "", removes = !slides() || state.rank > 0;
+    $("use").hidden = !removes;
+    $("command").textContent = `lsar-jax fit ${method().name} ${method().name}.safetensors${rank} --data de=de.txt ...`;
     $("map-note").textContent = state.tsne
       ? "t-SNE, drawn for rank 0 and for the highest rank only; distances between groups mean little."
       : `A linear projection with ${percent(now.seen)} of the variance; neighbours are computed in all dimensions. ` +
@@ -248,6 +253,7 @@ const explorer = (() => {
     if (states[0].found !== null) lines.push(line("found", { class: "found", "stroke-dasharray": "6 4" }));
     lines.push(draw("line", { x1: at, x2: at, y1: 0, y2: 60, class: "now", "vector-effect": "non-scaling-stroke" }));
     $("curve").replaceChildren(...lines);
+    $("top").textContent = top;
     $("curve").setAttribute("aria-label", `Share of neighbours in the own language by rank, from 0 to ${top}: ` +
       states.map((each) => percent(each.same)).join(", "));
   }
@@ -332,11 +338,12 @@ const explorer = (() => {
     }));
     const lowest = Math.min(...data.layers.map(({ agreement }) => agreement));
     const largest = Math.max(...data.layers.map(({ difference }) => difference));
-    const widths = [...new Set(data.layers.map(({ width, dim }) => `${width} of ${dim}`))].join(", ");
+    const widths = [...new Set(data.layers.map(({ width, dim, values }) =>
+      `${width} of ${dim} dimensions of ${8 * KINDS[values.kind].BYTES_PER_ELEMENT} bits`))].join(", ");
     $("about").textContent = `${count} sentences, drawn from those that the methods were fitted on. The shares over ` +
-      `all sentences are those of whole vectors. The neighbours of a sentence are computed here, in ${widths} ` +
-      `dimensions of 8 bits: cosines differ by at most ${largest.toPrecision(1)} from those of whole vectors, and ` +
-      `${Math.floor(100 * lowest)}% of the neighbours are the same, or more, of the sentences that were compared.`;
+      `all sentences are those of whole vectors. The neighbours of a sentence are computed here, in ${widths}: ` +
+      `cosines differ by at most ${largest.toPrecision(1)} from those of whole vectors, and at least ` +
+      `${Math.floor(100 * lowest)}% of the neighbours are the same.`;
     await Bokeh.embed.embed_item(JSON.parse($("figure").textContent), "map");
     $("layer").onchange = () => { state.layer = Number($("layer").value); changeMethod(); };
     $("method").onchange = () => { state.method = Number($("method").value); changeMethod(); };

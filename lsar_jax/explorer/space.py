@@ -13,10 +13,8 @@ from jaxtyping import Float, Int
 
 from lsar_jax.transforms.base.steps import AXES, Step, apply
 
-__all__ = ["PARTS", "Space", "first_columns", "in_basis", "low_rank", "move", "reduce"]
+__all__ = ["Space", "first_columns", "in_basis", "move", "reduce"]
 
-# Parts of a step that a page can apply: neither matrices nor scales.
-PARTS = ("shift", "basis", "dual", "offset")
 # Singular values below this share of the largest are rounding errors of float32.
 _NOISE = 1e-6
 
@@ -64,11 +62,6 @@ def reduce(x: Float[np.ndarray, "sentence dim"], steps: Sequence[Step], width: i
     scale = (np.abs(z - center).max(axis=0) / np.iinfo(kind).max).astype(np.float32)
     scale[scale == 0] = 1
     return Space(basis, center, scale, np.rint((z - center) / scale).astype(kind), rest.astype(np.float32))
-
-
-def low_rank(steps: Sequence[Step]) -> bool:
-    """Whether steps only subtract means and directions, and add an offset."""
-    return all(part is None or name in PARTS for step in steps for name, part in step._asdict().items())
 
 
 def first_columns(steps: Sequence[Step], rank: int) -> tuple[Step, ...]:

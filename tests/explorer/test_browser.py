@@ -84,7 +84,7 @@ def expected(data, layer, method, rank, row):
     ours = [int((language[rows] == language[row]).sum()) for rows in (before, after)]
     found = [int(((unit[rows] == unit[row]) & (language[rows] != language[row])).sum()) for rows in (before, after)]
     line = f"{ours[0]} of 10 in its own language; {ours[1]} of 10 after."
-    return before.tolist(), after.tolist(), f"{line} Translations found: {found[0]} of 4; {found[1]} of 4 after."
+    return before.tolist(), after.tolist(), f"{line} {found[0]} of its 4 translations; {found[1]} after."
 
 
 def set_rank(page, rank):

@@ -1,0 +1,74 @@
+"""The command of the explorer: text that is encoded, and vectors of any model."""
+
+import numpy as np
+import pytest
+
+from eval.__main__ import main
+from tests.eval.test_bias import CODES, LINES, planted, write
+from tests.explorer.reading import data_of, moved, numbers
+from tests.optional import need
+
+need("bokeh")
+
+
+class Saved:
+    """A page in a file."""
+
+    def __init__(self, path):
+        self.html = path.read_text(encoding="utf-8")
+
+
+def test_text_is_encoded_at_each_layer(tmp_path, fake, refused):
+    from tests.eval.test_tasks import ENCODER
+
+    folder, out = write(tmp_path / "text", LINES), tmp_path / "page.html"
+    options = [
+        "explore",
+        "--texts",
+        str(folder),
+        *ENCODER,
+        "--layers",
+        "1",
+        "3",
+        "--methods",
+        "lsar",
+        "--out",
+        str(out),
+    ]
+    assert main([*options, "--aligned", "yes", "--shown", "60"]) == 0
+    data = data_of(Saved(out))
+    assert ([layer["name"] for layer in data["layers"]], data["languages"]) == (["1", "3"], list(CODES))
+    assert data["title"] == "Language in text"
+    assert len(data["texts"]) == 60
+    assert data["unit"] == 3 * list(range(20))
+    assert {text.split(" ", 1)[1] for text in data["texts"]} <= {*LINES}
+    assert f"{out} already exists" in refused(main, options)
+
+
+def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
+    x = planted(rng, len(LINES) + 2)
+    # A blank line and one that repeats another: their vectors are left out.
+    folder = write(tmp_path / "text", ["", LINES[3], *LINES])
+    for code, rows in x.items():
+        np.save(tmp_path / f"{code}.npy", rows)
+    options = ["explore", "--texts", str(folder), "--out", str(tmp_path / "page.html"), "--vectors"]
+    assert main([*options, str(tmp_path), "--aligned", "yes"]) == 0
+    data = data_of(Saved(tmp_path / "page.html"))
+    [layer] = data["layers"]
+    assert layer["name"] == ""
+    z, rest = moved(data, layer, layer["methods"][0], 0), numbers(layer["rest"])
+    kept = [1, *(row for row in range(2, len(LINES) + 2) if row != 5)]
+    right = np.concatenate([rows[kept] for rows in x.values()])
+    assert [text.split(" ", 1)[1] for text in data["texts"][:25]] == [["", LINES[3], *LINES][row] for row in kept]
+    assert np.allclose(np.sqrt((z**2).sum(axis=1) + rest**2), np.linalg.norm(right, axis=1), rtol=1e-3)
+    np.save(tmp_path / "fr.npy", x["fr"][1:])
+    assert "fr.npy has 26 vectors, and" in refused(main, [*options, str(tmp_path), "--overwrite"])
+    (tmp_path / "fr.npy").unlink()
+    assert "there is no fr.npy and no folder fr in" in refused(main, [*options, str(tmp_path), "--overwrite"])
+
+
+@pytest.mark.parametrize("option", [["--methods", "cbie"], ["--aligned", "perhaps"]])
+def test_unknown_choices_are_refused(tmp_path, option, capsys):
+    with pytest.raises(SystemExit):
+        main(["explore", "--texts", str(tmp_path), *option])
+    assert "lsar" in capsys.readouterr().err or option[0] == "--aligned"
