@@ -340,10 +340,10 @@ const explorer = (() => {
     const largest = Math.max(...data.layers.map(({ difference }) => difference));
     const widths = [...new Set(data.layers.map(({ width, dim, values }) =>
       `${width} of ${dim} dimensions of ${8 * KINDS[values.kind].BYTES_PER_ELEMENT} bits`))].join(", ");
-    $("about").textContent = `${count} sentences, drawn from those that the methods were fitted on. The shares over ` +
-      `all sentences are those of whole vectors. The neighbours of a sentence are computed here, in ${widths}: ` +
-      `cosines differ by at most ${largest.toPrecision(1)} from those of whole vectors, and at least ` +
-      `${Math.floor(100 * lowest)}% of the neighbours are the same.`;
+    $("about").textContent = `${count} sentences, drawn from those that the methods were fitted on, which flatters ` +
+      "high ranks. The shares over all sentences are those of whole vectors. The neighbours of a sentence are computed " +
+      `here, in ${widths}: cosines differ by at most ${largest.toPrecision(1)} from those of whole vectors, and at ` +
+      `least ${Math.floor(100 * lowest)}% of the neighbours are the same.`;
     await Bokeh.embed.embed_item(JSON.parse($("figure").textContent), "map");
     $("layer").onchange = () => { state.layer = Number($("layer").value); changeMethod(); };
     $("method").onchange = () => { state.method = Number($("method").value); changeMethod(); };

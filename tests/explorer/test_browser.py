@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
+from lsar_jax.explorer import Explorer
 from tests.explorer.reading import cosines, data_of, moved, near, numbers
 from tests.optional import missing, need
 
@@ -176,8 +177,9 @@ def test_hover_shows_the_sentence_and_a_click_chooses_it(open_page, case):
         page.wait_for_selector("#tip:not([hidden])")
         assert data["texts"][row] in page.inner_text("#tip")
         page.mouse.click(*pixel(page, row))
-        chosen = page.inner_text("#chosen [lang]")
-        assert chosen in page.inner_text("#tip")
+        text = "document.querySelector('#chosen [lang]').innerText"
+        page.wait_for_function(f"() => document.getElementById('tip').innerText.includes({text})")
+        chosen = page.evaluate(text)
         # Where points overlap, it is one of them.
         assert chosen == data["texts"][row] or page.inner_text("#tip").count("number") > 1
         assert page.inner_text("#verdict") == expected(data, 0, "lsar", 4, data["texts"].index(chosen))[2]
@@ -192,6 +194,14 @@ def test_tsne_is_a_map_to_choose(open_page, case):
     page.locator("#projection").select_option(label="t-SNE")
     assert np.allclose(page.evaluate(points), numbers(case[0]["layers"][0]["tsne"][1])[:, 0], rtol=1e-5)
     assert not np.allclose(page.evaluate(points), linear)
+
+
+def test_a_notebook_shows_it_in_a_frame(open_page, case):
+    page = open_page()
+    page.set_content(Explorer(case[1].read_text(encoding="utf-8"), "")._repr_html_())
+    frame = page.frame_locator("iframe")
+    frame.locator("body[data-ready]").wait_for()
+    assert frame.locator("#verdict").inner_text() == expected(case[0], 0, "lsar", 4, 0)[2]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

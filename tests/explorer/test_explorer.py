@@ -160,6 +160,14 @@ def test_sentences_are_drawn_together_with_their_translations(case):
     assert len({text.split(":")[0].split()[1] for text in data["texts"]}) == 5
 
 
+@pytest.mark.slow
+def test_two_thousand_sentences_have_five_megabytes(rng):
+    x = {c: (rng.normal(size=(4, 400, 384)) + rng.normal(size=384)).astype(np.float32) for c in (*CODES, "zh")}
+    text = {code: [f"{line} " + 30 * "текст " for line in range(400)] for code in x}
+    page = lj.explore(x, text, layers=range(4), methods=("center",))
+    assert 4_800_000 < page.size <= 5_000_000
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
