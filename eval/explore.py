@@ -21,7 +21,7 @@ from eval.methods import check_methods
 from lsar_jax import corpora
 from lsar_jax.cli.console import console
 from lsar_jax.cli.inputs import open_vectors
-from lsar_jax.explorer import DEFAULT_METHODS, ShownMethod, explore
+from lsar_jax.explorer.contents import DEFAULT_METHODS, ShownMethod, explore
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
 
