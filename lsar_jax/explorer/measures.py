@@ -55,13 +55,13 @@ def measure(x: Float[np.ndarray, "sentence dim"], of: Neighbours) -> Shares:
 
 def planes(states: Sequence[Float[np.ndarray, "sentence width"]]) -> Iterator[Float[np.ndarray, "width 2"]]:
     """Yields two principal axes of each state, turned and mirrored so that its map is as near as can be to the last."""
+    from scipy.linalg import eigh  # jax needs it too; unlike numpy's, it computes two vectors alone
+
     last = None
     for z in states:
-        centred = z - z.mean(axis=0)
-        _, vectors = np.linalg.eigh(centred.T @ centred)
-        axes = vectors[:, :-3:-1]
-        if axes.shape[1] < 2:
-            axes = np.concatenate([axes, np.zeros_like(axes)], axis=1)
+        centred, width = z - z.mean(axis=0), z.shape[1]
+        _, vectors = eigh(centred.T @ centred, subset_by_index=(max(width - 2, 0), width - 1))
+        axes = np.concatenate([vectors, np.zeros((width, 2 - vectors.shape[1]))], axis=1)[:, ::-1]
         if last is not None:  # orthogonal Procrustes
             left, _, right = np.linalg.svd(axes.T @ centred.T @ last)
             axes = axes @ left @ right
