@@ -7,7 +7,7 @@ The page needs no server and no network; what it shows is described in ``lsar_ja
 on the text itself, all of it up to ``--count`` sentences of a language.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -42,7 +42,7 @@ class Explore(RunOptions):
       aligned: whether line i has the same content in all files; by default found out from the text.
       count: maximum number of sentences of each language to fit on, drawn at random.
       shown: number of sentences on the page, as many of each language.
-      methods: transforms to choose from on the page.
+      transforms: methods to choose from on the page.
       tsne: whether the page has t-SNE, too; it takes most of the time.
       seed: seed of the draws and of t-SNE.
       out: the page.
@@ -55,7 +55,7 @@ class Explore(RunOptions):
     aligned: Aligned = "auto"
     count: int = 400
     shown: int = 2000
-    methods: tuple[ShownMethod, ...] = DEFAULT_METHODS
+    transforms: tuple[ShownMethod, ...] = DEFAULT_METHODS
     tsne: bool = False
     seed: int = 0
     out: Path = Path("explorer.html")
@@ -71,7 +71,7 @@ class Explore(RunOptions):
         if self.vectors is None:
             encoder = self.open_encoder()
             layers = self.layers or tuple(range(encoder.spec.layer + 1))
-            check_methods(self.methods, {}, text.codes, min(map(encoder.dim_of, layers)))
+            check_methods(self.transforms, {}, text.codes, min(map(encoder.dim_of, layers)))
             texts = {("text", code): sentences for code, sentences in text.sentences.items()}
             encoded = encode_texts(encoder, texts, layers, self.max_length, self.cache)
             x = {code: encoded["text", code] for code in text.codes}
@@ -82,7 +82,7 @@ class Explore(RunOptions):
             text = text if finds_lines(last) else text.not_aligned()
             console.print(f"the text is read as {text.form} (--aligned reads it otherwise)")
         page = explore(
-            x, text.sentences, layers=layers, units=text.units if text.aligned else None, methods=self.methods,
+            x, text.sentences, layers=layers, units=text.units if text.aligned else None, methods=self.transforms,
             count=self.shown, tsne=self.tsne, seed=self.seed, title=f"Language in {self.folder.name}",
         )  # fmt: skip
         page.save(self.out)
@@ -90,6 +90,10 @@ class Explore(RunOptions):
 
     def _read(self, folder: Path, text: UserText) -> ByLayer:
         """The vectors of the sentences, ``[1, sentence, dim]``, found by their lines."""
+        for option in fields(RunOptions):
+            if option.name not in ("out", "overwrite") and getattr(self, option.name) != option.default:
+                name = option.name.replace("_", "-")
+                raise ValueError(f"--{name} is given, but with --vectors nothing is encoded; omit it")
         if text.pairs:
             raise ValueError(f"--vectors needs a file per language in {self.folder}, such as de.txt; it has pairs")
         x = {}

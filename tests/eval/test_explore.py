@@ -30,7 +30,7 @@ def test_text_is_encoded_at_each_layer(tmp_path, fake, refused):
         "--layers",
         "1",
         "3",
-        "--methods",
+        "--transforms",
         "lsar",
         "--out",
         str(out),
@@ -61,14 +61,16 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
     right = np.concatenate([rows[kept] for rows in x.values()])
     assert [text.split(" ", 1)[1] for text in data["texts"][:25]] == [["", LINES[3], *LINES][row] for row in kept]
     assert np.allclose(np.sqrt((z**2).sum(axis=1) + rest**2), np.linalg.norm(right, axis=1), rtol=1e-3)
+    refusal = refused(main, [*options, str(tmp_path), "--overwrite", "--layers", "8"])
+    assert "--layers is given, but with --vectors nothing is encoded; omit it" in refusal
     np.save(tmp_path / "fr.npy", x["fr"][1:])
     assert "fr.npy has 26 vectors, and" in refused(main, [*options, str(tmp_path), "--overwrite"])
     (tmp_path / "fr.npy").unlink()
     assert "there is no fr.npy and no folder fr in" in refused(main, [*options, str(tmp_path), "--overwrite"])
 
 
-@pytest.mark.parametrize("option", [["--methods", "cbie"], ["--aligned", "perhaps"]])
+@pytest.mark.parametrize("option", [["--transforms", "cbie"], ["--aligned", "perhaps"]])
 def test_unknown_choices_are_refused(tmp_path, option, capsys):
     with pytest.raises(SystemExit):
         main(["explore", "--texts", str(tmp_path), *option])
-    assert "lsar" in capsys.readouterr().err or option[0] == "--aligned"
+    assert option[1] in capsys.readouterr().err
