@@ -176,6 +176,7 @@ def test_hover_shows_the_sentence_and_a_click_chooses_it(open_page, case):
         page.mouse.move(*pixel(page, row))
         page.wait_for_selector("#tip:not([hidden])")
         assert data["texts"][row] in page.inner_text("#tip")
+        page.wait_for_timeout(500)  # two clicks one after the other are a double click to Bokeh
         page.mouse.click(*pixel(page, row))
         text = "document.querySelector('#chosen [lang]').innerText"
         page.wait_for_function(f"() => document.getElementById('tip').innerText.includes({text})")
