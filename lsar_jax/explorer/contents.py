@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from lsar_jax.arrays import check_floats
 from lsar_jax.checks import check_flags, whole_number
-from lsar_jax.explorer.measures import Neighbours, compare, measure, planes, tsne_plane
+from lsar_jax.explorer.measures import COMPARED, Neighbours, compare, measure, planes, tsne_plane
 from lsar_jax.explorer.page import LIMIT, Explorer, as_page, bytes_of_page, packed
 from lsar_jax.explorer.space import first_columns, in_basis, move, reduce
 from lsar_jax.languages import canonical_keys
@@ -115,6 +115,7 @@ def explore(
     form = _form(data, fitted, by_layer[0][codes[0]].shape[1], tsne)
     neighbours = Neighbours(language, unit)
     data |= {"expected": float(expected), "neighbours": neighbours.k, "layers": []}
+    data["compared"] = min(COMPARED, len(language))
     for name, of, known in zip(names, by_layer, fitted, strict=True):
         rows = np.concatenate([np.asarray(of[code], np.float64)[chosen[code]] for code in codes])
         layer = _layer(rows, known, counts, form, neighbours, seed if tsne else None)

@@ -10,10 +10,10 @@ from lsar_jax.extras import import_extra
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import top_k_share
 
-__all__ = ["Neighbours", "Shares", "compare", "measure", "planes", "tsne_plane"]
+__all__ = ["COMPARED", "Neighbours", "Shares", "compare", "measure", "planes", "tsne_plane"]
 
 # Sentences whose cosines on the page are compared with those of whole vectors.
-_COMPARED = 250
+COMPARED = 250
 
 
 class Neighbours:
@@ -76,7 +76,7 @@ def compare(
     k: int,
 ) -> tuple[float, float]:
     """Returns the largest difference of the page's cosines, and the share of neighbours that are the right ones."""
-    rows = np.unique(np.linspace(0, len(x) - 1, _COMPARED).astype(int))
+    rows = np.unique(np.linspace(0, len(x) - 1, COMPARED).astype(int))
     right, ours = ((side[rows] @ side.T) for side in (x, z))
     for cosines, squares in ((right, (x**2).sum(axis=1)), (ours, (z**2).sum(axis=1) + rest**2.0)):
         lengths = np.sqrt(np.where(squares > 0, squares, 1))

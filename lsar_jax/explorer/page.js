@@ -176,6 +176,12 @@ const explorer = (() => {
     return made;
   }
 
+  /** A number as text of one digit that is not below it. */
+  function upper(number) {
+    const unit = 10 ** Math.floor(Math.log10(number || 1e-9));
+    return (Math.ceil(number / unit) * unit).toPrecision(1);
+  }
+
   const percent = (share) => `${Math.round(100 * share)}%`;
 
   function mark(number) {
@@ -265,7 +271,8 @@ const explorer = (() => {
       if (inside && visible(row)) found.push(row);
     }
     $("list").replaceChildren(...found.slice(0, most).map((row) => entry(row)));
-    $("list-note").textContent = `${found.length} sentences` + (found.length > most ? `, the first ${most} listed` : "");
+    const part = found.length > most ? `, the first ${most} listed` : "";
+    $("list-note").textContent = `${found.length} sentences${part}`;
   }
 
   // ---- What a user does ----
@@ -341,9 +348,10 @@ const explorer = (() => {
     const widths = [...new Set(data.layers.map(({ width, dim, values }) =>
       `${width} of ${dim} dimensions of ${8 * KINDS[values.kind].BYTES_PER_ELEMENT} bits`))].join(", ");
     $("about").textContent = `${count} sentences, drawn from those that the methods were fitted on, which flatters ` +
-      "high ranks. The shares over all sentences are those of whole vectors. The neighbours of a sentence are computed " +
-      `here, in ${widths}: cosines differ by at most ${largest.toPrecision(1)} from those of whole vectors, and at ` +
-      `least ${Math.floor(100 * lowest)}% of the neighbours are the same.`;
+      "high ranks. The shares over all sentences are those of whole vectors. The neighbours of a sentence are " +
+      `computed here, in ${widths}: measured on ${data.compared} sentences, cosines differ by at most ${upper(largest)} from ` +
+      `those of whole vectors, and in every setting ${Math.floor(100 * lowest)}% or more of the neighbours ` +
+      "are the same.";
     await Bokeh.embed.embed_item(JSON.parse($("figure").textContent), "map");
     $("layer").onchange = () => { state.layer = Number($("layer").value); changeMethod(); };
     $("method").onchange = () => { state.method = Number($("method").value); changeMethod(); };

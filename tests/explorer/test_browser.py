@@ -1,5 +1,6 @@
 """A page in Chromium: the slider, the map, the list and the keyboard give what numpy gives, and nothing is loaded."""
 
+import re
 import shutil
 
 import numpy as np
@@ -207,8 +208,10 @@ def test_a_notebook_shows_it_in_a_frame(open_page, case):
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_the_window_in_light_and_dark(open_page, width, scheme):
+def test_it_fits_the_window_in_light_and_dark(open_page, case, width, scheme):
     page = open_page(width, color_scheme=scheme)
+    largest = max(layer["difference"] for layer in case[0]["layers"])
+    assert largest <= float(re.search("differ by at most (\\S+)", page.inner_text("#about"))[1]) <= 2 * largest
     assert page.evaluate("document.documentElement.scrollWidth") == width
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 22, 22)"
     assert dark == (scheme == "dark")
