@@ -8,6 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.explorer import Explorer
+from lsar_jax.explorer.page import bytes_of_page
 from tests.explorer.reading import cosines, data_of, moved, near, numbers
 from tests.optional import missing, need
 
@@ -32,10 +33,15 @@ def case(tmp_path_factory):
     both = {code: np.stack([rows, rows @ rng.normal(size=(48, 48)).astype(np.float32)]) for code, rows in x.items()}
     texts = {code: [f"{code} number {line} {HOSTILE}" for line in range(LINES)] for code in CODES}
     units = dict.fromkeys(CODES, range(LINES))
-    page = lj.explore(both, texts, layers=(8, 12), units=units, tsne=True, title=f"Title {HOSTILE}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lsar_jax.explorer.contents.LIMIT", bytes_of_page() + 66_000)
+        page = lj.explore(both, texts, layers=(8, 12), units=units, tsne=True, title=f"Title {HOSTILE}")
     path = tmp_path_factory.mktemp("page") / "page.html"
     page.save(path)
-    return data_of(page), path
+    data = data_of(page)
+    # Much of the vectors is outside of the page's dimensions.
+    assert data["layers"][0]["width"] < 36
+    return data, path
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +121,10 @@ def test_the_slider_and_the_menus_change_the_numbers_to_those_of_numpy(open_page
         assert f"{round(100 * state['same'])}% after {method}" in page.inner_text("#shares")
         # The map has the projection of the same coordinates.
         of = data["layers"][layer]
-        y = moved(data, of, next(m for m in of["methods"] if m["name"] == method), rank) @ numbers(state["axes"])
+        z = moved(data, of, next(m for m in of["methods"] if m["name"] == method), rank)
+        shown = [float(text) for text in page.locator("#after .small").all_inner_texts()]
+        assert np.allclose(shown, cosines(z, numbers(of["rest"]))[0, after], atol=6e-4)
+        y = z @ numbers(state["axes"])
         points = page.evaluate("(() => { const d = Bokeh.documents[0].get_model_by_name('points').data;"
                                " return [Array.from(d.x), Array.from(d.y)]; })()")  # fmt: skip
         assert np.allclose(np.transpose(points), y, atol=1e-3 * np.abs(y).max())
