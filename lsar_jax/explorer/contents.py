@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from lsar_jax.arrays import check_floats
 from lsar_jax.checks import check_flags, whole_number
-from lsar_jax.explorer.measures import COMPARED, Neighbours, compare, measure, planes, tsne_plane
+from lsar_jax.explorer.measures import COMPARED, Neighbours, compare, measure, principal_axes, tsne_plane
 from lsar_jax.explorer.page import LIMIT, Explorer, as_page, bytes_of_page, packed
 from lsar_jax.explorer.space import first_columns, in_basis, move, reduce
 from lsar_jax.languages import canonical_keys
@@ -138,17 +138,19 @@ def _layer(
         drawn.append(tsne_plane(x, seed))
     for method in methods:
         inside = tuple(in_basis(step, space.basis) for step in method.steps)
-        states, moved = [], [move(method.at(rank), x, counts) for rank in method.ranks]
-        for rank, y, axes in zip(method.ranks, moved, planes([y @ space.basis for y in moved]), strict=True):
-            total = float(((y - y.mean(axis=0)) ** 2).sum())
-            seen = float((((y - y.mean(axis=0)) @ space.basis @ axes) ** 2).sum())
-            states.append(
-                {"axes": packed(axes), "seen": seen / total if total else 0.0} | measure(y, neighbours)._asdict()
-            )
+        states, last = [], None
+        for rank in method.ranks:
+            y = move(method.at(rank), x, counts)
+            centred = y - y.mean(axis=0)
+            z = centred @ space.basis
+            axes = principal_axes(z, last)
+            last = z @ axes
+            seen = float((last**2).sum() / max((centred**2).sum(), np.finfo(float).tiny))
+            states.append({"axes": packed(axes), "seen": seen} | measure(y, neighbours)._asdict())
             steps = inside if method.top is None else first_columns(inside, rank)
             differences.append(compare(y, move(steps, space.z, counts), space.rest, neighbours.k))
         if seed is not None:
-            drawn.append(tsne_plane(moved[-1], seed))
+            drawn.append(tsne_plane(y, seed))
         parts = [{key: packed(part) for key, part in step._asdict().items() if part is not None} for step in inside]
         written.append({"name": method.name, "top": method.top, "steps": parts, "states": states})
     return {

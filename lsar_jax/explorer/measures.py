@@ -1,6 +1,5 @@
 """What is computed for a page from whole vectors: shares of neighbours, axes of the map, and how exact the page is."""
 
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from lsar_jax.extras import import_extra
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import top_k_share
 
-__all__ = ["COMPARED", "Neighbours", "Shares", "compare", "measure", "planes", "tsne_plane"]
+__all__ = ["COMPARED", "Neighbours", "Shares", "compare", "measure", "principal_axes", "tsne_plane"]
 
 # Sentences whose cosines on the page are compared with those of whole vectors.
 COMPARED = 250
@@ -53,20 +52,22 @@ def measure(x: Float[np.ndarray, "sentence dim"], of: Neighbours) -> Shares:
     return Shares(same, float((found[known] / np.minimum(others[known], of.k)).mean()) if known.any() else None)
 
 
-def planes(states: Sequence[Float[np.ndarray, "sentence width"]]) -> Iterator[Float[np.ndarray, "width 2"]]:
-    """Yields two principal axes of each state, turned and mirrored so that its map is as near as can be to the last."""
+def principal_axes(
+    z: Float[np.ndarray, "sentence width"], last: Float[np.ndarray, "sentence 2"] | None
+) -> Float[np.ndarray, "width 2"]:
+    """Returns two principal axes of centred vectors, turned and mirrored so that the map is as near as can be to last.
+
+    That is the solution of the orthogonal Procrustes problem.
+    """
     from scipy.linalg import eigh  # jax needs it too; unlike numpy's, it computes two vectors alone
 
-    last = None
-    for z in states:
-        centred, width = z - z.mean(axis=0), z.shape[1]
-        _, vectors = eigh(centred.T @ centred, subset_by_index=(max(width - 2, 0), width - 1))
-        axes = np.concatenate([vectors, np.zeros((width, 2 - vectors.shape[1]))], axis=1)[:, ::-1]
-        if last is not None:  # orthogonal Procrustes
-            left, _, right = np.linalg.svd(axes.T @ centred.T @ last)
-            axes = axes @ left @ right
-        last = centred @ axes
-        yield axes
+    width = z.shape[1]
+    _, vectors = eigh(z.T @ z, subset_by_index=(max(width - 2, 0), width - 1))
+    axes = np.concatenate([vectors, np.zeros((width, 2 - vectors.shape[1]))], axis=1)[:, ::-1]
+    if last is None:
+        return axes
+    left, _, right = np.linalg.svd(axes.T @ z.T @ last)
+    return axes @ left @ right
 
 
 def compare(
