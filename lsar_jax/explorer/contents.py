@@ -133,7 +133,7 @@ def _layer(
 ) -> dict[str, Any]:
     """What the page has of a layer: the coordinates, the methods in them, and the shares at each rank."""
     space = reduce(x, [step for method in methods for step in method.steps], *form)
-    differences, drawn, written = [compare(x, space.z, space.rest, neighbours.k)], [], []
+    differences, drawn, written = [compare(x, space.z, space.residual, neighbours.k)], [], []
     if seed is not None:
         drawn.append(tsne_plane(x, seed))
     for method in methods:
@@ -145,10 +145,10 @@ def _layer(
             z = centred @ space.basis
             axes = principal_axes(z, last)
             last = z @ axes
-            seen = float((last**2).sum() / max((centred**2).sum(), np.finfo(float).tiny))
-            states.append({"axes": packed(axes), "seen": seen} | measure(y, neighbours)._asdict())
+            variance = float((last**2).sum() / max((centred**2).sum(), np.finfo(float).tiny))
+            states.append({"axes": packed(axes), "variance": variance} | measure(y, neighbours)._asdict())
             steps = inside if method.top is None else first_columns(inside, rank)
-            differences.append(compare(y, move(steps, space.z, counts), space.rest, neighbours.k))
+            differences.append(compare(y, move(steps, space.z, counts), space.residual, neighbours.k))
         if seed is not None:
             drawn.append(tsne_plane(y, seed))
         parts = [{key: packed(part) for key, part in step._asdict().items() if part is not None} for step in inside]
@@ -157,7 +157,7 @@ def _layer(
         "dim": x.shape[1],
         "width": space.values.shape[1],
         "values": packed(space.values),
-        **{name: packed(getattr(space, name)) for name in ("center", "scale", "rest")},
+        **{name: packed(getattr(space, name)) for name in ("center", "scale", "residual")},
         "difference": max(largest for largest, _ in differences),
         "agreement": min(same for _, same in differences),
         "before": measure(x, neighbours)._asdict(),

@@ -73,13 +73,13 @@ def principal_axes(
 def compare(
     x: Float[np.ndarray, "sentence dim"],
     z: Float[np.ndarray, "sentence width"],
-    rest: Float[np.ndarray, " sentence"],
+    residual: Float[np.ndarray, " sentence"],
     k: int,
 ) -> tuple[float, float]:
     """Returns the largest difference of the page's cosines, and the share of neighbours that are the right ones."""
     rows = np.unique(np.linspace(0, len(x) - 1, COMPARED).astype(int))
     right, ours = ((side[rows] @ side.T) for side in (x, z))
-    for cosines, squares in ((right, (x**2).sum(axis=1)), (ours, (z**2).sum(axis=1) + rest**2.0)):
+    for cosines, squares in ((right, (x**2).sum(axis=1)), (ours, (z**2).sum(axis=1) + residual**2.0)):
         lengths = np.sqrt(np.where(squares > 0, squares, 1))
         cosines /= lengths[rows, None] * lengths
     largest = float(np.abs(right - ours).max(where=rows[:, None] != np.arange(len(x)), initial=0))

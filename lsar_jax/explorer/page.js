@@ -28,7 +28,7 @@ const explorer = (() => {
     if (of.z) return of;
     const center = unpack(of.center), scale = unpack(of.scale), width = of.width;
     of.z = Float32Array.from(unpack(of.values), (value, at) => center[at % width] + value * scale[at % width]);
-    of.square = unpack(of.rest).map((length) => length * length);
+    of.square = unpack(of.residual).map((length) => length * length);
     for (const step of of.methods.flatMap(({ steps }) => steps)) {
       for (const part of Object.values(step)) part.numbers = unpack(part);
     }
@@ -234,7 +234,7 @@ const explorer = (() => {
     $("command").textContent = `lsar-jax fit ${method().name} ${method().name}.safetensors${rank} --data de=de.txt ...`;
     $("map-note").textContent = state.tsne
       ? "t-SNE, drawn for rank 0 and for the highest rank only; distances between groups mean little."
-      : `A linear projection with ${percent(now.seen)} of the variance; neighbours are computed in all dimensions. ` +
+      : `A linear projection with ${percent(now.variance)} of the variance; neighbours are computed in all dimensions. ` +
         "Rings: the chosen sentence, and its nearest after. Drag to move, Ctrl and the wheel to zoom.";
     $("map").ariaLabel = `Map of ${count} sentences in ${languages.length} languages after ${named()}. ` +
       "Sentences can be chosen in the list named Choose another.";

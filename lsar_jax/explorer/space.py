@@ -26,14 +26,14 @@ class Space(NamedTuple):
       basis: Q, with orthonormal columns.
       center, scale: what the bytes stand for: ``z = center + scale * values``.
       values: one byte for a dimension of a sentence, or two.
-      rest: length of what is outside the span of Q.
+      residual: length of what is outside the span of Q.
     """
 
     basis: Float[np.ndarray, "dim width"]
     center: Float[np.ndarray, " width"]
     scale: Float[np.ndarray, " width"]
     values: Int[np.ndarray, "sentence width"]
-    rest: Float[np.ndarray, " sentence"]
+    residual: Float[np.ndarray, " sentence"]
 
     @property
     def z(self) -> Float[np.ndarray, "sentence width"]:
@@ -53,15 +53,15 @@ def reduce(x: Float[np.ndarray, "sentence dim"], steps: Sequence[Step], width: i
     span = rows[values > _NOISE * values[0]]
     outside = x - (x @ span.T) @ span
     _, vectors = np.linalg.eigh(outside.T @ outside)
-    more = min(max(width, len(span)), x.shape[1]) - len(span)
+    others = min(max(width, len(span)), x.shape[1]) - len(span)
     # The eigenvectors of the eigenvalue 0 have parts in the span, which a second orthogonalization removes.
-    basis, _ = np.linalg.qr(np.concatenate([span.T, vectors[:, ::-1][:, :more]], axis=1))
+    basis, _ = np.linalg.qr(np.concatenate([span.T, vectors[:, ::-1][:, :others]], axis=1))
     z = x @ basis
-    rest = np.sqrt(np.maximum((x**2).sum(axis=1) - (z**2).sum(axis=1), 0))
+    residual = np.sqrt(np.maximum((x**2).sum(axis=1) - (z**2).sum(axis=1), 0))
     center = z.mean(axis=0).astype(np.float32)
     scale = (np.abs(z - center).max(axis=0) / np.iinfo(kind).max).astype(np.float32)
     scale[scale == 0] = 1
-    return Space(basis, center, scale, np.rint((z - center) / scale).astype(kind), rest.astype(np.float32))
+    return Space(basis, center, scale, np.rint((z - center) / scale).astype(kind), residual.astype(np.float32))
 
 
 def first_columns(steps: Sequence[Step], rank: int) -> tuple[Step, ...]:

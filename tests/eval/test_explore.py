@@ -56,11 +56,11 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
     data = data_of(Saved(tmp_path / "page.html"))
     [layer] = data["layers"]
     assert layer["name"] == ""
-    z, rest = moved(data, layer, layer["methods"][0], 0), numbers(layer["rest"])
-    kept = [1, *(row for row in range(2, len(LINES) + 2) if row != 5)]
-    right = np.concatenate([rows[kept] for rows in x.values()])
-    assert [text.split(" ", 1)[1] for text in data["texts"][:25]] == [["", LINES[3], *LINES][row] for row in kept]
-    assert np.allclose(np.sqrt((z**2).sum(axis=1) + rest**2), np.linalg.norm(right, axis=1), rtol=1e-3)
+    z, residual = moved(data, layer, layer["methods"][0], 0), numbers(layer["residual"])
+    lines = [1, *(row for row in range(2, len(LINES) + 2) if row != 5)]
+    right = np.concatenate([rows[lines] for rows in x.values()])
+    assert [text.split(" ", 1)[1] for text in data["texts"][:25]] == [["", LINES[3], *LINES][row] for row in lines]
+    assert np.allclose(np.sqrt((z**2).sum(axis=1) + residual**2), np.linalg.norm(right, axis=1), rtol=1e-3)
     refusal = refused(main, [*options, str(tmp_path), "--overwrite", "--layers", "8"])
     assert "--layers is given, but with --vectors nothing is encoded; omit it" in refusal
     np.save(tmp_path / "fr.npy", x["fr"][1:])

@@ -36,9 +36,9 @@ def moved(data, layer, method, rank):
     return z
 
 
-def cosines(y, rest=0.0):
+def cosines(y, residual=0.0):
     """The cosine of all pairs, with the lengths of what is outside of the coordinates."""
-    lengths = np.sqrt((y**2).sum(axis=1) + rest**2)
+    lengths = np.sqrt((y**2).sum(axis=1) + residual**2)
     return y @ y.T / lengths / lengths[:, None]
 
 

@@ -85,9 +85,9 @@ def expected(data, layer, method, rank, row):
     """The neighbours of a row before and after, and the line about them."""
     layer = data["layers"][layer]
     method = next(of for of in layer["methods"] if of["name"] == method)
-    rest, language, unit = numbers(layer["rest"]), np.array(data["language"]), np.array(data["unit"])
+    residual, language, unit = numbers(layer["residual"]), np.array(data["language"]), np.array(data["unit"])
     before, after = (
-        near(cosines(moved(data, layer, method | steps, rank), rest), row) for steps in ({"steps": []}, {})
+        near(cosines(moved(data, layer, method | steps, rank), residual), row) for steps in ({"steps": []}, {})
     )
     ours = [int((language[rows] == language[row]).sum()) for rows in (before, after)]
     found = [int(((unit[rows] == unit[row]) & (language[rows] != language[row])).sum()) for rows in (before, after)]
@@ -123,7 +123,7 @@ def test_the_slider_and_the_menus_change_the_numbers_to_those_of_numpy(open_page
         of = data["layers"][layer]
         z = moved(data, of, next(m for m in of["methods"] if m["name"] == method), rank)
         shown = [float(text) for text in page.locator("#after .small").all_inner_texts()]
-        assert np.allclose(shown, cosines(z, numbers(of["rest"]))[0, after], atol=6e-4)
+        assert np.allclose(shown, cosines(z, numbers(of["residual"]))[0, after], atol=6e-4)
         y = z @ numbers(state["axes"])
         points = page.evaluate("(() => { const d = Bokeh.documents[0].get_model_by_name('points').data;"
                                " return [Array.from(d.x), Array.from(d.y)]; })()")  # fmt: skip

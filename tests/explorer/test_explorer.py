@@ -75,13 +75,13 @@ def test_the_page_computes_what_the_transforms_do(case, right):
     assert {(method["name"], rank) for _, method, rank, _ in states(data)} == set(right)
     for layer, method, rank, _ in states(data):
         assert (layer["width"], layer["values"]["kind"]) == (DIM, "Int16")  # room for all
-        ours = cosines(moved(data, layer, method, rank), numbers(layer["rest"]))
+        ours = cosines(moved(data, layer, method, rank), numbers(layer["residual"]))
         whole = cosines(right[method["name"], rank])
         # Transforms are applied in float32.
         assert np.abs(ours - whole).max() <= layer["difference"] + 1e-6 < 1e-3, (method["name"], rank)
         # The test sees the error of a page that removes a direction too few.
         if rank:
-            wrong = cosines(moved(data, layer, method, rank - 1), numbers(layer["rest"]))
+            wrong = cosines(moved(data, layer, method, rank - 1), numbers(layer["residual"]))
             assert np.abs(wrong - whole).max() > 0.02
 
 
@@ -89,7 +89,7 @@ def test_shares_are_those_of_whole_vectors(case, right):
     _, _, data = case
     language, line = np.repeat(np.arange(4), LINES), np.tile(np.arange(LINES), 4)
     assert data["expected"] == pytest.approx((LINES - 1) / (4 * LINES - 1))
-    seen = []
+    shares = []
     for _, method, rank, state in states(data):
         similar = cosines(right[method["name"], rank])
         near = np.argsort(-(similar - 9 * np.eye(len(similar))), axis=1)[:, :10]
@@ -97,8 +97,8 @@ def test_shares_are_those_of_whole_vectors(case, right):
         found = (line[near] == line[:, None]).sum(axis=1) / 3
         assert state["same"] == pytest.approx(same.mean(), abs=2e-3)
         assert state["found"] == pytest.approx(found.mean(), abs=2e-3)
-        seen.append(state["same"])
-    assert max(seen) > 0.5 > 0.3 > min(seen)
+        shares.append(state["same"])
+    assert max(shares) > 0.5 > 0.3 > min(shares)
 
 
 def test_fewer_dimensions_keep_the_transforms_and_say_their_error(case, right, monkeypatch):
@@ -113,10 +113,10 @@ def test_fewer_dimensions_keep_the_transforms_and_say_their_error(case, right, m
     for _, method, rank, state in states(data):
         assert state["found"] is None
         whole = right[method["name"], rank]
-        y, rest = moved(data, layer, method, rank), numbers(layer["rest"])
+        y, residual = moved(data, layer, method, rank), numbers(layer["residual"])
         # What the transform removes is inside the dimensions, so that lengths are right after it too.
-        assert np.allclose(np.sqrt((y**2).sum(axis=1) + rest**2), np.linalg.norm(whole, axis=1), rtol=0.01)
-        differences.append(np.abs(cosines(y, rest) - cosines(whole))[~np.eye(len(y), dtype=bool)].max())
+        assert np.allclose(np.sqrt((y**2).sum(axis=1) + residual**2), np.linalg.norm(whole, axis=1), rtol=0.01)
+        differences.append(np.abs(cosines(y, residual) - cosines(whole))[~np.eye(len(y), dtype=bool)].max())
     assert layer["difference"] == pytest.approx(max(differences), abs=1e-4)
     assert 0.5 < layer["agreement"] <= 1
 
@@ -129,7 +129,7 @@ def test_the_map_turns_no_more_than_it_must(case):
         centred = y - y.mean(axis=0)
         best = np.linalg.eigvalsh(centred.T @ centred)[-2:].sum()
         assert ((centred @ axes) ** 2).sum() == pytest.approx(best, rel=1e-3)
-        assert state["seen"] == pytest.approx(best / (centred**2).sum(), rel=1e-3)
+        assert state["variance"] == pytest.approx(best / (centred**2).sum(), rel=1e-3)
 
 
 def test_text_cannot_end_a_script(case):
