@@ -66,3 +66,7 @@ __all__ = [
     "save_moments",
     "transforms",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

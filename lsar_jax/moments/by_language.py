@@ -31,6 +31,9 @@ class PooledMoments(Mapping[str, Moments]):
     by_language: dict[str, Moments]
     within: Float[np.ndarray, "dim dim"]
 
+    def __repr__(self) -> str:
+        return f"PooledMoments({len(self)} languages, count={self.count}, dim={self.dim})"
+
     def __getitem__(self, language: str) -> Moments:
         return self.by_language[language]
 

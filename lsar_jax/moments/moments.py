@@ -44,8 +44,10 @@ class Moments:
       >>> x = np.array([[1.0, 0.0], [3.0, 0.0], [2.0, 6.0]])
       >>> first = lj.Moments.from_embeddings(x[:2], second_moment=True)
       >>> both = first.merge(lj.Moments.from_embeddings(x[2:], second_moment=True))
-      >>> both.count, both.mean.tolist(), both.covariance().tolist()
-      (3, [2.0, 2.0], [[1.0, 0.0], [0.0, 12.0]])
+      >>> both
+      Moments(count=3, dim=2, second_moment=True)
+      >>> both.mean.tolist(), both.covariance().tolist()
+      ([2.0, 2.0], [[1.0, 0.0], [0.0, 12.0]])
     """
 
     count: int
@@ -120,6 +122,11 @@ class Moments:
         if not sums:
             raise ValueError("there are no embeddings")
         return cls(*reduce(merge_sums, sums))
+
+    def __repr__(self) -> str:
+        kept = "" if self.scatter is None else ", second_moment=True"
+        source = "" if self.source is None else f", source={f'{self.source.id}, layer {self.source.layer}'!r}"
+        return f"Moments(count={self.count}, dim={self.dim}{kept}{source})"
 
     @property
     def dim(self) -> int:

@@ -1,10 +1,12 @@
 """Streaming, merging and large offsets, against float64 numpy."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
 
-from lsar_jax import Moments
+from lsar_jax import EncoderSpec, Moments
 from lsar_jax.mesh import data_mesh, split
 from lsar_jax.moments import moments_by_language, pool_moments
 
@@ -176,3 +178,11 @@ def test_by_language(unchecked, x, second, message):
     assert {code: m.count for code, m in moments_by_language(MIXED, least=2).items()} == {"de": 6, "zh": 5}
     with pytest.raises(ValueError, match=message):
         moments_by_language(x, least=2, second_moment=second)
+
+
+def test_moments_are_shown_in_a_line(rng):
+    x = rng.normal(size=(5, 300)).astype(np.float32)
+    spec = EncoderSpec("some/encoder", "sha256:1", 8, "mean", "float32")
+    moments = replace(Moments.from_embeddings(x, second_moment=True), source=spec)
+    assert repr(moments) == "Moments(count=5, dim=300, second_moment=True, source='some/encoder, layer 8')"
+    assert repr(pool_moments({"de": moments})) == "PooledMoments(1 languages, count=5, dim=300)"
