@@ -94,10 +94,17 @@ def inside(folder: Path, part: str, named_in: Path) -> Path:
     return folder / part
 
 
-def check_absent(folder: Path, besides: Collection[str] = ()) -> None:
-    """Raises FileExistsError unless ``folder`` does not exist or is a folder with nothing ``besides`` these names."""
+def check_absent(folder: Path, besides: Collection[str] = (), without: str = "") -> None:
+    """Raises FileExistsError unless ``folder`` does not exist or is a folder with nothing ``besides`` these names.
+
+    Args:
+      folder: the path.
+      besides: names of files and folders that may be in it.
+      without: a file that it has not, quoted in the error.
+    """
     if folder.exists() and not (folder.is_dir() and all(path.name in besides for path in folder.iterdir())):
-        raise FileExistsError(f"{folder} already exists and will not be overwritten; choose another folder")
+        why = f"already exists without {without}" if without else "already exists"
+        raise FileExistsError(f"{folder} {why} and will not be overwritten; choose another folder")
 
 
 def check_parent(path: Path) -> None:
@@ -178,12 +185,20 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
+def new_folder(folder: Path, replaced: str = "") -> Iterator[Path]:
     """Yields an empty folder that becomes ``folder`` at the end of the block, and is removed if the block fails.
 
-    Raises FileExistsError if ``folder`` already exists and is not an empty folder.
+    Args:
+      folder: the path; nothing or an empty folder may be there.
+      replaced: a file by which a folder that may be replaced as a whole is known; empty if none may be.
+
+    Raises:
+      FileExistsError: something else is there.
     """
-    check_absent(folder)
+    folder = Path(os.path.realpath(folder)) if replaced else folder
+    old = unused(folder) if replaced and (folder / replaced).is_file() else None
+    if old is None:
+        check_absent(folder, without=replaced)
     folder.parent.mkdir(parents=True, exist_ok=True)
     new = unused(folder)
     new.mkdir()
@@ -194,10 +209,16 @@ def new_folder(folder: Path) -> Iterator[Path]:
                 # safetensors writes files that only their owner can read.
                 path.chmod(stat.S_IMODE(new.stat().st_mode) & 0o666)
                 _to_disk(path)
+        if old is not None:
+            folder.replace(old)
         new.replace(folder)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
+        if old is not None and old.exists() and not folder.exists():
+            old.replace(folder)
         raise
+    if old is not None:
+        shutil.rmtree(old)
 
 
 def text_sha256(text: str) -> str:

@@ -49,8 +49,8 @@ def check_exportable(encoder: Any) -> None:
     encoder.architecture.export(model.config, layer, encoder.tokenizer.pad_id)
 
 
-def export(encoder: Any, folder: Path) -> None:
-    """Writes a ``SentenceEncoder`` to a new folder; see ``SentenceEncoder.to_sentence_transformers``."""
+def export(encoder: Any, folder: Path, *, overwrite: bool = False) -> None:
+    """Writes a ``SentenceEncoder`` to a folder; see ``SentenceEncoder.to_sentence_transformers``."""
     check_exportable(encoder)
     sizes, blocks, tokenizer = encoder.model.config, encoder.spec.layer, encoder.tokenizer
     modes = [MODES[name] for name in encoder.pooling.split("+")]
@@ -68,7 +68,7 @@ def export(encoder: Any, folder: Path) -> None:
     first = [encoder.architecture.module, *([] if static else ["Pooling"])]
     kinds = [*first, *(type(layer).__name__ for layer in layers)]
     paths = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds[1:], 1))]
-    with new_folder(folder) as new:
+    with new_folder(folder, "modules.json" if overwrite else "") as new:
         for path in paths[1:]:
             (new / path).mkdir()
         tensors = _tensors(encoder.model, encoder.architecture, blocks)

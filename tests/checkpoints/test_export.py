@@ -133,7 +133,28 @@ def test_nothing_is_written_over(tiny, tmp_path):
     (tmp_path / "kept").write_text("mine")
     with pytest.raises(FileExistsError, match="already exists and will not be overwritten"):
         tiny.to_sentence_transformers(tmp_path)
+    with pytest.raises(FileExistsError, match="already exists without modules.json and will not be overwritten"):
+        tiny.to_sentence_transformers(tmp_path, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_a_folder_is_replaced_as_a_whole(tiny, tmp_path, monkeypatch):
+    folder = tmp_path / "written"
+    (tmp_path / "link").symlink_to(folder)
+    tiny.to_sentence_transformers(folder, overwrite=True)  # nothing is there
+    (folder / "onnx").mkdir()
+    moved = tiny.with_transform(lj.transforms.fit_outliers({"en": tiny.encode(TEXTS)}))
+    moved.to_sentence_transformers(tmp_path / "link", overwrite=True)
+    np.testing.assert_allclose(lj.load_encoder(folder).encode(TEXTS), moved.encode(TEXTS), atol=1e-5)
+    assert {path.name for path in tmp_path.iterdir()} == {"written", "link"}
+    assert not (folder / "onnx").exists()
+    # The old folder stays until the new one is complete.
+    kept = sorted(path.name for path in folder.iterdir())
+    monkeypatch.setattr("lsar_jax.checkpoints.export._write_tensors", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        tiny.to_sentence_transformers(folder, overwrite=True)
+    assert sorted(path.name for path in folder.iterdir()) == kept
+    assert {path.name for path in tmp_path.iterdir()} == {"written", "link"}
 
 
 def test_lower_case_is_kept_in_the_tokenizer(tmp_path):
