@@ -12,7 +12,7 @@ from lsar_jax.checkpoints.fill import fill, read_pooler
 from lsar_jax.checkpoints.locate import locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import check_flags, whole_number
-from lsar_jax.encoders.options import unexpected
+from lsar_jax.encoders.names import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, shares
 from lsar_jax.models.attention import attention_for

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, KeysView, Mapping, Set
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from lsar_jax.checkpoints.sentence_transformers import LONGEST_PROMPT
 from lsar_jax.checks import whole_number
@@ -12,33 +12,12 @@ __all__ = [
     "EncodeOptions",
     "StreamOptions",
     "check_length",
-    "check_names",
     "check_prompt",
+    "chosen_layers",
     "ordered",
     "prompt_text",
     "prompt_tokens",
-    "unexpected",
 ]
-
-# What to write instead of the options of sentence-transformers and transformers.
-_INSTEAD = {
-    "batch_size": "batches are as large as a budget of tokens allows; to change it, pass token_budget to encode",
-    "cache_folder": "set the environment variable HF_HOME",
-    "convert_to_numpy": 'pass output="numpy", which is the default, to encode',
-    "convert_to_tensor": 'pass output="jax" to encode',
-    "device": "all local devices are used; to choose some, pass mesh=lj.mesh.data_mesh(devices) to load_encoder",
-    "max_seq_length": "pass max_length to encode",
-    "model_kwargs": "pass dtype and param_dtype to load_encoder",
-    "normalize_embeddings": "pass normalize to encode",
-    "default_prompt_name": "call encoder.with_prompt(name)",
-    "prompt_name": "pass prompt=name to encode",
-    "precision": "pass dtype to load_encoder",
-    "show_progress_bar": "pass show_progress to encode",
-    "token": "set the environment variable HF_TOKEN",
-    "torch_dtype": "pass dtype to load_encoder",
-    "truncate_dim": "pass dim to load_encoder",
-    "trust_remote_code": "code from a checkpoint is never run; leave it out",
-}
 
 
 class StreamOptions(TypedDict, total=False):
@@ -58,19 +37,6 @@ class EncodeOptions(StreamOptions, total=False):
     normalize: bool
 
 
-def check_names(method: str, options: StreamOptions, known: Iterable[str]) -> None:
-    """Raises TypeError if an option of ``method`` is not ``known``."""
-    for name in options:
-        if name not in known:
-            raise unexpected(method, name, known)
-
-
-def unexpected(method: str, name: str, known: Iterable[str]) -> TypeError:
-    """Returns the error for an option that a method does not have; it says what to write instead, if that is known."""
-    instead = _INSTEAD.get(name, f"its options are {', '.join(known)}")
-    return TypeError(f"{method}() got an unexpected option {name!r}; {instead}")
-
-
 def ordered(sentences: str | Iterable[str]) -> Iterable[str]:
     """Returns the sentences, or the only one, as an ordered iterable; raises ValueError for anything else."""
     if isinstance(sentences, str):
@@ -83,6 +49,27 @@ def ordered(sentences: str | Iterable[str]) -> Iterable[str]:
     if shape is not None and len(shape) != 1:
         raise ValueError(f"sentences is an array of shape {tuple(shape)}; give a list of str, or an array of shape [n]")
     return sentences
+
+
+def chosen_layers(layers: Iterable[int] | None, encoder: Any) -> tuple[int, ...]:
+    """Returns the layers to encode, by default that of the encoder's spec alone; raises ValueError for others."""
+    layer, widths = encoder.spec.layer, encoder.model.config.widths
+    if layers is None:
+        return (layer,)
+    several = () if isinstance(layers, str) or not isinstance(layers, Iterable) else tuple(layers)
+    if not several:
+        raise ValueError(f"layers is {layers!r}; give one or more, such as layers=({layer},)")
+    chosen = tuple(whole_number("a layer", number, 0, len(widths) - 1, "the loaded layers") for number in several)
+    if set(chosen) != {layer} and encoder.transform is not None:
+        raise ValueError(f"the transform belongs to layer {layer}, not to {chosen}; leave out layers")
+    if set(chosen) != {layer} and encoder.projection is not None:
+        raise ValueError(
+            f"the projection of {encoder.spec.pooling!r} belongs to layer {layer}, not to {chosen}; load the encoder "
+            f"with pooling={encoder.pooling!r}{' and without dim' * (encoder.spec.dim is not None)} to compare layers"
+        )
+    if len({widths[number] for number in chosen}) > 1:
+        raise ValueError(f"layers {chosen} have widths {[widths[number] for number in chosen]}; encode each alone")
+    return chosen
 
 
 def check_length(max_length: int | None, tokenizer: Tokenizer) -> int:

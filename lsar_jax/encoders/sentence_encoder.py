@@ -13,23 +13,24 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, overload
 
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.export import export
-from lsar_jax.checks import check_flags, whole_number
+from lsar_jax.checks import check_flags
 from lsar_jax.encoders.collectors import COLLECTIVES, Collector, MomentsResult, collector
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report, progress
 from lsar_jax.encoders.input_stream import read_batches
+from lsar_jax.encoders.names import OtherNames, check_names
 from lsar_jax.encoders.options import (
     EncodeOptions,
     StreamOptions,
     check_length,
-    check_names,
     check_prompt,
+    chosen_layers,
     ordered,
     prompt_text,
     prompt_tokens,
@@ -52,7 +53,7 @@ __all__ = ["SentenceEncoder"]
 _log = logging.getLogger("lsar_jax")
 
 
-class SentenceEncoder:
+class SentenceEncoder(OtherNames):
     """A sentence encoder on its devices; create one with ``load_encoder``.
 
     Attributes:
@@ -158,6 +159,16 @@ class SentenceEncoder:
         """The string put before a sentence by default."""
         return self.spec.prompt
 
+    @overload
+    def encode(
+        self, sentences: str | Iterable[str], *, output: Literal["numpy"] = "numpy", **options: Unpack[EncodeOptions]
+    ) -> np.ndarray: ...
+
+    @overload
+    def encode(
+        self, sentences: str | Iterable[str], *, output: Literal["jax"], **options: Unpack[EncodeOptions]
+    ) -> jax.Array: ...
+
     def encode(
         self,
         sentences: str | Iterable[str],
@@ -201,6 +212,16 @@ class SentenceEncoder:
         result, report = self.encode_with_report(sentences, output=output, **options)
         log_report(report)
         return result
+
+    @overload
+    def encode_with_report(
+        self, sentences: str | Iterable[str], *, output: Literal["numpy"] = "numpy", **options: Unpack[EncodeOptions]
+    ) -> tuple[np.ndarray, EncodeReport]: ...
+
+    @overload
+    def encode_with_report(
+        self, sentences: str | Iterable[str], *, output: Literal["jax"], **options: Unpack[EncodeOptions]
+    ) -> tuple[jax.Array, EncodeReport]: ...
 
     def encode_with_report(
         self,
@@ -266,7 +287,7 @@ class SentenceEncoder:
         check_flags(normalize=normalize)
         check_given(language)
         limit = check_length(max_length, self.tokenizer)
-        program = self._program(self._layers(layers), normalize, language, self.prompt)
+        program = self._program(chosen_layers(layers, self), normalize, language, self.prompt)
         shapes = self._batch_sizes(token_budget).shapes(limit)
         for shape in shapes:
             jax.block_until_ready(self._run(program, batch([], shape, shares(self.mesh))))
@@ -321,19 +342,25 @@ class SentenceEncoder:
         result.spec = replace(self.spec, prompt=text)
         return result
 
-    def to_sentence_transformers(self, folder: str | Path) -> None:
+    def to_sentence_transformers(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes a folder with which transformers and sentence-transformers compute the same vectors.
 
         It holds the blocks up to ``spec.layer``, the tokenizer, the pooling, the layers after it, and a shared
         transform as one Dense layer, in float32. BERT's own pooler is not written; transformers reports that it
         initializes a new one, which is not used.
 
+        Args:
+          folder: path of the folder.
+          overwrite: whether to replace a folder with a ``modules.json``, once the new one is complete. All that is in
+            it goes, so that nothing made from the old weights, such as ONNX files, stays beside the new ones.
+
         Raises:
-          FileExistsError: ``folder`` already exists.
+          FileExistsError: ``folder`` exists and is not to be replaced.
           ValueError: such a folder cannot express the encoder: XLM, LASER, the mean without special tokens, a layer
             of a decoder without its final norm, or a transform that depends on the language.
         """
-        export(self, Path(folder))
+        check_flags(overwrite=overwrite)
+        export(self, Path(folder), overwrite=overwrite)
 
     def _encode(
         self,
@@ -360,7 +387,7 @@ class SentenceEncoder:
         if self.transform is not None and self.transform.source and prompt not in {self.prompt, *self._warned}:
             self._warned.add(prompt)
             _log.warning("the transform was fitted with the prompt %r, but %r is used", self.prompt, prompt)
-        chosen = self._layers(layers)
+        chosen = chosen_layers(layers, self)
         program = self._program(chosen, normalize, language, prompt)
         gather = collect([replace(self.spec, layer=layer, prompt=prompt) for layer in chosen], total)
 
@@ -378,26 +405,6 @@ class SentenceEncoder:
                 advance(len(part.sentences))
         result = gather.result(counts.sentences)
         return result[0] if layers is None else result, counts.report(limit, time.perf_counter() - started)
-
-    def _layers(self, layers: Iterable[int] | None) -> tuple[int, ...]:
-        """Returns the layers to encode, by default that of the spec alone."""
-        layer, widths = self.spec.layer, self.model.config.widths
-        if layers is None:
-            return (layer,)
-        several = () if isinstance(layers, str) or not isinstance(layers, Iterable) else tuple(layers)
-        if not several:
-            raise ValueError(f"layers is {layers!r}; give one or more, such as layers=({layer},)")
-        chosen = tuple(whole_number("a layer", number, 0, len(widths) - 1, "the loaded layers") for number in several)
-        if set(chosen) != {layer} and self.transform is not None:
-            raise ValueError(f"the transform belongs to layer {layer}, not to {chosen}; leave out layers")
-        if set(chosen) != {layer} and self.projection is not None:
-            raise ValueError(
-                f"the projection of {self.spec.pooling!r} belongs to layer {layer}, not to {chosen}; load the encoder "
-                f"with pooling={self.pooling!r}{' and without dim' * (self.spec.dim is not None)} to compare layers"
-            )
-        if len({widths[number] for number in chosen}) > 1:
-            raise ValueError(f"layers {chosen} have widths {[widths[number] for number in chosen]}; encode each alone")
-        return chosen
 
     def _program(self, layers: tuple[int, ...], normalize: bool, language: object, prompt: str) -> Program:
         auto = isinstance(language, str) and language == AUTO

@@ -1,9 +1,13 @@
 """What users of sentence-transformers call by other names, and what an encoder says of itself."""
 
+import jax
+import numpy as np
 import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
+from tests.parity import TEXTS
+from tests.typed import results
 
 
 @pytest.mark.parametrize(
@@ -27,6 +31,62 @@ def test_other_names_of_options(tiny, call, name, instead):
     assert instead in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("similarity", "lj.retrieval.similarity(a, b)"),
+        ("get_sentence_embedding_dimension", "encoder.dim"),
+        ("max_seq_length", "encoder.tokenizer.max_length"),
+        ("save", "encoder.to_sentence_transformers(folder)"),
+        ("tokenize", "encoder.tokenizer([text], max_length)"),
+    ],
+)
+def test_other_names_of_attributes(tiny, name, instead):
+    assert not hasattr(tiny, name)
+    assert name not in dir(tiny)
+    with pytest.raises(AttributeError, match=f"^a SentenceEncoder has no '{name}'; ") as error:
+        getattr(tiny, name)
+    assert instead in str(error.value)
+    with pytest.raises(AttributeError, match=name):
+        setattr(tiny, name, 8)
+    # What it says to write exists.
+    (ids,), cut = tiny.tokenizer([TEXTS[0]], tiny.tokenizer.max_length)
+    assert (ids.ndim, cut, lj.retrieval.similarity(tiny.encode(TEXTS), tiny.encode(TEXTS)).shape[0]) == (
+        1,
+        0,
+        len(TEXTS),
+    )
+
+
+def test_an_unknown_attribute_is_pythons_own_error(tiny):
+    with pytest.raises(AttributeError, match="'SentenceEncoder' object has no attribute 'sentences'"):
+        tiny.sentences  # noqa: B018
+    assert not hasattr(tiny, "sentences")
+
+
+@pytest.mark.parametrize(
+    ("prompts", "query", "document"),
+    [
+        ({}, "", ""),
+        ({"query": "ab: "}, "ab: ", ""),
+        ({"corpus": "no: ", "passage": "cd: ", "query": "ab: "}, "ab: ", "cd: "),
+    ],
+)
+def test_queries_and_documents_have_the_prompts_of_the_checkpoint(tiny, prompts, query, document):
+    encoder = tiny.with_prompt("")
+    encoder.prompts = prompts
+    for call, prompt in ((encoder.encode_query, query), (encoder.encode_document, document)):
+        np.testing.assert_array_equal(call(TEXTS), encoder.encode(TEXTS, prompt=prompt))
+    np.testing.assert_array_equal(encoder.encode_query(TEXTS, prompt="b: "), encoder.encode(TEXTS, prompt="b: "))
+    assert isinstance(encoder.encode_document(TEXTS, output="jax"), jax.Array)
+
+
+def test_the_type_of_the_result_follows_output(tiny):
+    of_numpy, of_jax = results(tiny, TEXTS)
+    assert {type(x) for x in of_numpy} == {np.ndarray}
+    assert all(isinstance(x, jax.Array) for x in of_jax)
+
+
 def test_an_encoder_says_what_it_is(tiny, rng):
     spec = tiny.spec
     assert repr(tiny) == (
@@ -41,3 +101,7 @@ def test_an_encoder_says_what_it_is(tiny, rng):
 def test_versions(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith(f"lsar_jax {lj.__version__}, jax ")
+
+
+def test_what_a_listing_shows():
+    assert dir(lj) == sorted([*lj.__all__, "__version__"])
