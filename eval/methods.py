@@ -167,6 +167,7 @@ def fit_methods(
     varied: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     *,
     source: EncoderSpec,
+    moments: Mapping[str, Moments] | None = None,
 ) -> list[Method]:
     """Fits each method from shared moments, or from the embeddings if it needs them.
 
@@ -176,10 +177,12 @@ def fit_methods(
       varied: option -> values, one fit each, of the methods that have the option: ``rank``, ``components``, ``seed`` or
         ``zero``; without values, the method's default.
       source: spec of the encoder that made the embeddings.
+      moments: the moments of the embeddings, with second moments, if they are known.
     """
     needs = {FITTED[name].needs for name in names if name != "original"}
     second = bool(needs & {"pooled", "languages"})
-    moments = {code: Moments.from_embeddings(value, second_moment=second) for code, value in x.items()}
+    if moments is None:
+        moments = {code: Moments.from_embeddings(value, second_moment=second) for code, value in x.items()}
     given: dict[str, Any] = {"means": moments, "languages": moments, "embeddings": x}
     if "pooled" in needs:
         given["pooled"] = pool_moments(moments)

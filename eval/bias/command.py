@@ -37,7 +37,7 @@ from eval.methods import Method, MethodName, fit_methods
 from eval.results import Result, read_results, write_results
 from eval.run_record import recorded
 from eval.task import Score, Task
-from lsar_jax import EncoderSpec, SentenceEncoder, corpora
+from lsar_jax import EncoderSpec, Moments, SentenceEncoder, corpora
 from lsar_jax.checks import whole_number
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.files import check_outputs, write_text
@@ -171,13 +171,13 @@ class Bias(MethodOptions, RunOptions):
         )
         return text if aligned else text.not_aligned()
 
-    def _fit(self, x: ByLanguage, spec: EncoderSpec) -> list[Method]:
+    def _fit(self, x: ByLanguage, moments: Mapping[str, Moments], spec: EncoderSpec) -> list[Method]:
         """Fits every method; the published form of LSAR only below full rank, where it differs from LSAR."""
         names = [name for name in self.transforms if name != "lsar-published"]
-        methods = fit_methods(x, names, self.varied, source=spec)
+        methods = fit_methods(x, names, self.varied, source=spec, moments=moments)
         below = tuple(rank for rank in self.ranks if rank < len(x) - 1)
         if below and "lsar-published" in self.transforms:
-            methods += fit_methods(x, ("lsar-published",), {"rank": below}, source=spec)
+            methods += fit_methods(x, ("lsar-published",), {"rank": below}, source=spec, moments=moments)
         return sorted(methods, key=lambda method: self.transforms.index(method.name))
 
     def _results(self, page: Page, fitting: Fitting, searched: Sequence[str]) -> list[Result]:

@@ -11,10 +11,10 @@ from jaxtyping import Bool, Int
 from eval.anisotropy import ByLanguage
 from eval.bias.user_text import UserText
 from eval.methods import Method
-from eval.metrics import find_own, language_probe, own_share
+from eval.metrics import find_own, own_share, probe_accuracy, probe_folds
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
-from lsar_jax import EncoderSpec
+from lsar_jax import EncoderSpec, Moments, merge_moments
 from lsar_jax.geometry import expected_anisotropy, isoscore
 
 __all__ = ["Candidate", "Neutrality", "held_out_rows", "measure_layer", "measured_count", "neighbours"]
@@ -24,6 +24,8 @@ _MEASURED = 2000
 
 # Language -> which of its sentences.
 Rows = Mapping[str, Bool[np.ndarray, " _"]]
+# Fits all methods on embeddings, whose moments are known.
+Fit = Callable[[ByLanguage, Mapping[str, Moments]], list[Method]]
 
 
 class Neutrality(NamedTuple):
@@ -86,22 +88,26 @@ def measure_layer(
     x: ByLanguage,
     paragraphs: ByLanguage,
     spec: EncoderSpec,
-    fit: Callable[[ByLanguage], list[Method]],
+    fit: Fit,
     folds: int,
     seed: int,
 ) -> list[Candidate]:
     """Measures every method at a layer by cross-validation; text that is not aligned is searched in ``paragraphs``."""
-    whole = fit(x)
+    parts = [_moments(x, of_fold) for of_fold, _ in held_out_rows(text, folds, seed)]
+    total = merge_moments(*parts)
+    whole = fit(x, total)
     searches: list[list[Queries]] = [[] for _ in whole]
     neutrality: list[list[Neutrality]] = [[] for _ in whole]
-    for of_fold, few in held_out_rows(text, folds, seed):
+    for (of_fold, few), part in zip(held_out_rows(text, folds, seed), parts, strict=True):
         # Pairs are searched language by language, a pool of all languages is not: it is kept small.
         held_out = of_fold if text.pairs else few
-        units = {code: text.units[code][rows] for code, rows in few.items()}
-        for number, method in enumerate(fit({code: rows[~of_fold[code]] for code, rows in x.items()})):
+        codes = [code for code, rows in few.items() for _ in range(rows.sum())]
+        probed = probe_folds(codes, np.concatenate([text.units[code][rows] for code, rows in few.items()]).tolist())
+        others = {code: without(moments, part[code]) for code, moments in total.items()}
+        for number, method in enumerate(fit({code: rows[~of_fold[code]] for code, rows in x.items()}, others)):
             test = method.move_together({code: rows[held_out[code]] for code, rows in x.items()})
             pool = {code: rows[few[code][held_out[code]]] for code, rows in test.items()}
-            neutrality[number].append(measure_neutrality(pool, units))
+            neutrality[number].append(measure_neutrality(pool, probed))
             if text.aligned:
                 searches[number].append(measure_search(test, text, held_out))
     candidates = []
@@ -167,17 +173,32 @@ def joined(folds: Sequence[Queries]) -> Queries:
     return Queries(np.concatenate([fold.values for fold in folds]), strata, clusters)
 
 
-def measure_neutrality(x: ByLanguage, units: Mapping[str, Int[np.ndarray, " _"]]) -> Neutrality:
-    """Measures transformed held-out sentences; the classifier is not tested on a unit that it was fitted on."""
+def measure_neutrality(x: ByLanguage, probed: Int[np.ndarray, " vector"]) -> Neutrality:
+    """Measures transformed held-out sentences; ``probed`` is the fold of each for the classifier of languages."""
     pool = np.concatenate(list(x.values()))
     counts = np.array([len(rows) for rows in x.values()])
     share = own_share(pool, np.repeat(np.arange(len(x)), counts), neighbours(len(pool))).share
     expected = float(np.average((counts - 1) / (len(pool) - 1), weights=counts))
-    codes = [code for code, rows in x.items() for _ in rows]
-    identified = language_probe(pool, codes, np.concatenate(list(units.values())).tolist())
+    identified = probe_accuracy(pool, [code for code, rows in x.items() for _ in rows], probed)
     # Zero is printed without a sign.
     cosine = 100 * float(expected_anisotropy(pool)) + 0.0
     return Neutrality(100 * share, 100 * expected, identified, 100 * isoscore(pool), cosine)
+
+
+def without(whole: Moments, part: Moments) -> Moments:
+    """Returns the moments, with scatters, of the vectors of ``whole`` but those of ``part``, which are among them."""
+    count, delta = whole.count - part.count, part.mean - whole.mean
+    assert whole.scatter is not None
+    assert part.scatter is not None
+    scatter = whole.scatter - part.scatter - np.outer(delta, delta) * (whole.count * (part.count / count))
+    return Moments(count, whole.mean - delta * (part.count / count), scatter)
+
+
+def _moments(x: ByLanguage, of_fold: Rows) -> dict[str, Moments]:
+    """The moments of the sentences of a fold in float64, of which those of other folds are subtracted."""
+    return {
+        code: Moments.from_embeddings(rows[of_fold[code]], second_moment=True, precise=True) for code, rows in x.items()
+    }
 
 
 def _drawn(rows: Bool[np.ndarray, " _"], order: Int[np.ndarray, " _"], most: int) -> Bool[np.ndarray, " _"]:

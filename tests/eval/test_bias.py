@@ -10,8 +10,9 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.bias import command
 from eval.bias.choice import choose
-from eval.bias.measures import joined, measure_neutrality, measure_search
+from eval.bias.measures import joined, measure_neutrality, measure_search, without
 from eval.bias.user_text import UserText, finds_lines, read_user_text
+from eval.metrics import probe_folds
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
 from tests.eval.test_tasks import ENCODER, is_png, read
@@ -142,16 +143,27 @@ def test_search_of_held_out_lines_and_pairs(rng):
 def test_neutrality_by_construction(rng):
     x = planted(rng, lines=200, apart=30.0)
     fit, test = ({code: rows[part] for code, rows in x.items()} for part in (slice(100), slice(100, None)))
-    units = dict.fromkeys(CODES, np.arange(100))
-    before = measure_neutrality(test, units)
+    probed = probe_folds([code for code in CODES for _ in range(100)], [*range(100)] * 3)
+    before = measure_neutrality(test, probed)
     assert (before.own, before.identified) == (100, 100)
     assert before.expected == pytest.approx(100 * 99 / 299)
     center = lj.transforms.fit_center(fit)
-    after = measure_neutrality({c: np.asarray(center(r, c)) for c, r in test.items()}, units)
+    after = measure_neutrality({c: np.asarray(center(r, c)) for c, r in test.items()}, probed)
     # Two of the ten neighbours are translations in the other languages; of the rest, a third is expected.
     assert 20 < after.own < 35
     assert abs(after.cosine) < 5 < before.cosine
     assert after.isoscore > 10 * before.isoscore
+
+
+def test_moments_of_a_part_are_subtracted(rng):
+    x = (rng.normal(size=(200, 24)) @ rng.normal(size=(24, 24)) + 50).astype(np.float32)
+    whole, part, others = (
+        lj.Moments.from_embeddings(rows, second_moment=True, precise=True) for rows in (x, x[:40], x[40:])
+    )
+    left = without(whole, part)
+    assert left.count == 160
+    np.testing.assert_allclose(left.mean, others.mean, rtol=1e-13)
+    np.testing.assert_allclose(left.scatter, others.scatter, rtol=1e-11, atol=1e-11 * np.abs(others.scatter).max())
 
 
 def test_the_best_candidate_is_chosen(rng):

@@ -5,6 +5,8 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 
 import lsar_jax as lj
 from eval.__main__ import main
@@ -285,3 +287,17 @@ def test_probes_on_planted_languages(rng):
     assert language_probe(meaning, codes, groups) < 60
     with pytest.raises(ValueError, match="five folds need five embeddings of each language; sv has 1"):
         language_probe(apart, [*codes[:-1], "sv"], groups)
+
+
+@pytest.mark.parametrize(("languages", "dim"), [(4, 10), (2, 100)])
+def test_probe_is_the_ridge_classifier_of_scikit_learn(rng, languages, dim):
+    meaning = rng.standard_normal((30, dim))
+    x = np.concatenate([meaning + rng.standard_normal((30, dim)) + rng.standard_normal(dim) / 2] * languages)
+    x += 0.3 * rng.standard_normal(x.shape) + np.repeat(rng.standard_normal((languages, dim)), 30, axis=0) / 3
+    codes, groups = np.repeat(np.arange(languages), 30), np.tile(np.arange(30), languages)
+    centred = x - x.mean(axis=0)
+    probe = RidgeClassifier(alpha=1e-3 * len(x))
+    folds = StratifiedGroupKFold(5, shuffle=True, random_state=0)
+    expected = cross_val_score(probe, centred / np.sqrt((centred**2).mean()), codes, groups=groups, cv=folds)
+    assert expected.mean() < 1
+    assert language_probe(x, codes.tolist(), groups.tolist()) == pytest.approx(100 * expected.mean(), abs=1e-12)
