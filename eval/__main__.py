@@ -4,44 +4,59 @@ import sys
 
 from lsar_jax.cli.run import Command, run_named
 
-__all__ = ["main"]
+__all__ = ["GROUPS", "TASKS", "main"]
 
-TASKS = {
-    "udhr": Command("eval.tasks.udhr", "COMMAND", "retrieval of the same paragraph in 40 languages (make demo)"),
-    "tatoeba": Command("eval.tasks.tatoeba", "COMMAND", "retrieval of translations in 36 languages"),
-    "lareqa": Command("eval.tasks.lareqa", "COMMAND", "answer retrieval from a multilingual pool"),
-    "sts17": Command("eval.tasks.sts17", "COMMAND", "semantic similarity against human scores"),
-    "bucc": Command("eval.tasks.bucc", "COMMAND", "mining of translations hidden in two collections"),
-    "bitext": Command("eval.tasks.bitext", "COMMAND", "retrieval on held-out pairs of any parallel text"),
+MEASURE = {
+    "udhr": Command("eval.tasks.udhr", "COMMAND", "search for the same paragraph in 40 languages (make demo)"),
+    "tatoeba": Command("eval.tasks.tatoeba", "COMMAND", "search for translations in 36 languages"),
+    "lareqa": Command("eval.tasks.lareqa", "COMMAND", "search for answers in a pool of many languages"),
+    "sts17": Command("eval.tasks.sts17", "COMMAND", "compare similarities with human scores"),
+    "bucc": Command("eval.tasks.bucc", "COMMAND", "mine translations hidden in two collections"),
+    "bitext": Command(
+        "eval.tasks.bitext", "COMMAND", "search for translations among held-out pairs of any parallel text"
+    ),
     "code-switch": Command("eval.tasks.code_switch", "COMMAND", "Tatoeba with some words replaced by English ones"),
-    "amazon": Command("eval.tasks.amazon", "COMMAND", "sentiment of reviews, trained on English"),
+    "amazon": Command("eval.tasks.amazon", "COMMAND", "classify reviews by opinion after training on English ones"),
     "pool": Command("eval.tasks.pool", "COMMAND", "language preference and clusters in any multilingual pool"),
+    "answers": Command("eval.tasks.answers", "COMMAND", "whether answers in the question's language are preferred"),
     "leakage": Command("eval.tasks.leakage", "Leakage", "semantic leakage of heads trained by train.disentangle"),
     "geometry": Command("eval.tasks.geometry", "COMMAND", "the geometry of the space after each method, with figures"),
-    "answers": Command("eval.tasks.answers", "COMMAND", "whether answers are preferred in the question's language"),
-    "bias": Command("eval.bias.command", "Bias", "a report on text of your own: which layer, method and rank to use"),
-    "explore": Command("eval.explore", "Explore", "a page to look at text of your own, before and after a transform"),
-    "all": Command("eval.suite", "Suite", "every task whose data is available, and a report"),
-    "repro": Command("eval.papers.repro", "Repro", "a table or figure of a paper: its commands, and the comparison"),
-    "report": Command("eval.report.page", "Report", "one page with all results"),
-    "study": Command("eval.study", "Study", "Wu and Dredze's study: objectives of alignment, over tasks and seeds"),
-    "transfer": Command("eval.report.transfer", "Transfer", "zero-shot transfer of encoders trained by train.finetune"),
+    "all": Command("eval.suite", "Suite", "every task whose data is here, and a report"),
+}
+REPORT = {
+    "bias": Command("eval.bias.command", "Bias", "text of your own: which layer, method and rank to use"),
+    "explore": Command("eval.explore", "Explore", "look at text of your own before and after a transform, on a page"),
+    "report": Command("eval.report.page", "Report", "results of any tasks on one page"),
     "compare": Command(
-        "eval.report.compare", "Compare", "a test of two methods on the same queries, or of two encoders over seeds"
+        "eval.report.compare", "Compare", "test two methods on the same queries, or two encoders over seeds"
     ),
-    "make-bucc": Command("eval.data.make_bucc", "MakeBucc", "BUCC-style files from other parallel text"),
+    "transfer": Command("eval.report.transfer", "Transfer", "tables of the runs of train.finetune, by encoder"),
+}
+REPRODUCE = {
+    "repro": Command("eval.papers.repro", "Repro", "run a table or figure of a paper, and compare it with ours"),
+    "study": Command("eval.study", "Study", "Wu and Dredze's study: objectives of alignment, over tasks and seeds"),
+    "make-bucc": Command("eval.data.make_bucc", "MakeBucc", "make files like BUCC's from other parallel text"),
     "make-dictionaries": Command(
-        "eval.data.dictionaries", "MakeDictionaries", "bilingual dictionaries converted from FreeDict"
+        "eval.data.dictionaries", "MakeDictionaries", "make bilingual dictionaries from FreeDict's"
     ),
-    "speed": Command("eval.speed.command", "Speed", "benchmarks of speed, each beside its peers, and one table"),
+}
+SPEED = {
+    "speed": Command("eval.speed.command", "Speed", "run benchmarks, each beside its peers"),
     "aot": Command("eval.aot.command", "Aot", "memory and traffic of every program, compiled for a TPU or GPU"),
 }
+GROUPS = {
+    "Measure an encoder, before and after each transform": MEASURE,
+    "Report": REPORT,
+    "Reproduce the papers": REPRODUCE,
+    "Speed": SPEED,
+}
+TASKS = MEASURE | REPORT | REPRODUCE | SPEED
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one task."""
-    about = "Measures an encoder before and after each transform. `python -m eval TASK --help` lists the options."
-    return run_named(TASKS, "python -m eval", arguments, noun="task", about=about)
+    about = "TASK --help shows the options that matter most, and TASK --help-all shows all of them."
+    return run_named(GROUPS, "python -m eval", arguments, noun="task", about=about)
 
 
 if __name__ == "__main__":

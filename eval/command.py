@@ -6,7 +6,7 @@ The options of a command are the keyword arguments of the function that makes th
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -76,6 +76,9 @@ class RunOptions:
 class Options(FitOptions, RunOptions):
     """The options that all tasks share."""
 
+    # What --help shows, and with these the options of a task's own.
+    essential = ("encoder", "layers", "transforms", "ranks", "fit_on", "out")
+
     def pinned(self) -> Self:
         """Pins every Hub dataset that is read to its current commit."""
         unread = {"out", "encoder"} | ({"fit_on"} if set(self.transforms) == {"original"} else set())
@@ -84,12 +87,15 @@ class Options(FitOptions, RunOptions):
         return replace(self, **pinned)
 
 
-def command(make: Callable[..., Task], *, not_on_hub: str = "", **defaults: Any) -> type[Options]:
+def command(
+    make: Callable[..., Task], *, not_on_hub: str = "", rare: Collection[str] = (), **defaults: Any
+) -> type[Options]:
     """Returns the options of a task as a dataclass, whose ``run`` evaluates it.
 
     Args:
       make: makes the task; its keyword arguments are options. An argument ``options`` gets all of them.
       not_on_hub: why the Hub does not have the data; empty if it may.
+      rare: options of the task that only ``--help-all`` shows.
       defaults: defaults of this task for shared options; by default, results go to ``results/NAME``.
     """
     name = make.__name__.replace("_", "-")
@@ -113,12 +119,14 @@ def command(make: Callable[..., Task], *, not_on_hub: str = "", **defaults: Any)
             pinned = options.pinned()
             return _run(pinned.made(), pinned)
 
+    essential = (*Options.essential, *(key for key, *_ in own_options if key not in rare))
+    namespace = {"name": name, "made": made, "run": run, "essential": essential}
     return make_dataclass(
         make.__name__,
         [*own_options, *((key, shared[key].type, field(default=value)) for key, value in defaults.items())],
         bases=(Options,),
         frozen=True,
-        namespace={"name": name, "made": made, "run": run, "__doc__": make.__doc__, "__module__": make.__module__},
+        namespace=namespace | {"__doc__": make.__doc__, "__module__": make.__module__},
     )
 
 

@@ -61,6 +61,10 @@ class Explore(RunOptions):
     out: Path = Path("explorer.html")
 
     name = "explore"
+    # What --help shows.
+    essential = (
+        "folder", "vectors", "encoder", "languages", "layers", "count", "shown", "transforms", "tsne", "out"
+    )  # fmt: skip
 
     def run(self) -> None:
         """Encodes the text, or reads its vectors, and writes the page."""

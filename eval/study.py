@@ -128,6 +128,9 @@ class Study:
     out: Path = Path("results/study")
     overwrite: bool = False
 
+    # What --help shows.
+    essential = ("encoder", "words", "objectives", "tasks", "languages", "seeds", "max_length", "most", "count", "out")
+
     def run(self) -> list[Result]:
         """Trains what is not trained yet, prints the tables, and writes ``results.jsonl``."""
         for name in ("objectives", "tasks", "languages", "seeds"):

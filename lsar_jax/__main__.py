@@ -13,11 +13,18 @@ COMMANDS = {
     "mine": Command("lsar_jax.cli.mine", "Mine", "find translations in two collections of any size", True),
     "convert": Command("lsar_jax.cli.convert", "Convert", "convert a pickled checkpoint to a safetensors folder"),
 }
+# What people look for here, but the wheel does not have.
+_ELSEWHERE = {
+    name: f"{name} is not in the wheel; in a checkout of the repository, pip install -e '.[eval]', and then "
+    f"python -m eval {task} --texts FOLDER"
+    for name, task in {"report": "bias", "bias": "bias", "explore": "explore"}.items()
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command."""
-    return run_named(COMMANDS, "lsar-jax", arguments)
+    about = "COMMAND --help shows the options that matter most, and COMMAND --help-all shows all of them."
+    return run_named({"": COMMANDS}, "lsar-jax", arguments, about=about, elsewhere=_ELSEWHERE)
 
 
 if __name__ == "__main__":

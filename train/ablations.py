@@ -59,6 +59,11 @@ class Ablations(HeadsOptions):
     bases: tuple[Base, ...] = ("dream", "meat", "none")
     out: Path = Path("results/oracle")
 
+    # What --help shows.
+    essential = (
+        "bases", "data", "held_out", "encoder", "layers", "learning_rate", "patience", "epochs", "seeds", "out"
+    )  # fmt: skip
+
     def rows(self) -> list[Disentangle]:
         """Returns the run of every row, with its options still unchecked."""
         shared = {option.name: getattr(self, option.name) for option in fields(HeadsOptions)}

@@ -1,4 +1,4 @@
-"""The directive ``command-help``: what a command prints for ``--help``, from the program itself.
+"""The directive ``command-help``: what a command prints for ``--help-all``, from the program itself.
 
     ```{command-help} lsar-jax fit lsar
     ```
@@ -22,7 +22,7 @@ __all__ = ["help_of", "setup"]
 
 
 def help_of(command: str) -> str:
-    """Returns what a command prints for ``--help``, in lines that fit on a page.
+    """Returns what a command prints for ``--help-all``, in lines that fit on a page.
 
     Raises:
       ExtensionError: it ends with an error, or prints nothing.
@@ -33,11 +33,11 @@ def help_of(command: str) -> str:
     printed, status = io.StringIO(), None
     with contextlib.redirect_stdout(printed), patch.dict(os.environ, COLUMNS="88", NO_COLOR="1"):
         try:
-            status = main([*arguments, "--help"])
+            status = main([*arguments, "--help-all"])
         except SystemExit as ended:
             status = ended.code
     if status or not printed.getvalue():
-        raise ExtensionError(f"{command} --help ended with {status}, and printed {printed.getvalue()!r}")
+        raise ExtensionError(f"{command} --help-all ended with {status}, and printed {printed.getvalue()!r}")
     return "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
 
 

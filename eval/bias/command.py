@@ -85,6 +85,10 @@ class Bias(MethodOptions, RunOptions):
     out: Path = Path("results/bias")
 
     name = "bias"
+    # What --help shows.
+    essential = (
+        "folder", "languages", "encoder", "layers", "transforms", "ranks", "count", "max_length", "cache", "out"
+    )  # fmt: skip
 
     def run(self) -> list[Result]:
         """Encodes, measures every layer and method, chooses one, and writes the report and the transform."""

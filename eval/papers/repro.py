@@ -51,6 +51,9 @@ class Repro(Choice):
     dry_run: bool = False
     page: Path | None = None
 
+    # What --help shows.
+    essential = ("name", "list", "dry_run", "encoder", "layers", "fit_on", "max_length", "steps", "out", "overwrite")
+
     def run(self) -> None:
         """Lists the cards, writes their page, or runs the commands of one, if nothing that they need is missing."""
         if self.page is not None:

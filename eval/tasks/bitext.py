@@ -88,4 +88,4 @@ def _cosines(x: Embedded, methods: Sequence[Method], _: Setting) -> Iterator[tup
             yield method, Score.of(f"cosine en-{code}", [code], cosines)
 
 
-COMMAND = command(bitext)
+COMMAND = command(bitext, rare=("split_seed", "split"))

@@ -304,4 +304,4 @@ def _print_tables(results: Sequence[Result], panels: Mapping[str, Any], codes: S
         print_table(title, ["layer", "dimension", "mean", "contribution to English-xx"], dimensions)
 
 
-COMMAND = command(geometry, transforms=ALL_METHODS)
+COMMAND = command(geometry, rare=("uriel", "seeds"), transforms=ALL_METHODS)

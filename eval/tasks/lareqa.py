@@ -154,4 +154,4 @@ def answer_table(data: Mapping[str, Questions]) -> Int[np.ndarray, "query langua
     return np.array([[of_language.get(name, -1) for of_language in places] for q in data.values() for name in q.ids])
 
 
-COMMAND = command(lareqa, not_on_hub=NOT_ON_HUB)
+COMMAND = command(lareqa, not_on_hub=NOT_ON_HUB, rare=("metrics", "held_out", "split_seed"))

@@ -43,6 +43,11 @@ class Apply(EncoderOptions):
     language: str | None = None
     overwrite: bool = False
 
+    # What --help shows.
+    essential = (
+        "transform", "vectors", "out", "encoder", "layer", "prompt", "max_length", "text", "language", "overwrite"
+    )  # fmt: skip
+
     def run(self) -> None:
         """Writes the file."""
         transform, path = Transform.load(self.transform), input_path(self.vectors)

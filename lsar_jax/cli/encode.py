@@ -50,6 +50,12 @@ class Encode(EncoderOptions):
     shard_rows: int | None = None
     ids: str | None = None
 
+    # What --help shows.
+    essential = (
+        "paths", "encoder", "layer", "prompt", "max_length", "text", "dtype", "transform", "language", "normalize",
+        "format",
+    )  # fmt: skip
+
     def run(self) -> None:
         """Encodes, and prints a line after each shard."""
         if len(self.paths) < 2:

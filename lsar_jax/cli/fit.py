@@ -48,6 +48,10 @@ class FitEmbeddings(EncoderOptions):
     """
 
     name: ClassVar[str] = ""
+    # What --help shows, and with these the options of the method.
+    essential: ClassVar[tuple[str, ...]] = (
+        "out", "encoder", "layer", "data", "limit", "moments", "identifier", "save"
+    )  # fmt: skip
     method: ClassVar[FitMethod]
 
     out: tyro.conf.Positional[Path]
@@ -178,6 +182,7 @@ def _command(name: str, method: FitMethod) -> type[FitEmbeddings]:
     note = "" if base is FitMoments else " It is fitted on the embeddings, not on moments."
     summary = (documented.short_description or "").removesuffix(".")
     namespace = {"name": name, "method": method, "__doc__": f"{summary}{fixed}.{note}"}
+    namespace["essential"] = (*base.essential, *method.options)
     title = "".join(part.title() for part in name.replace("+", "-").split("-"))
     return make_dataclass(f"Fit{title}", options, bases=(base,), namespace=namespace, frozen=True)
 

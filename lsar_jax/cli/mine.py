@@ -60,6 +60,12 @@ class Mine(EncoderOptions):
     block: int = 65_536
     overwrite: bool = False
 
+    # What --help shows.
+    essential = (
+        "source", "target", "out", "encoder", "max_length", "transform", "source_language", "target_language", "k",
+        "margin", "retrieval", "threshold", "overwrite",
+    )  # fmt: skip
+
     def run(self) -> None:
         """Mines, and prints a line after each block of sources."""
         paths = {"source": input_path(self.source), "target": input_path(self.target)}

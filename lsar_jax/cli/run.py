@@ -11,8 +11,8 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import jax
-import tyro
 
+from lsar_jax.cli.command_line import COMPLETION, HELP, HELP_ALL, nearest, parse, subcommands
 from lsar_jax.processes import START, check_alike, start_processes
 from lsar_jax.program_cache import cache_programs
 
@@ -58,7 +58,7 @@ def run(
     try:
         if shared:
             arguments = _connected(sys.argv[1:] if arguments is None else list(arguments))
-        command = tyro.cli(kind, prog=prog, description=description, args=arguments)
+        command = parse(kind, prog, sys.argv[1:] if arguments is None else arguments, description)
         if shared:
             check_alike("the options", repr(command))
         try:
@@ -72,7 +72,7 @@ def run(
     except (ValueError, OSError, ImportError) as error:
         status = _fail(str(error), 1)
     except SystemExit as error:  # of tyro, which has printed why
-        status = _flushed(error.code if isinstance(error.code, int) else 1)
+        status = _flushed(error.code if isinstance(error.code, int) else int(error.code is not None))
         if not jax.distributed.is_initialized():
             raise SystemExit(status) from error
     except KeyboardInterrupt:
@@ -94,41 +94,62 @@ def run(
 
 
 def run_named(
-    commands: Mapping[str, Command],
+    groups: Mapping[str, Mapping[str, Command]],
     prog: str,
     arguments: Sequence[str] | None = None,
     *,
     noun: str = "command",
     about: str = "",
+    elsewhere: Mapping[str, str] | None = None,
 ) -> int:
     """Runs the command that the first argument names, and returns its exit status, or 2 if no known one is named.
 
-    ``--help``, or no argument, lists the commands, which are called ``noun``, below the text ``about``; ``--version``
-    prints versions. A first argument ``--distributed`` connects this process with others.
+    ``--help``, or no argument, lists the commands; ``--version`` prints versions. A first argument ``--distributed``
+    connects this process with others.
+
+    Args:
+      groups: commands by name, in groups with a title, which may be empty.
+      prog: name of the program.
+      arguments: command-line arguments; by default those of this process.
+      noun: what a command is called.
+      about: text above the list.
+      elsewhere: the error of a name that other programs have.
     """
     _open_output()
+    commands = {name: command for group in groups.values() for name, command in group.items()}
     words = sys.argv[1:] if arguments is None else list(arguments)
     start = words[:1] if words and words[0].partition("=")[0] == START else []
     words = words[len(start) :]
     if words == ["--version"]:
         return _flushed(0, f"lsar_jax {version('lsar_jax')}, jax {version('jax')}, Python {sys.version.split()[0]}\n")
-    if not words or words[0] in ("-h", "--help"):
+    if not words or words[0] in (*HELP, HELP_ALL):
         width = max(map(len, commands))
-        lines = [f"  {name:{width}}  {command.what}\n" for name, command in commands.items()]
-        usage = f"usage: {prog} {noun.upper()} [OPTIONS]\n\n" + (f"{about}\n\n" if about else "")
-        return _flushed(0 if words else 2, usage + "".join(lines))
+        text = f"usage: {prog} {noun.upper()} [OPTIONS]\n" + (f"\n{about}\n" if about else "")
+        for title, group in groups.items():
+            text += f"\n{title}:\n" if title else "\n"
+            text += "".join(f"  {name:{width}}  {command.what}\n" for name, command in group.items())
+        return _flushed(0 if words else 2, text)
     name, *arguments = words
-    if name not in commands:
-        return _fail(f"unknown {noun} {name!r}; choose one of {', '.join(commands)}", 2)
-    module, kind, _, shared = commands[name]
-    if start and not shared:
-        shareable = [name for name, command in commands.items() if command.shared]
-        return _fail(f"{name} cannot be shared by processes; {', '.join(shareable) or 'no other'} can", 1)
+    if name not in (*commands, *COMPLETION):
+        return _fail((elsewhere or {}).get(name) or f"unknown {noun} {name!r}; {nearest(name, commands)}", 2)
     try:
-        options = getattr(importlib.import_module(module), kind)
+        if name in COMPLETION:
+            kinds = {name: _options(command) for name, command in commands.items()}
+            # Shells complete by the first word: python -m eval is then called by an alias.
+            return run(subcommands(kinds), prog.replace("python -m ", "lsar-"), words)
+        command = commands[name]
+        if start and not command.shared:
+            shareable = [name for name, command in commands.items() if command.shared]
+            return _fail(f"{name} cannot be shared by processes; {', '.join(shareable) or 'no other'} can", 1)
+        options = _options(command)
     except ImportError as error:
         return _fail(str(error), 1)
-    return run(options, f"{prog} {name}", [*start, *arguments], shared=shared)
+    return run(options, f"{prog} {name}", [*start, *arguments], shared=command.shared)
+
+
+def _options(command: Command) -> Any:
+    """The dataclass of options of a command, or a union of such classes."""
+    return getattr(importlib.import_module(command.module), command.kind)
 
 
 def _connected(arguments: list[str]) -> list[str]:

@@ -99,6 +99,11 @@ class Align:
     checkpoint_seconds: float = 600.0
     out: Path = Path("results/align")
 
+    # What --help shows.
+    essential = (
+        "objective", "words", "data", "questions", "encoder", "layer", "steps", "batch", "learning_rate", "out"
+    )  # fmt: skip
+
     def run(self) -> Trained:
         """Reads the text, trains, and writes the aligned encoder, the log and its figure."""
         # For linear, each process encodes on its own.

@@ -95,6 +95,11 @@ class Disentangle(HeadsOptions):
     layer: int | None = None
     out: Path = Path("results/disentangle")
 
+    # What --help shows.
+    essential = (
+        "objective", "oracle", "data", "held_out", "encoder", "layer", "learning_rate", "patience", "seeds", "out"
+    )  # fmt: skip
+
     def losses(self) -> Objective:
         """Returns the losses; raises ValueError if they do not go together."""
         return Objective(self.objective, self.oracle, self.separation, self.clustering, self.without, self.halves)

@@ -99,6 +99,11 @@ class Finetune:
     checkpoint_seconds: float = 300.0
     out: Path = Path("results/finetune")
 
+    # What --help shows.
+    essential = (
+        "task", "train", "dev", "test", "languages", "encoder", "layer", "seeds", "epochs", "out"
+    )  # fmt: skip
+
     def run(self) -> dict[str, Any]:
         """Trains all seeds, tests them, and prints the scores; returns what ``transfer.json`` holds."""
         if self.task not in TASKS:
