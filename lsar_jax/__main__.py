@@ -15,7 +15,7 @@ COMMANDS = {
 }
 # What people look for here, but the wheel does not have.
 _ELSEWHERE = {
-    name: f"{name} is not in the wheel; in a checkout of the repository, pip install -e '.[eval]', and then "
+    name: f"{name} is not in the wheel; in a checkout of the repository, pip install -e '.[eval,explore]', and then "
     f"python -m eval {task} --texts FOLDER"
     for name, task in {"report": "bias", "bias": "bias", "explore": "explore"}.items()
 }
