@@ -132,6 +132,7 @@ def command(
 
 def _run(task: Task, options: Options) -> Evaluation:
     fitting = choose(task, options)
+    fitting = fitting.with_half_rank() if task.half_rank else fitting
     encoder = options.open_encoder()
     layers = options.layers or tuple(range(encoder.spec.layer + 1))
     evaluation = evaluate(task, encoder, layers, fitting, max_length=options.max_length, cache=options.cache)

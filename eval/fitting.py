@@ -116,6 +116,12 @@ class Fitting:
         fitted = fit_methods(text, [name for name in names if name not in OF_PAIRS], varied, source=spec) + saved
         return fitted + [Method(name, {}, OF_PAIRS[name](pairs, source=spec)) for name in names if name in OF_PAIRS]
 
+    def with_half_rank(self) -> "Fitting":
+        """The same, with half of the rank and the full rank of LSAR if no ranks were given."""
+        most = len(self.languages) - 1
+        ranks = tuple(dict.fromkeys((max(1, -(-most // 2)), most)))
+        return self if self.options.ranks else replace(self, options=replace(self.options, ranks=ranks))
+
     def text_of(self, method: Method) -> str:
         """The name, in results, of the text that a method was fitted on; empty if it was not fitted."""
         for path, saved in self.saved.items():

@@ -27,7 +27,7 @@ _SMALL: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
 _LARGE = ("geometry", "answers")
 # Folder of results -> the task, and its options; paths are below the data.
 _ENTRIES: dict[str, tuple[str, dict[str, Any]]] = {
-    "udhr": ("udhr", {"ranks": ()}),
+    "udhr": ("udhr", {"ranks": (39,)}),
     "pool": ("pool", {}),
     "tatoeba": ("tatoeba", {"data": Path("tatoeba")}),
     "tatoeba-evaluated": ("tatoeba", {"data": Path("tatoeba"), "fit_on": "evaluated"}),

@@ -101,6 +101,7 @@ class Task:
       means: further scores, from the scores of all parts.
       of_layer: of a task of one part, further scores of a layer, from all embeddings there and the methods.
       every_layer: whether the one part is encoded at all layers, for the panel ``layers``.
+      half_rank: whether LSAR, if no ranks are given, is fitted at half of its full rank too.
       draw: draws figures, besides the bars, from the results and panels into a folder.
       options: the task's options, as results record them.
     """
@@ -118,6 +119,7 @@ class Task:
     means: Callable[[Sequence[Score]], Iterable[Score]] = lambda _: ()
     of_layer: Callable[[Embedded, Sequence[Method], Setting], Iterable[tuple[Method, Score] | Panel]] = lambda *_: ()
     every_layer: bool = False
+    half_rank: bool = False
     draw: Callable[[Sequence[Result], Mapping[str, Any], Path], None] = lambda *_: None
     options: Mapping[str, Any] = field(default_factory=dict)
 

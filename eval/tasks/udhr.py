@@ -34,6 +34,8 @@ HALF = udhr_text("fit")
 def udhr(languages: tuple[str, ...] = ()) -> Task:
     """Retrieval among the paragraphs of the Universal Declaration of Human Rights in 40 languages.
 
+    By default, LSAR has half and all of the dimensions that the means of the languages span.
+
     Args:
       languages: language codes; by default, all 40.
     """
@@ -58,6 +60,7 @@ def udhr(languages: tuple[str, ...] = ()) -> Task:
         scores=_scores,
         own_text={"udhr": HALF},
         draw=draw,
+        half_rank=True,
     )
 
 
@@ -90,4 +93,4 @@ def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries
     return Queries(np.concatenate(hits), clusters=np.tile(np.arange(len(x["en"])), len(others)))
 
 
-COMMAND = command(udhr, ranks=(20, 39))
+COMMAND = command(udhr)

@@ -32,6 +32,12 @@ def write_pairs(folder, code, english, other):
     (folder / f"tatoeba.{code}-eng.{code}").write_text(other)
 
 
+def test_ranks_follow_the_languages(tmp_path, fake):
+    options = ["--transforms", "original", "lsar", "--layers", "1"]
+    assert main(["udhr", *ENCODER, "--languages", "de", "en", "es", "fr", *options, "--out", str(tmp_path)]) == 0
+    assert {r["parameters"]["rank"] for r in read(tmp_path) if r["transform"] == "lsar"} == {2, 3}
+
+
 def test_udhr(tmp_path, fake):
     options = ["--languages", "en", "deu", "fr", "es", "--layers", "1", "3", "--ranks", "2", "3"]
     assert main(["udhr", *ENCODER, *options, "--out", str(tmp_path)]) == 0
