@@ -13,6 +13,7 @@ Written to ``--out``: ``report.html``, one page with figures that needs no other
 recommended transform, fitted on all of the text; ``results.jsonl``.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +29,8 @@ from eval.anisotropy import ByLanguage
 from eval.bias.choice import choose
 from eval.bias.figures import draw_layers, draw_space
 from eval.bias.measures import Candidate, measure_layer
-from eval.bias.page import Page
+from eval.bias.page import Page, Parts
+from eval.bias.queries import examples, find, own_by_language, search_by_language
 from eval.bias.user_text import Aligned, UserText, finds_lines, read_user_text
 from eval.command import RunOptions
 from eval.evaluate import encode_texts, result_of
@@ -45,7 +47,7 @@ from lsar_jax.files import check_outputs, write_text
 __all__ = ["Bias"]
 
 _REPORT, _TRANSFORM, _RESULTS = "report.html", "transform.safetensors", "results.jsonl"
-_LAYERS, _SPACE = "layers.png", "space.png"
+_FIGURES = "figures"
 
 # Names of the measures of the space in results, in the order of ``Neutrality``.
 _MEASURES = (
@@ -203,15 +205,19 @@ class Bias(MethodOptions, RunOptions):
         print_table(*page.table())
         for line in page.summary():
             console.print(line)
-        layers, space, saved = (self.out / name for name in (_LAYERS, _SPACE, _TRANSFORM))
+        saved, text, shown = self.out / _TRANSFORM, page.text, page.shown
         if page.best and page.best.method.transform is not None:
             page.best.method.transform.save(saved)
         else:
             saved.unlink(missing_ok=True)  # that of an earlier report
-        draw_layers(page.candidates, page.metric, layers)
-        draw_space(page.shown.method, page.text, x, space)
+        found = find(text, x, shown.method, shown.spec, self.folds, self.seed)
+        search = search_by_language(text, page.before, shown, page.yardstick, self.folds, self.seed)
+        layers, space = draw_layers(page.candidates, page.metric), draw_space(shown.method, text, x)
+        parts = Parts(layers, space, search, own_by_language(text, found), *examples(text, found, self.seed))
+        for name, svg in (layers | space).items():
+            write_text(self.out / _FIGURES / f"{re.sub(r'[^a-zA-Z]+', '-', name)}.svg", svg)
         # The results are read again for the day that they were written on.
-        write_text(self.out / _REPORT, page.html(layers, space, saved, read_results(self.out / _RESULTS)))
+        write_text(self.out / _REPORT, page.html(parts, saved, read_results(self.out / _RESULTS)))
         console.print(f"wrote the report, results and figures to {self.out}")
 
     @property

@@ -1,57 +1,81 @@
-"""Figures of the bias report: every measure by layer, and the space before and after the recommended transform."""
+"""Figures of the bias report as SVG: every measure by layer, and the space before and after the recommended transform.
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+Each panel is a picture of its own, so that a narrow screen can show them one below the other. What is not coloured has
+the colour of the text around it, and of the style sheet, for light and dark pages.
+"""
+
+import html
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import StringIO
+from typing import Any
 
 import numpy as np
 
 from eval.anisotropy import ByLanguage
 from eval.bias.measures import Candidate
 from eval.bias.user_text import UserText
-from eval.figures.meaning import draw_meaning, flat
-from eval.figures.style import lines, page
+from eval.figures.meaning import draw_languages, draw_units, flat
+from eval.figures.style import lines
 from eval.methods import Method
 
 __all__ = ["draw_layers", "draw_space"]
 
-# Points in the picture of the space.
-_POINTS = 1200
+# Points in a picture of the space.
+_POINTS = 600
+# Stand for the colour of the text and for that of points without a colour, until the figure is on the page.
+_INK, _FAINT = "#010203", "#040506"
+_STYLE: Any = {
+    "svg.fonttype": "none", "svg.hashsalt": "", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
+    "lines.markersize": 4, "lines.linewidth": 1.4, "legend.frameon": False, "legend.labelcolor": _INK,
+} | dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK)  # fmt: skip
 
 
-def draw_layers(candidates: Sequence[Candidate], metric: str, path: Path) -> None:
+def draw_layers(candidates: Sequence[Candidate], metric: str) -> dict[str, str]:
     """Draws each measure against the layer, with a line for each method; without search, ``metric`` is empty.
 
-    Of the ranks of a method, the one with the best search is drawn, or without search the highest.
+    Of the ranks of a method, the one with the best search at its best layer is drawn, or without search the highest.
+    Returns an SVG for each measure by its name, and one of the legend.
     """
     measures: dict[str, Callable[[Candidate], float]] = {
-        f"{metric}, %": lambda candidate: candidate.score,
-        "neighbours in the own language, %": lambda candidate: candidate.neutrality.own,
-        "language identified by a linear classifier, %": lambda candidate: candidate.neutrality.identified,
-        "IsoScore, %": lambda candidate: candidate.neutrality.isoscore,
+        metric: lambda candidate: candidate.score,
+        "neighbours in the own language": lambda candidate: candidate.neutrality.own,
+        "language identified by a linear classifier": lambda candidate: candidate.neutrality.identified,
+        "IsoScore": lambda candidate: candidate.neutrality.isoscore,
     }
-    if not metric:
-        del measures[", %"]
-    best: dict[str, dict[int, Candidate]] = {}
+    best: dict[str, Candidate] = {}
     for candidate in candidates:
-        of_method = best.setdefault(candidate.method.name, {})
-        known = of_method.get(candidate.layer)
-        if known is None or candidate.search is None or candidate.score > known.score:
-            of_method[candidate.layer] = candidate
+        known = best.setdefault(candidate.method.name, candidate)
+        if candidate.search is None or candidate.score > known.score:
+            best[candidate.method.name] = candidate
+    labels = [candidate.method.label for candidate in best.values()]
+    curves = {label: [candidate for candidate in candidates if candidate.method.label == label] for label in labels}
     layers, expected = sorted({candidate.layer for candidate in candidates}), candidates[0].neutrality.expected
-    with page(path, 2, 2, size=(10.5, 7.2), legend="right upper") as axes:
-        for axis, (name, value) in zip(axes.flat, measures.items(), strict=False):
-            lines(axis, {method: {at: value(of[at]) for at in sorted(of)} for method, of in best.items()})
-            axis.set(xlabel="layer", xticks=layers, ylabel=name)
+    drawn: dict[str, str] = {}
+    for name, value in measures.items():
+        if not name:
+            continue
+        with _picture(
+            drawn, name, (4.6, 3.2), f"{name}, in percent, against the layer; a line for each method"
+        ) as axis:
+            of_method = {label: {candidate.layer: value(candidate) for candidate in of} for label, of in curves.items()}
+            lines(axis, of_method)
+            axis.set(xlabel="layer", xticks=layers, ylabel="%")
             if name.startswith("neighbours"):
-                axis.axhline(expected, color="0.4", lw=1, ls=":")
-                place = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom"}
-                axis.annotate("without preference", (0.98, expected), fontsize=7.5, color="0.3", **place)
+                axis.axhline(expected, color=_INK, lw=1, ls=":")
+    with _picture(drawn, "the methods", (4.6, 0.3 + 0.2 * (len(curves) // 2 + 1)), "The lines of the methods") as axis:
+        lines(axis, {label: {0: np.nan} for label in curves})
+        axis.plot([], [], color=_INK, lw=1, ls=":", label="neighbours without preference")
+        axis.set_axis_off()
+        axis.legend(loc="center", ncols=2, fontsize=9, bbox_to_anchor=(0, 0, 1, 1))
+    return drawn
 
 
-def draw_space(method: Method, text: UserText, x: ByLanguage, path: Path) -> None:
+def draw_space(method: Method, text: UserText, x: ByLanguage) -> dict[str, str]:
     """Draws t-SNE of some sentences of each language before and after a method, by language and, aligned, by meaning.
 
-    ``x`` has the embeddings of all sentences at the layer of the method.
+    ``x`` has the embeddings of all sentences at the layer of the method. Returns an SVG for each title.
     """
     most = max(5, _POINTS // len(x))
     if text.aligned:
@@ -63,8 +87,42 @@ def draw_space(method: Method, text: UserText, x: ByLanguage, path: Path) -> Non
         rows = {code: np.arange(min(most, len(value))) for code, value in x.items()}
     shown = {code: x[code][chosen] for code, chosen in rows.items() if len(chosen)}
     codes = [code for code, value in shown.items() for _ in value]
-    panels = {"original": np.concatenate(list(shown.values()))}
+    panels = {"before": np.concatenate(list(shown.values()))}
     if method.transform is not None:
-        panels[method.label] = np.concatenate(list(method.move_together(shown).values()))
-    meanings = np.concatenate([text.units[code][rows[code]] for code in shown]) if text.aligned else None
-    draw_meaning(flat(panels), codes, meanings, path)
+        panels["after"] = np.concatenate(list(method.move_together(shown).values()))
+    looks: dict[str, Callable[[Any, np.ndarray], None]] = {
+        "language": lambda axis, plane: draw_languages(axis, plane, codes, _FAINT)
+    }
+    if text.aligned:
+        meanings = np.concatenate([text.units[code][rows[code]] for code in shown])
+        looks["meaning"] = lambda axis, plane: draw_units(axis, plane, meanings, _FAINT)
+    drawn: dict[str, str] = {}
+    planes = flat(panels)
+    for by, draw in looks.items():
+        for when, plane in planes.items():
+            label = f"t-SNE of sentences {when} {method.label}, coloured by {by}"
+            with _picture(drawn, f"by {by}, {when}", (4.6, 4.4), label) as axis:
+                draw(axis, plane)
+                axis.spines[:].set_visible(True)
+                axis.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=6, fontsize=9, handletextpad=0.2)
+    return drawn
+
+
+@contextmanager
+def _picture(drawn: dict[str, str], name: str, size: tuple[float, float], label: str) -> Iterator[Any]:
+    """Yields an axis, and adds its picture to those that are drawn; ``label`` is its text alternative."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        axis = figure.subplots()
+        yield axis
+        written = StringIO()
+        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    svg = written.getvalue()
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # the same in every figure
+    svg = re.sub("<(?:path|use)[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), svg)
+    svg = svg.replace(_INK, "currentColor").replace(_FAINT, "var(--faint, #c9c9c9)")
+    drawn[name] = svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(label)}" ', 1)

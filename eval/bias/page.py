@@ -1,25 +1,59 @@
-"""The bias report as lines and as one HTML page, with its figures inside."""
+"""What the bias report says, as lines and as one HTML page with its figures inside."""
 
-import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
-from eval.bias.choice import Choice
+from eval.bias import layout
+from eval.bias.choice import Choice, Span
 from eval.bias.measures import Candidate, measured_count, neighbours
+from eval.bias.queries import Change, Example
 from eval.bias.user_text import UserText
-from eval.report.html_page import as_html, plain, table
+from eval.report.html_page import document, html_table
 from eval.report.page import provenance
+from eval.resampling import interval
 from eval.results import Result
 from lsar_jax import corpora
 
-__all__ = ["Page"]
+__all__ = ["Page", "Parts"]
 
 # Candidates that a line names.
 _NAMED = 5
 
+# What the methods do, for readers who do not know their names.
+_IN_WORDS = {
+    "original": "the vectors as they are",
+    "center": "the mean of each language is subtracted",
+    "lir": "the strongest directions of each language are removed",
+    "lsar": "the directions in which the means of the languages differ are removed",
+    "lsar-published": "LSAR as its published code has it",
+    "mean+lsar": "the common mean is subtracted, and the directions in which those of the languages differ are removed",
+    "outliers": "dimensions with outlying values are set to zero",
+    "whitening": "all directions are scaled to the same variance",
+    "leace": "all by which a linear classifier tells the languages apart is removed",
+}
+
 _COLUMNS = ("own language", "identified", "IsoScore", "cosine")
+
+
+class Parts(NamedTuple):
+    """What the page shows of the layer of the pictures besides measures.
+
+    Attributes:
+      layers, space: figures as SVG by name.
+      search, own: language -> the score in search, and the share of neighbours in the language, before and after.
+      outcomes, examples: the number of queries by outcome, and some of them.
+    """
+
+    layers: Mapping[str, str]
+    space: Mapping[str, str]
+    search: Mapping[str, Change]
+    own: Mapping[str, Change]
+    outcomes: Mapping[str, int]
+    examples: Sequence[Example]
 
 
 @dataclass(frozen=True)
@@ -72,22 +106,60 @@ class Page:
         without = [candidate for candidate in self.candidates if not candidate.needs_language]
         return max(without, key=lambda candidate: candidate.score)
 
+    @cached_property
+    def _best_of_each(self) -> list[Candidate]:
+        """Each method at its best layer, without search at the last; the recommended one at its own."""
+        by_label: dict[str, Candidate] = {}
+        for candidate in self.candidates:
+            known = by_label.setdefault(candidate.method.label, candidate)
+            if candidate is self.best or (known is not self.best and self._rank(candidate) > self._rank(known)):
+                by_label[candidate.method.label] = candidate
+        return list(by_label.values())
+
+    def _score(self, candidate: Candidate) -> Span | None:
+        """The score in search and its interval; None without search."""
+        if candidate is self.best and self.choice is not None:
+            return self.choice.score
+        return None if candidate.search is None else Span(candidate.score, *interval(candidate.search))
+
+    def _rank(self, candidate: Candidate) -> float:
+        return candidate.score if self.metric else candidate.layer
+
     def table(self) -> tuple[str, list[str], list[list[str]]]:
         """The title, the columns and the rows: each method at its best layer, else at the last."""
-        by_label: dict[str, list[Candidate]] = {}
-        for candidate in self.candidates:
-            by_label.setdefault(candidate.method.label, []).append(candidate)
         rows = []
-        for label, layers in by_label.items():
-            best = max(layers, key=lambda candidate: candidate.score if self.metric else candidate.layer)
-            rows.append([label, f"{best.layer}", *self._values(best)])
+        for candidate in self._best_of_each:
+            own, _, *others = candidate.neutrality
+            values = [f"{value:.1f}" for value in (own, *others)]
+            rows.append([candidate.method.label, f"{candidate.layer}", str(self._score(candidate) or ""), *values])
         where = "at its best layer" if self.metric else "at the last layer"
         title = f"Language in {self.folder}: each method {where}, in percent"
         return title, ["method", "layer", self.metric or "search", *_COLUMNS], rows
 
-    def _values(self, candidate: Candidate) -> list[str]:
-        own, _, *others = candidate.neutrality
-        return [f"{candidate.score:.1f}" if self.metric else "", *(f"{value:.1f}" for value in (own, *others))]
+    def answer(self) -> list[str]:
+        """What was found and what to do, for readers who know none of the measures."""
+        measured, nearest = self.before.neutrality, neighbours(measured_count(self.text, self.folds))
+        prefers = measured.own > measured.expected + 1
+        lines = [
+            f"Your search {'prefers' if prefers else 'does not prefer'} the query's language: {measured.own:.0f}% of a "
+            f"sentence's {nearest} nearest neighbours are in its own language, where {measured.expected:.0f}% would be "
+            "fair."
+        ]
+        best, before = self.best, self.before
+        if best is None or self.choice is None:
+            return [*lines, "What makes search better cannot be said, as nothing shows which sentences mean the same."]
+        if best.method.transform is None:
+            return [*lines, f"No map makes search better: use layer {best.layer} as it is ({best.score:.1f} of 100)."]
+        removes = best.neutrality.own < measured.own - 1
+        what = "Removing the language" if removes else f"The map {best.method.label}"
+        where = "" if self.text.aligned else " for paragraphs of the Universal Declaration of Human Rights"
+        first, second = _rounded(before.score, best.score)
+        sure = "" if self.choice.gains[self.candidates.index(before)].low > 0 else ", which may be chance"
+        lines.append(f"{what} at layer {best.layer} raises search{where} from {first} to {second}{sure}.")
+        kind = "A map for each language, which needs the language of each sentence"
+        kind = kind if best.needs_language else "One map for all languages"
+        lines.append(f"{kind}, is saved beside this page: {best.method.label}.")
+        return lines
 
     def summary(self) -> list[str]:
         """What was found, a sentence or two a line."""
@@ -142,42 +214,46 @@ class Page:
     def _gain(self, choice: Choice, candidate: Candidate) -> str:
         return str(choice.gains[self.candidates.index(candidate)])
 
-    def html(self, layers: Path, space: Path, saved: Path, results: Sequence[Result]) -> str:
-        """The page, with the figures of layers and of the space inside; ``saved`` is the recommended transform."""
-        title, columns, rows = self.table()
-        shown, counts = self.shown, {code: len(text) for code, text in self.text.sentences.items()}
-        pool = measured_count(self.text, self.folds)
-        data = (
-            f"Neighbours in the own language at layer {shown.layer}: {self.before.neutrality.own:.1f}% before and "
-            f"{shown.neutrality.own:.1f}% after {shown.method.label}."
-        )
-        parts = [
-            f"# Language in {plain(str(self.folder))}",
-            *map(_marked, self.summary()),
-            f"## {plain(title.partition(': ')[2].capitalize())}",
-            table(list(map(plain, columns)), [list(map(plain, row)) for row in rows]),
-            f"<small>{plain(self.metric or 'Search')}: the score in search. Own language: the share of a sentence's "
-            f"{neighbours(pool)} nearest neighbours that are in its language ({shown.neutrality.expected:.1f} without "
-            "preference). Identified: sentences of which a linear classifier identifies the language "
-            f"({100 * max(counts.values()) / self.text.count:.1f} by chance). IsoScore: 100 if all directions vary "
-            "alike. Cosine: the mean cosine of two sentences, times 100. A sentence is measured among "
-            f"{pool - 1:,} others.</small>",
-            "## By layer",
-            _picture(layers, f"Each measure against the layer, with a line for each method. {data}"),
-            f"## The space before and after {plain(shown.label)}",
-            _picture(space, f"t-SNE of sentences before and after {shown.label}, coloured by language. {data}"),
+    def html(self, parts: Parts, saved: Path, results: Sequence[Result]) -> str:
+        """The page; ``saved`` is the recommended transform."""
+        best, shown, counts = self.best, self.shown, {code: len(of) for code, of in self.text.sentences.items()}
+        sections = [
+            layout.style(),
+            f"<h1>Language in {escape(self.folder.name)}</h1>",
+            f"<p>{self.text.count:,} sentences in {len(counts)} languages; {escape(self.text.form)}.</p>",
+            f'<div class="answer">{"".join(f"<p>{escape(line)}</p>" for line in self.answer())}</div>',
+            self._tiles(),
+            f"<h2>{len(parts.examples)} queries, before and after</h2>",
+            layout.queries(parts.outcomes, parts.examples, shown.label, self._searched),
+            "<h2>Results by language</h2>",
+            layout.verdict(parts.search) if parts.search else "",
+            layout.by_language(counts, parts.search, parts.own, self.metric),
+            f"<p><small>{escape(self._of_languages)}</small></p>",
         ]
-        if self.best is not None and self.best.method.transform is not None:
-            parts += ["## Use it", f"```py\n{self._example(self.best, saved)}\n```"]
-        parts += [
-            "<details><summary>Every layer and method</summary>",
-            table(
-                ["layer and method", *map(plain, columns[2:])],
-                [[plain(candidate.label), *self._values(candidate)] for candidate in self.candidates],
+        if best is not None and best.method.transform is not None:
+            sections += ['<h2 id="use">Use it</h2>', layout.code_block(self._example(best, saved))]
+        where = "at its best layer" if self.metric else "at the last layer"
+        marked = f"{best.method.label} (recommended)" if best else ""
+        rows = [self._row(one.method.label + " (recommended)" * (one is best), one) for one in self._best_of_each]
+        sections += [
+            f"<h2>Each method {where}</h2>",
+            html_table(
+                "In percent, with 95% intervals", list(map(escape, self._columns("method"))), rows, escape(marked)
             ),
-            "</details>",
-            "<details><summary>Languages</summary>",
-            table(["language", "sentences"], [[code, f"{count:,}"] for code, count in counts.items()]),
+            *(f"<p>{_marked(line)}</p>" for line in self.summary()[1:]),
+            "<h2>By layer</h2>",
+            layout.figures(parts.layers),
+            f"<h2>The space before and after {escape(shown.label)}</h2>",
+            layout.figures(parts.space),
+            "<h2>Fine print</h2>",
+            f"<ul>{''.join(f'<li><small>{escape(line)}</small></li>' for line in self._methods())}</ul>",
+            f"<p><small>{escape(self._definitions())}</small></p>",
+            "<details><summary>Every layer and method</summary>",
+            html_table(
+                "In percent",
+                list(map(escape, self._columns("method"))),
+                [self._row(candidate.method.label, candidate) for candidate in self.candidates],
+            ),
             "</details>",
         ]
         search = "" if self.text.aligned else " But the score in search is that of transforms fitted on all of it."
@@ -185,8 +261,75 @@ class Page:
             f"Each method was fitted on {self.folds - 1} of {self.folds} parts of the text and measured on the other; "
             f"the saved transform was fitted on all of it.{search}"
         )
-        parts.append("\n".join(f"- {plain(line)}" for line in (how, *provenance(results[:1]))))
-        return as_html(f"Language in {self.folder}", "\n\n".join(parts))
+        lines = "".join(f"<li>{escape(line)}</li>" for line in (how, *provenance(results[:1])))
+        return document(f"Language in {self.folder}", "\n".join([*sections, f"<ul>{lines}</ul>"]))
+
+    def _columns(self, first: str) -> list[str]:
+        return [first, "layer", self.metric or "search", *_COLUMNS]
+
+    def _row(self, name: str, candidate: Candidate) -> list[str]:
+        own, _, *others = candidate.neutrality
+        score = self._score(candidate)
+        cells = ["-" if score is None else layout.number(score), *map(layout.number, (own, *others))]
+        return [escape(name), f"{candidate.layer}", *cells]
+
+    def _tiles(self) -> str:
+        """The numbers before and after, large."""
+        pair = (self.before, self.shown) if self.shown.method.transform is not None else (self.before,)
+        own = _rounded(*(candidate.neutrality.own for candidate in pair))
+        fair = f"{self.before.neutrality.expected:.1f} would be fair"
+        tiles = [layout.score_tile("% of neighbours in the query's own language", own, fair)]
+        spans = [span for span in map(self._score, pair) if span is not None]
+        if spans:
+            intervals = " and ".join(f"{span.low:.1f} to {span.high:.1f}" for span in spans)
+            note = f"{self.metric}, of 100; 95% intervals {intervals}"
+            tiles.insert(
+                0,
+                layout.score_tile(
+                    f"Search at layer {self.shown.layer}", _rounded(*(span.value for span in spans)), note
+                ),
+            )
+        return f'<div class="tiles">{"".join(tiles)}</div>'
+
+    @property
+    def _searched(self) -> str:
+        pool = measured_count(self.text, self.folds)
+        return (
+            f"A query searches the sentences of its part of the text in all languages, about {pool - 1:,} others. The "
+            f"map of after was fitted on the other {self.folds - 1} of {self.folds} parts."
+        )
+
+    @property
+    def _of_languages(self) -> str:
+        score = "The score is that of a language's pairs with English, both ways. " if self.text.pairs else ""
+        if not self.text.aligned and self.metric:
+            score = "The score is that of the declaration's paragraphs in the language. "
+        return f"{score}Where the interval of a gain holds 0, the gain may be chance."
+
+    def _methods(self) -> list[str]:
+        names = dict.fromkeys(candidate.method.name for candidate in self.candidates)
+        return [f"{name}: {_IN_WORDS[name]}" for name in names if name in _IN_WORDS]
+
+    def _definitions(self) -> str:
+        counts = list(map(len, self.text.sentences.values()))
+        pool = measured_count(self.text, self.folds)
+        lines = [
+            f"{self.metric or 'Search'}: the score in search.",
+            f"Own language: the share of a sentence's {neighbours(pool)} nearest neighbours that are in its language "
+            f"({self.shown.neutrality.expected:.1f} without preference).",
+            "Identified: sentences of which a linear classifier identifies the language "
+            f"({100 * max(counts) / self.text.count:.1f} by chance).",
+            "IsoScore: 100 if all directions vary alike. Cosine: the mean cosine of two sentences, times 100.",
+            f"A sentence is measured among {pool - 1:,} others.",
+        ]
+        if self.text.aligned:
+            lines.insert(
+                2,
+                "The translations of a sentence are among the others and, where search is good, take places among its "
+                "neighbours, so this share is lower than in text without translations, and can be below that without "
+                "preference.",
+            )
+        return " ".join(lines)
 
     def _example(self, best: Candidate, saved: Path) -> str:
         prompt = f".with_prompt({best.spec.prompt!r})" if best.spec.prompt else ""
@@ -200,11 +343,13 @@ class Page:
         )
 
 
+def _rounded(*values: float) -> list[str]:
+    """Numbers without decimals, or with one where they are near each other."""
+    digits = 0 if max(values) - min(values) >= 10 else 1
+    return [f"{value:.{digits}f}" for value in values]
+
+
 def _marked(line: str) -> str:
     """A line whose first words, up to the colon, stand out."""
-    first, colon, others = plain(line).partition(": ")
-    return f"**{first}:** {others}" if colon and len(first) < 25 else plain(line)
-
-
-def _picture(path: Path, text: str) -> str:
-    return f"![{plain(text)}](data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()})"
+    first, colon, others = escape(line).partition(": ")
+    return f"<b>{first}:</b> {others}" if colon and len(first) < 25 else escape(line)

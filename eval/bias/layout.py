@@ -1,0 +1,173 @@
+"""The parts of the bias report's page as HTML; whatever the text or the options say is escaped."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from eval.bias.choice import Span
+from eval.bias.queries import HITS, Change, Example, Hit
+from eval.report.html_page import html_table
+
+__all__ = ["by_language", "code_block", "figures", "number", "queries", "score_tile", "style", "verdict"]
+
+# Characters of a sentence that are shown.
+_LONGEST = 200
+
+# What is said of queries by outcome.
+_OUTCOMES = {
+    "more": "found more translations", "fewer": "found fewer translations", "same": "found as many translations",
+}  # fmt: skip
+_OUTCOMES_UNMARKED = {"differ": "found other sentences", "same": "found the same sentences"}
+
+
+def style() -> str:
+    """What the page needs besides the style of all pages: that of its own parts, names of languages, copying."""
+    return _STYLE
+
+
+def number(value: Span | float) -> str:
+    """A number, with its interval in small type."""
+    if not isinstance(value, Span):
+        return f"{value + 0.0:.1f}"
+    shown, low, high = (round(part, 1) + 0.0 for part in value)
+    return f"{shown:.1f} <small>{low:.1f} to {high:.1f}</small>"
+
+
+def score_tile(name: str, values: Sequence[str], note: str) -> str:
+    """A number, or a number before and one after, large."""
+    shown = ' <span class="to" role="img" aria-label="before, after">→</span> '.join(values)
+    return f'<div class="tile"><b>{escape(name)}</b><p class="big">{shown}</p><p>{escape(note)}</p></div>'
+
+
+def queries(counts: Mapping[str, int], examples: Sequence[Example], after: str, searched: str) -> str:
+    """Some queries with what they found before and after the transform ``after``, and how they were chosen."""
+    total, right = sum(counts.values()), not counts["differ"]
+    outcomes = _OUTCOMES if right else _OUTCOMES_UNMARKED
+    found = ", ".join(f"{counts[name]:,} {what}" for name, what in outcomes.items())
+    drawn = {name: sum(example.outcome == name for example in examples) for name in outcomes}
+    rule = " and ".join(f"{count} of those that {outcomes[name]}" for name, count in drawn.items() if count)
+    without = "" if right else " The text does not say which sentences translate each other, so none is marked."
+    parts = [
+        f"<p>{escape(searched)} Of {total:,} queries, {found}, by their {HITS} nearest sentences. Drawn at random: "
+        f"{rule}.{without}</p>"
+    ]
+    for example in examples:
+        lists = [("before", example.before)] + [(f"after {after}", example.after)] * (example.before != example.after)
+        columns = "".join(_hits(name, hits, example.language) for name, hits in lists)
+        parts.append(
+            f'<article class="query"><h3>{_sentence(example.text, example.language)}</h3>'
+            f'<p class="outcome {example.outcome}">{outcomes[example.outcome]}</p>'
+            f'<div class="columns">{columns}</div></article>'
+        )
+    return "\n".join(parts)
+
+
+def _hits(name: str, hits: Sequence[Hit], language: str) -> str:
+    items = []
+    for hit in hits:
+        mark = '<span class="right">✓ translation</span> ' if hit.right else ""
+        own = "" if hit.language != language else ' <span class="own">own language</span>'
+        items.append(f"<li>{_sentence(hit.text, hit.language)} {mark}{own}</li>")
+    return f"<section><h4>{escape(name)}</h4><ol>{''.join(items)}</ol></section>"
+
+
+def _sentence(text: str, language: str) -> str:
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()}…"
+    return f'<span lang="{escape(language)}" dir="auto">{escape(shown)}</span> {code(language)}'
+
+
+def code(language: str) -> str:
+    """A code of a language, which the page replaces by its name where it knows it."""
+    return f'<span class="code" data-code="{escape(language)}">{escape(language)}</span>'
+
+
+def by_language(counts: Mapping[str, int], search: Mapping[str, Change], own: Mapping[str, Change], metric: str) -> str:
+    """The table of languages, that with the lowest score after first."""
+    first = {name: found.after.value for name, found in search.items()}
+    first = first or {name: -found.after.value for name, found in own.items()}
+    order = sorted(counts, key=lambda name: first.get(name, np.inf))
+    columns = ["language", *([f"{escape(metric)} before", "after", "gain"] if search else [])]
+    columns += ["% of neighbours in it before", "after", "sentences"]
+    rows = []
+    for name in order:
+        cells = [code(name)]
+        if name in search:
+            before, after, gain = search[name]
+            verdict = "good" if gain.low > 0 else "bad" if gain.high < 0 else "unclear"
+            cells += [number(before), number(after), f'<span class="{verdict}">{number(gain)}</span>']
+        elif search:
+            cells += ["-"] * 3
+        before, after, _ = own[name]
+        rows.append([*cells, number(before), number(after), f"{counts[name]:,}"])
+    return html_table("With 95% intervals over resampled queries; the worst after first", columns, rows)
+
+
+def verdict(search: Mapping[str, Change]) -> str:
+    """Which languages gained and lost, in a sentence or two."""
+    gained = [name for name, found in search.items() if found.gain.low > 0]
+    lost = [name for name, found in search.items() if found.gain.high < 0]
+    lowest = min(search, key=lambda name: search[name].after.value)
+    some = f"{len(gained)} of {len(search)} languages gained" if len(gained) < len(search) else "Every language gained"
+    losses = f"lost: {', '.join(map(code, lost))}" if lost else "none lost"
+    return f"<p>{some}, {losses}. The lowest after is {code(lowest)}, with {number(search[lowest].after)}.</p>"
+
+
+def figures(drawn: Mapping[str, str]) -> str:
+    """Pictures side by side, or one below the other on a narrow screen, with their names."""
+    shown = (f"<figure>{svg}<figcaption>{escape(name)}</figcaption></figure>" for name, svg in drawn.items())
+    return f'<div class="figures">{"".join(shown)}</div>'
+
+
+def code_block(text: str) -> str:
+    """Code that can be copied."""
+    block = f'<pre tabindex="0"><code>{escape(text)}</code></pre>'
+    return f'<div class="copied"><button type="button">Copy</button>{block}</div>'
+
+
+_STYLE = """<style>
+.answer p { font-size: 1.2em; margin: .4em 0; }
+.tiles { display: flex; flex-wrap: wrap; gap: 1em; margin: 1.2em 0; }
+.tile { flex: 1 1 16em; background: var(--box); border-radius: .5em; padding: .8em 1em; }
+.tile p { margin: 0; color: var(--soft); }
+.tile .big { font-size: 3em; line-height: 1.2; color: var(--ink); font-weight: 600; }
+.to { color: var(--soft); }
+.query { border-top: 1px solid var(--line); padding: .6em 0; }
+.query h3 { font-size: 1.05em; margin: .3em 0; }
+.query h4 { font-size: .9em; margin: .3em 0; color: var(--soft); }
+.outcome { margin: 0; font-size: .9em; }
+.more, .good, .right { color: var(--good); }
+.fewer, .bad { color: var(--bad); }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20em, 100%), 1fr)); gap: 0 2em; }
+.columns ol { margin: 0; padding-left: 1.4em; }
+.columns li { margin: .2em 0; }
+.right { font-weight: 600; white-space: nowrap; }
+.code, .own { font-size: .8em; font-weight: 400; border: 1px solid var(--line); border-radius: .3em; padding: 0 .3em; }
+.own { color: var(--bad); white-space: nowrap; }
+td small { display: block; white-space: nowrap; }
+th .code { font-size: 1em; border: 0; padding: 0; }
+.marked { background: var(--mark); }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24em, 100%), 1fr)); gap: 1em; }
+figure { margin: 0; }
+figure svg { width: 100%; height: auto; }
+figure svg text { font-family: inherit !important; }
+figcaption { color: var(--soft); }
+.copied { position: relative; }
+.copied button { position: absolute; right: .5em; top: .5em; font: inherit; font-size: .85em; padding: .2em .7em; }
+.copied pre { padding-top: 2.6em; }
+.hidden { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+</style>
+<script>
+addEventListener("DOMContentLoaded", () => {
+  const names = new Intl.DisplayNames(["en"], { type: "language" });
+  for (const code of document.querySelectorAll("[data-code]")) {
+    try { code.textContent = names.of(code.dataset.code); } catch { /* a group that is not a language */ }
+  }
+  for (const button of document.querySelectorAll(".copied button")) {
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.nextElementSibling.textContent);
+      button.textContent = "Copied";
+    });
+  }
+});
+</script>"""
