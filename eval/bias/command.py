@@ -214,6 +214,7 @@ class Bias(MethodOptions, RunOptions):
         search = search_by_language(text, page.before, shown, page.yardstick, self.folds, self.seed)
         layers, space = draw_layers(page.candidates, page.metric), draw_space(shown.method, text, x)
         parts = Parts(layers, space, search, own_by_language(text, found), *examples(text, found, self.seed))
+        (self.out / _FIGURES).mkdir(exist_ok=True)
         for name, svg in (layers | space).items():
             write_text(self.out / _FIGURES / f"{re.sub(r'[^a-zA-Z]+', '-', name)}.svg", svg)
         # The results are read again for the day that they were written on.

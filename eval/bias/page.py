@@ -256,7 +256,11 @@ class Page:
             ),
             "</details>",
         ]
-        search = "" if self.text.aligned else " But the score in search is that of transforms fitted on all of it."
+        search = (
+            ""
+            if self.text.aligned or not self.metric
+            else " But the score in search is that of transforms fitted on all of it."
+        )
         how = (
             f"Each method was fitted on {self.folds - 1} of {self.folds} parts of the text and measured on the other; "
             f"the saved transform was fitted on all of it.{search}"

@@ -15,7 +15,7 @@ from eval.bias.user_text import UserText, finds_lines, read_user_text
 from eval.metrics import probe_folds
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
-from tests.eval.test_tasks import ENCODER, is_png, read
+from tests.eval.test_tasks import ENCODER, read
 
 pytestmark = pytest.mark.usefixtures("fake")
 CODES = ("de", "en", "fr")
@@ -201,6 +201,10 @@ def run(folder, out, *options, layers=("2",)):
     return main(["bias", *ENCODER, *options, "--out", str(out)])
 
 
+def page_label(result):
+    return " ".join([result["transform"], *(f"{key}={value}" for key, value in result["parameters"].items())])
+
+
 def test_report(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("lsar_jax.cli.embed.load_encoder", lj.load_encoder)
     for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
@@ -213,14 +217,16 @@ def test_report(tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert f"Recommended: layer {best['layer']}, {best['transform']}" in printed
     assert f"mAP {best['value']:.1f} (" in printed
-    assert is_png(out / "layers.png")
-    assert is_png(out / "space.png")
     page = (out / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 2
-    assert 'src="http' not in page
+    # Four measures with a legend, and the space by language and by meaning; none is a bitmap, or loaded.
+    assert page.count('<svg role="img" aria-label="') == len(list((out / "figures").glob("*.svg"))) == 9
+    assert not re.search(r"<img|src=|data:image", page)
+    # The recommended row stands out, with the interval that is printed.
+    [row] = re.findall(r'<tr class="marked"><th scope="row">(.*?)</tr>', page)
+    assert row.startswith(f"{page_label(best)} (recommended)")
     saved = lj.Transform.load(out / "transform.safetensors")
     # The page shows how to use it.
-    code = html.unescape(re.search(r"<pre><code[^>]*>(.*?)</code></pre>", page, re.S)[1])
+    code = html.unescape(re.search(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.S)[1])
     names = {}
     exec(compile(code, "the page", "exec"), names)
     assert names["vectors"].shape == (1, 32)
@@ -232,7 +238,7 @@ def test_report(tmp_path, capsys, monkeypatch):
 
 
 def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(command, "draw_space", lambda *arguments: arguments[-1].write_bytes(b"png"))
+    monkeypatch.setattr(command, "draw_space", lambda *_: {})
     for code, text in lj.corpora.udhr("fit", ["de", "fr"]).items():
         (tmp_path / f"{code}.txt").write_text("\n".join(text if code == "de" else text[:22]) + "\n")
     assert run(tmp_path, tmp_path / "out", "--transforms", "original", "center") == 0
@@ -265,7 +271,7 @@ def test_refusals(tmp_path, capsys, options, message):
 
 
 def test_layers_where_languages_do_not_differ_are_left_out(tmp_path, capsys, monkeypatch, fake):
-    monkeypatch.setattr(command, "draw_space", lambda *arguments: arguments[-1].write_bytes(b"png"))
+    monkeypatch.setattr(command, "draw_space", lambda *_: {})
     vector = fake._vector
     monkeypatch.setattr(fake, "_vector", lambda self, text, layer: vector(self, text if layer else "", layer))
     write(tmp_path / "text", LINES)
