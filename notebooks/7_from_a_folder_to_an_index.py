@@ -48,13 +48,13 @@
 
 # %% [markdown]
 # The folder has `report.html`, a page with all of this that can be passed on, and the recommended transform. Two of
-# the pictures on the page:
+# the pictures on the page, the sentences by t-SNE before and after:
 
 # %%
-from IPython.display import Image, display
+from IPython.display import SVG, display
 
-display(Image("results/first/bias/layers.png", width=800, alt="Each measure against the layer, a line for each method"))
-display(Image("results/first/bias/space.png", width=800, alt="t-SNE before and after the recommended transform"))
+for name in ("by-language-before", "by-language-after"):
+    display(SVG(f"results/first/bias/figures/{name}.svg"))
 
 # %% [markdown]
 # **3.** and **4.** Encode the documents, all German and Thai text, and the queries, the Spanish text, with the

@@ -22,6 +22,11 @@ def outputs(notebook):
     return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
 
+def figures_of(output):
+    data = output.get("data", {})
+    return [data[kind] for kind in ("image/png", "image/svg+xml") if kind in data]
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_outputs_belong_to_the_script(path):
     need("jupytext")
@@ -39,7 +44,7 @@ def test_outputs_belong_to_the_script(path):
     assert counts == list(range(1, len(counts) + 1))
     text = "".join(output.text for output in outputs(notebook) if output.output_type == "stream")
     assert not re.search(r"Warning|(/root|/home|/tmp|/work)/", text)
-    figures = [output.data["image/png"] for output in outputs(notebook) if "image/png" in output.get("data", {})]
+    figures = [data for output in outputs(notebook) for data in figures_of(output)]
     assert 0 < max(map(len, figures)) * 3 / 4 < LARGEST
 
 
@@ -72,4 +77,4 @@ def test_notebooks_run(path, tmp_path, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     notebook = executed(path, tmp_path)
     assert not [output for output in outputs(notebook) if output.output_type == "error"]
-    assert any("image/png" in output.get("data", {}) for output in outputs(notebook))
+    assert any(map(figures_of, outputs(notebook)))
