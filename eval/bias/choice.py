@@ -4,13 +4,16 @@ The best of many noisy scores is too high. So the choice is also made anew in ea
 and scored on the units that were not drawn. Since the best is selected by the same scores, the intervals of its
 differences from the others are those that hold for the differences of all pairs of candidates at once (as Tukey's do):
 they are as many standard errors wide as the largest of these deviates in 95% of the resamples.
+
+A candidate may be preferred for what scores do not say, as a map that needs no language is: the best of those is chosen
+if it is not significantly worse than the best of all.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
@@ -32,13 +35,15 @@ class Span(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The candidate with the highest score, and how sure it is; scores are in percent.
+    """The recommended candidate, and how sure it is; scores are in percent.
 
     Attributes:
       best, score: its index and score.
       gains: by how much it is above each candidate; the intervals hold for all pairs of candidates at once.
       again: share of the resamples in which it is chosen again.
       elsewhere: mean score, on the units that were not drawn, of what is chosen in each resample.
+      top: index of the candidate with the highest score, another one if that is neither preferred nor significantly
+        better.
     """
 
     best: int
@@ -46,6 +51,7 @@ class Choice(NamedTuple):
     gains: list[Span]
     again: float
     elsewhere: float
+    top: int
 
     def as_good(self) -> list[int]:
         """The other candidates that are not significantly worse, in the order of their scores."""
@@ -53,10 +59,13 @@ class Choice(NamedTuple):
         return sorted(near, key=lambda index: self.gains[index].value)
 
 
-def choose(candidates: Sequence[Queries], *, resamples: int = 1000, seed: int = 0) -> Choice:
+def choose(
+    candidates: Sequence[Queries], preferred: Sequence[bool] = (), *, resamples: int = 1000, seed: int = 0
+) -> Choice:
     """Chooses the candidate with the highest score, and measures how sure that is.
 
-    All have scores of the same queries, whose clusters are the units that are resampled.
+    All have scores of the same queries, whose clusters are the units that are resampled. Of the ``preferred`` ones, by
+    default all, the best is chosen unless another candidate is significantly better.
     """
     first = candidates[0]
     values = np.stack([queries.values for queries in candidates])
@@ -67,14 +76,25 @@ def choose(candidates: Sequence[Queries], *, resamples: int = 1000, seed: int = 
     drawn = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=resamples)
     weights = np.concatenate([np.ones((1, units)), drawn, drawn == 0]).astype(np.float32)
     whole, inside, outside = np.split(_scores(values, unit, strata, weights), [1, 1 + resamples])
-    [whole] = whole
-    best, chosen = int(whole.argmax()), inside.argmax(axis=1)
-    width = _widths(inside - whole, units)[best]
-    gain = whole[best] - whole
+    widths = _widths(inside - whole, units)
+    chosen = _chosen(np.concatenate([whole, inside]), widths, np.array(preferred or [True] * len(candidates)))
+    [whole], (best, *again) = whole, chosen.tolist()
+    width, gain = widths[best], whole[best] - whole
     gains = [Span(*map(float, span)) for span in zip(gain, gain - width, gain + width, strict=True)]
     score = Span(float(whole[best]), *map(float, np.nanquantile(inside[:, best], [0.025, 0.975])))
-    elsewhere = float(np.nanmean(outside[np.arange(resamples), chosen]))
-    return Choice(best, score, gains, float((chosen == best).mean()), elsewhere)
+    elsewhere = float(np.nanmean(outside[np.arange(resamples), again]))
+    return Choice(best, score, gains, float(np.equal(again, best).mean()), elsewhere, int(whole.argmax()))
+
+
+def _chosen(
+    scores: Float[np.ndarray, "draw candidate"],
+    widths: Float[np.ndarray, "candidate candidate"],
+    preferred: Bool[np.ndarray, " candidate"],
+) -> Int[np.ndarray, " draw"]:
+    """The choice in each draw: the best of the preferred, or the best of all if it is better by more than a width."""
+    draw, top = np.arange(len(scores)), scores.argmax(axis=1)
+    best = np.where(preferred, scores, -np.inf).argmax(axis=1)
+    return np.where(scores[draw, top] - scores[draw, best] > widths[top, best], top, best)
 
 
 def _widths(deviations: Float[np.ndarray, "draw candidate"], units: int) -> Float[np.ndarray, "candidate candidate"]:

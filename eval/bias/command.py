@@ -127,7 +127,8 @@ class Bias(MethodOptions, RunOptions):
                 console.print(f"measured layer {layer}: {len(candidates)} combinations of layer and method so far")
         metric = "accuracy of pairs" if text.pairs else "mAP" if text.aligned else ""
         metric = metric or ("mAP on the UDHR" if yardstick else "")
-        choice = choose([candidate.search for candidate in candidates if candidate.search]) if metric else None
+        searches = [candidate.search for candidate in candidates if candidate.search]
+        choice = choose(searches, [not candidate.needs_language for candidate in candidates]) if metric else None
         page = Page(self.folder, text, metric, candidates, choice, self.folds, list(yardstick), self._opening)
         searched = text.codes if text.aligned else list(yardstick)
         results = self._results(page, fitting, searched)

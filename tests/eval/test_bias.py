@@ -183,6 +183,19 @@ def test_the_best_candidate_is_chosen(rng):
     assert 0.2 < choice.again < 0.95
 
 
+def test_within_a_tie_the_preferred_candidate_is_chosen(rng):
+    base = rng.uniform(20, 60, 200)
+    candidates = [Queries(base + gain + rng.normal(0, 1, 200)) for gain in (0, 10, 10.2, 13)]
+    tied = choose(candidates[:3], [True, True, False])
+    assert (tied.best, tied.top) == (1, 2)
+    assert tied.score.value == pytest.approx(candidates[1].mean)
+    assert tied.gains[2].value < 0 < tied.gains[2].high
+    assert tied.as_good() == [2]
+    assert tied.again > 0.7
+    better = choose(candidates, [True, True, False, False])
+    assert (better.best, better.top) == (3, 3)
+
+
 def test_equal_candidates_are_seldom_called_worse(rng):
     # The best of fifty without a difference looks better than it is elsewhere.
     choice = choose([Queries(rng.normal(50, 10, 40)) for _ in range(50)])
