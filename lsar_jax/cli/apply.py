@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tyro
@@ -14,6 +15,7 @@ from lsar_jax.cli.encoder_options import EncoderOptions
 from lsar_jax.cli.inputs import InputName, is_vectors, open_vectors, read_blocks
 from lsar_jax.corpora.records import Records, input_path, is_file
 from lsar_jax.embeddings import Embeddings
+from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import check_outputs, new_file
 from lsar_jax.transforms import Transform
 
@@ -79,20 +81,22 @@ class Apply(EncoderOptions):
 
         def blocks() -> Iterator[np.ndarray]:
             start = strange = first_strange = 0
-            for block in read_blocks(x):
-                with np.errstate(over="ignore"):
-                    bad = ~np.isfinite(block.astype(np.float32)).all(axis=1)
-                if bad.any():
-                    row = start + int(bad.argmax())
-                    raise ValueError(f"{path} holds NaN, infinity or a number too large, first in row {row}")
-                if start == 0:
-                    warn_far_off(str(path), block)
-                result, unknown = transform.with_unknown(block, self.language)
-                if unknown is not None and unknown.any():
-                    first_strange = first_strange if strange else start + int(unknown.argmax())
-                    strange += int(unknown.sum())
-                yield np.asarray(result)
-                start += len(block)
+            with count_meter(True, len(x), "transformed", "vectors") as advance:
+                for block in read_blocks(x):
+                    with np.errstate(over="ignore"):
+                        bad = ~np.isfinite(block.astype(np.float32)).all(axis=1)
+                    if bad.any():
+                        row = start + int(bad.argmax())
+                        raise ValueError(f"{path} holds NaN, infinity or a number too large, first in row {row}")
+                    if start == 0:
+                        warn_far_off(str(path), block)
+                    result, unknown = transform.with_unknown(block, self.language)
+                    if unknown is not None and unknown.any():
+                        first_strange = first_strange if strange else start + int(unknown.argmax())
+                        strange += int(unknown.sum())
+                    yield np.asarray(result)
+                    start += len(block)
+                    advance(len(block))
             if strange:
                 _log.warning(
                     "%d of %d vectors in %s are in none of the languages that the identifier knows, for example row "
@@ -110,7 +114,13 @@ class Apply(EncoderOptions):
 
         def blocks() -> Iterator[np.ndarray]:
             texts = (record.text for record in Records([path], self.text))
-            while block := list(islice(texts, _BLOCK)):
-                yield np.asarray(encoder.encode(block, language=self.language, max_length=self.max_length))
+            with count_meter(True, rows) as advance:
+                options: dict[str, Any] = {
+                    "language": self.language,
+                    "max_length": self.max_length,
+                    "show_progress": advance,
+                }
+                while block := list(islice(texts, _BLOCK)):
+                    yield np.asarray(encoder.encode(block, **options))
 
         return rows, blocks()

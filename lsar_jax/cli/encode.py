@@ -1,8 +1,6 @@
 """``lsar-jax encode``: encodes text of any length into a folder of shards; a job that was stopped goes on."""
 
-import sys
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -57,7 +55,7 @@ class Encode(EncoderOptions):
     )  # fmt: skip
 
     def run(self) -> None:
-        """Encodes, and prints a line after each shard."""
+        """Encodes, and prints what the folder has."""
         if len(self.paths) < 2:
             raise ValueError("give the files to encode, or - for standard input, and then the folder to write")
         inputs, out = list(map(input_path, self.paths[:-1])), Path(self.paths[-1])
@@ -70,8 +68,7 @@ class Encode(EncoderOptions):
             encoder = encoder.with_transform(transform)
         names = ("text", "ids", "language", "max_length", "normalize", "store", "format", "shard_rows")
         options = {name: getattr(self, name) for name in names}
-        show = sys.stdout.isatty()
-        embeddings.encode(encoder, inputs, out, **options, show_progress=show, progress=partial(print, flush=True))
+        embeddings.encode(encoder, inputs, out, **options, show_progress=True)
         x = embeddings.open(out)
         shards = len(x.manifest.shards)
         note = decomposed_note(sum(shard.decomposed for shard in x.manifest.shards))

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,7 +66,7 @@ class Mine(EncoderOptions):
     )  # fmt: skip
 
     def run(self) -> None:
-        """Mines, and prints a line after each block of sources."""
+        """Mines, and prints how many pairs there are."""
         paths = {"source": input_path(self.source), "target": input_path(self.target)}
         for path in paths.values():
             if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(notes_of(self.out))):
@@ -89,11 +88,12 @@ class Mine(EncoderOptions):
                 options: dict[str, Any] = {"text": self.text if has_columns(text) else None}
                 options["max_length"] = self.max_length
                 options |= {"language": language} if encoder.uses_language else {}
-                embeddings.encode(encoder, [text], path, **options, progress=partial(print, f"{name}:", flush=True))
+                print(f"encoding the {name}, {text}", flush=True)
+                embeddings.encode(encoder, [text], path, **options, show_progress=True)
             sides.append(embeddings.open(path))
         names = ("k", "margin", "retrieval", "precision", "recall", "threshold", "block", "overwrite")
         options = {name: getattr(self, name) for name in names} | {"transform": transform}
         if transform is not None and transform.languages is not None:
             options["languages"] = languages
-        count = mine_folders(sides[0], sides[1], self.out, **options, progress=partial(print, flush=True))
+        count = mine_folders(sides[0], sides[1], self.out, **options, show_progress=True)
         print(f"wrote {count:,} pairs to {self.out}")

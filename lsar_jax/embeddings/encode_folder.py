@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import re
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -43,6 +42,8 @@ from lsar_jax.embeddings.manifest import (
     read_record,
 )
 from lsar_jax.embeddings.shards import as_jsonl, as_stored, write_file
+from lsar_jax.embeddings.unfinished import Unfinished
+from lsar_jax.encoders.progress import Meter
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.files import check_absent, text_sha256, write_json
 from lsar_jax.processes import check_alike, is_first, share, wait_for_all
@@ -51,12 +52,12 @@ __all__ = ["FILES", "encode"]
 
 _log = logging.getLogger("lsar_jax")
 
-# Rows of a shard: few on a CPU, because a job that is stopped loses a shard's work.
+# Rows of a shard, few enough to hold in memory.
 _ROWS = 65_536
 _ROWS_ON_CPU = 8_192
 # Folder of the work that is not finished, and the names in it.
 _WORK = ".job"
-_WORK_FILES = rf"lock|job\.json|{NUMBER}\.json"
+_WORK_FILES = rf"lock|job\.json|{NUMBER}\.(json|safetensors)"
 _SHARD_FILES = rf"vectors-{NUMBER}\.(npy|parquet)|sentences-{NUMBER}\.jsonl"
 #: The names of what an encoding writes into a folder, as for ``job.check_own``.
 FILES = rf"manifest\.json|{_SHARD_FILES}|\.job/({_WORK_FILES})?"
@@ -98,8 +99,8 @@ def encode(
       store: dtype of the stored vectors.
       format: ``npy``, with sentences in JSON lines beside it, or ``parquet``.
       shard_rows: rows of each shard but the last; by default 65,536, and 8,192 on a CPU.
-      show_progress: whether to draw a progress bar for each shard.
-      progress: called after each shard.
+      show_progress: whether to show the share that is done and the time left, as ``encoder.encode`` does.
+      progress: called after each shard that was encoded.
 
     Raises:
       FileExistsError: the folder holds something else.
@@ -154,16 +155,15 @@ def encode(
         applied=tuple(sorted(encoder.applied)),
     )
     records = Records(paths, text, ids)
-    with work_folder(work, folder, _WORK_FILES):
-        _Encoding(encoder, job, folder, records, show_progress).run(progress)
+    with work_folder(work, folder, _WORK_FILES), Meter(show_progress) as meter:
+        _Encoding(encoder, job, folder, records, meter).run(progress)
 
 
 class _Encoding:
     """A run of a job, with the shards that are done."""
 
-    def __init__(self, encoder: SentenceEncoder, job: Job, folder: Path, records: Records, show_progress: bool) -> None:
-        self.encoder, self.job, self.folder, self.records = encoder, job, folder, records
-        self.show_progress = show_progress
+    def __init__(self, encoder: SentenceEncoder, job: Job, folder: Path, records: Records, meter: Meter) -> None:
+        self.encoder, self.job, self.folder, self.records, self.meter = encoder, job, folder, records, meter
         self.manifest = Manifest.read(folder) if (folder / FILE_NAME).is_file() else None
         self.done: dict[int, Shard] = {}
 
@@ -173,21 +173,25 @@ class _Encoding:
         missing = self._missing()
         wait_for_all("begun")
         process, processes = share()
-        rows, stream = self.job.shard_rows, iter(self.records)
-        count = encoded = before = first_byte = 0
-        started = time.perf_counter()
+        rows, stream, total = self.job.shard_rows, iter(self.records), self.records.total
+        count = before = 0
+
+        def show(share: float) -> Progress:
+            """Shows how far the job is with a share of the current shard."""
+            done = number * rows + round(share * len(part))
+            byte = before + share * (self.records.position - before)
+            left = self.meter(f"encoded {done:,} sentences", done if total is None else byte, total)
+            return Progress(done, None if total is None else byte / max(1, total), left)
+
         while part := list(islice(stream, rows)):
             number, count = count, count + 1
             if number % processes == process:
                 sentences = as_jsonl(part, number * rows)
                 self._check_text(number, part, sentences)
                 if names := missing.get(number, file_names(self.job.format, number)):
-                    if not encoded:
-                        started, first_byte = time.perf_counter(), before
-                    encoded += self._write(number, part, sentences, names)
-                if progress is not None:
-                    seconds = time.perf_counter() - started
-                    progress(_progress(self.records, number * rows + len(part), encoded, seconds, first_byte))
+                    self._write(number, part, sentences, names, show)
+                    if progress is not None:
+                        progress(show(1.0))
             before = self.records.position
         check_alike("the inputs", json.dumps([source._asdict() for source in self.records.sources]))
         if is_first():
@@ -240,31 +244,35 @@ class _Encoding:
         names = " and ".join(paths or self.job.inputs)
         return ValueError(f"{names} changed since {self.folder} was begun: {difference}; choose another folder")
 
-    def _write(self, number: int, part: list[Record], sentences: bytes, names: Sequence[str]) -> int:
-        """Writes files of a shard and then, unless it is done, its record; returns the number of encoded sentences."""
+    def _write(
+        self, number: int, part: list[Record], sentences: bytes, names: Sequence[str], show: Callable[[float], object]
+    ) -> None:
+        """Writes files of a shard and then, unless it is done, its record."""
         before = self.done[number].files if number in self.done else {}
-        stored, texts, counts = None, list[str](), (0, 0, 0)
+        stored, counts, digest = None, (0, 0, 0), text_sha256(sentences.decode())
+        unfinished = self.folder / _WORK / f"{number:05d}.safetensors"
         vectors = file_names(self.job.format, number)[0]
         if vectors in names:
             places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
-            texts = list(places)
-            x, report = self.encoder.encode_with_report(
-                texts,
+            x = Unfinished(unfinished, f"{self.job.digest}, {digest}", len(places), self.job.dim)
+            result, report = self.encoder.encode_with_report(
+                list(places),
+                output=x,
                 language=self.job.language,
                 max_length=self.job.max_length,
                 normalize=self.job.normalize,
-                show_progress=self.show_progress,
+                show_progress=lambda _: show(x.sentences / len(places)),
             )
             counts = report.tokens, report.truncated, report.decomposed
-            stored = as_stored(self.job, number, np.asarray(x)[[places[record.text] for record in part]])
+            stored = as_stored(self.job, number, np.asarray(result)[[places[record.text] for record in part]])
         files = {
             name: write_file(self.folder / name, sentences, stored if name == vectors else None, before.get(name))
             for name in names
         }
         if number not in self.done:
-            shard = Shard(len(part), files, text_sha256(sentences.decode()), *counts)
+            shard = Shard(len(part), files, digest, *counts)
             write_json(self.folder / _WORK / f"{number:05d}.json", {"job": self.job.digest, **asdict(shard)})
-        return len(texts)
+        unfinished.unlink(missing_ok=True)
 
     def _finish(self, count: int) -> None:
         """Writes the manifest of the folder, unless it is there."""
@@ -294,13 +302,3 @@ class _Encoding:
             return Shard.from_dict(fields, self.job, number)
 
         return {int(path.stem): read_record(path, partial(shard, int(path.stem))) for path in self._records()}
-
-
-def _progress(records: Records, rows: int, encoded: int, seconds: float, first_byte: int) -> Progress:
-    """The progress of a run that encoded so many sentences since it had read ``first_byte`` bytes."""
-    text = f"{rows:,} rows" + (f"; {encoded / seconds:,.0f} sentences/s" if encoded else "")
-    if records.total is None:
-        return Progress(rows, None, None, text)
-    read = records.position - first_byte
-    left = seconds * (records.total - records.position) / read if encoded and read else None
-    return Progress(rows, records.position / max(1, records.total), left, text)

@@ -45,23 +45,17 @@ _UNFINISHED = re.compile(r"^\.(.+)\.[0-9a-f]{16}\.partial(\..*)?$")
 
 
 class Progress(NamedTuple):
-    """How far a job is, after each of its parts; its string is what the command line prints.
+    """How far a job is, after each of its parts.
 
     Attributes:
       done: number of rows that are encoded, or of blocks of sources that are compared, as far as this process knows.
       share: share of the input that is done, from 0 to 1, or None.
       left: seconds left at the rate of this run, or None.
-      text: the number that is done, in words, and the rate.
     """
 
     done: int
     share: float | None
     left: float | None
-    text: str
-
-    def __str__(self) -> str:
-        share = "" if self.share is None else f"; {100 * self.share:.0f}%"
-        return self.text + share + (f"; {self.left / 60:,.1f} min left" if self.left else "")
 
 
 def changed_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

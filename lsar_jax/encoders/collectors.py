@@ -44,7 +44,12 @@ class HostResult:
       total: number of sentences, or None if that is not known.
       dim: width of an embedding.
       mesh: the devices to which the result is moved at the end; None to leave it in host memory.
+
+    Attributes:
+      kept: number of batches at the beginning whose embeddings are here already, and are not added.
     """
+
+    kept = 0
 
     def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh | None = None) -> None:
         self._result = np.empty((layers, _FIRST_ROWS if total is None else total, dim), np.float32)
@@ -150,8 +155,10 @@ class MomentsResult:
 Collector = HostResult | DeviceResult | MomentsResult
 
 
-def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
-    """Returns the collector for ``output``; raises ValueError if it is neither ``numpy`` nor ``jax``."""
+def collector(output: str | HostResult, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
+    """Returns the collector for ``output``, or ``output`` itself if it is one; other names are a ValueError."""
+    if isinstance(output, HostResult):
+        return output
     if output not in ("numpy", "jax"):
         raise ValueError(f"output {output!r} is not one of numpy, jax")
     if output == "numpy":

@@ -1,10 +1,7 @@
-"""What one call of an encoder did, and its progress."""
+"""What one call of an encoder did."""
 
 import logging
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import jax
@@ -14,7 +11,7 @@ from jaxtyping import Bool
 from lsar_jax.encoders.collectors import IN_FLIGHT
 from lsar_jax.tokens.packing import Batch
 
-__all__ = ["Counts", "EncodeReport", "log_report", "progress"]
+__all__ = ["Counts", "EncodeReport", "log_report"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -91,24 +88,3 @@ def log_report(report: EncodeReport) -> None:
     if report.unknown:
         known = "in none of the languages that the identifier knows; they are taken for the nearest one"
         _log.warning("%d of %d sentences are %s", report.unknown, n, known)
-
-
-@contextmanager
-def progress(show: bool, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Yields a function to call with the number of sentences that were just encoded."""
-    if not show:
-        yield lambda sentences: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    count = "{task.completed:.0f} sentences" if total is None else "{task.completed:.0f}/{task.total:.0f} sentences"
-    columns = [TextColumn("encode"), BarColumn(), TextColumn(count), TextColumn("{task.fields[rate]}")]
-    started = time.perf_counter()
-    with Progress(*columns, TimeRemainingColumn()) as bar:
-        task = bar.add_task("encode", total=total, rate="")
-
-        def advance(sentences: int) -> None:
-            rate = (bar.tasks[0].completed + sentences) / (time.perf_counter() - started)
-            bar.update(task, advance=sentences, rate=f"{rate:.0f} sentences/s")
-
-        yield advance

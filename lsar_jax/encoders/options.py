@@ -6,6 +6,7 @@ from typing import Any, TypedDict
 
 from lsar_jax.checkpoints.sentence_transformers import LONGEST_PROMPT
 from lsar_jax.checks import whole_number
+from lsar_jax.encoders.progress import ShowProgress
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
 __all__ = [
@@ -28,7 +29,7 @@ class StreamOptions(TypedDict, total=False):
     prompt: str | None
     max_length: int | None
     token_budget: int | None
-    show_progress: bool
+    show_progress: ShowProgress
 
 
 class EncodeOptions(StreamOptions, total=False):

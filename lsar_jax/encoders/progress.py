@@ -10,12 +10,17 @@ A log then has lines such as ``measured layer 3 of 13 (23%), about 4 minutes lef
 """
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
+from lsar_jax.checks import check_flags
 from lsar_jax.processes import is_first
 
-__all__ = ["Meter"]
+__all__ = ["Meter", "ShowProgress", "count_meter"]
+
+# Whether to show the progress of an encoder, or a function that takes the number of sentences of each batch.
+ShowProgress: TypeAlias = bool | Callable[[int], object]
 
 # Seconds until the first line of a log, after which the rate can be trusted, and until each of the next.
 _FIRST = 5.0
@@ -55,13 +60,14 @@ class Meter:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, text: str, done: int | float, total: int | float | None = None) -> float | None:
+    def __call__(self, text: str, done: int | float, total: int | float | None = None, note: str = "") -> float | None:
         """Shows a text, the share that is done, and the time left; or the rate, if the total is not known.
 
         Args:
           text: what is done, such as ``encoded 1,200 sentences``.
           done: the amount of work that is done, in any unit.
           total: the amount of all work, in the same unit; None if it is not known.
+          note: what to say after the time left.
 
         Returns:
           The seconds left, or None if that is not known.
@@ -73,17 +79,38 @@ class Meter:
         left = None
         if total is not None:
             left = seconds * max(0.0, total - done) / new if new > 0 else None
-            text += f" ({min(100, int(100 * done / max(total, 1)))}%)" + (
-                "" if left is None else f", {_words(left)} left"
+            text += f" ({int(100 * min(1, done / total)) if total else 100}%)" + (
+                f", {_words(left)} left" if left else ""
             )
         elif seconds and new > 0:
             text += f", {new / seconds:,.0f} a second"
+        text += note and f"; {note}"
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=text, completed=done, total=total)
         elif self._show and now >= self._next:
             self._next = now + _EVERY
             print(text, flush=True)
         return left
+
+
+@contextmanager
+def count_meter(
+    show: ShowProgress, total: int | None, verb: str = "encoded", noun: str = "sentences"
+) -> Iterator[Callable[[int], object]]:
+    """Yields a function to call with the number of sentences that were just encoded, of ``total`` in all if known."""
+    if callable(show):
+        yield show
+        return
+    check_flags(show_progress=show)
+    done, of_total = 0, "" if total is None else f" of {total:,}"
+    with Meter(bool(show)) as meter:
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            meter(f"{verb} {done:,}{of_total} {noun}", done, total)
+
+        yield advance if show else lambda count: None
 
 
 def _words(seconds: float) -> str:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
@@ -21,8 +22,8 @@ from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.export import export
 from lsar_jax.checks import check_flags
-from lsar_jax.encoders.collectors import COLLECTIVES, Collector, MomentsResult, collector
-from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report, progress
+from lsar_jax.encoders.collectors import COLLECTIVES, Collector, HostResult, MomentsResult, collector
+from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report
 from lsar_jax.encoders.input_stream import read_batches
 from lsar_jax.encoders.names import OtherNames, check_names
 from lsar_jax.encoders.options import (
@@ -36,6 +37,7 @@ from lsar_jax.encoders.options import (
     prompt_tokens,
 )  # fmt: skip
 from lsar_jax.encoders.program import EncoderModel, Program, compiled
+from lsar_jax.encoders.progress import ShowProgress, count_meter
 from lsar_jax.languages import AUTO, check_given, own_name
 from lsar_jax.mesh import check_process, replicated, shares, split
 from lsar_jax.models.architectures import Architecture
@@ -199,7 +201,9 @@ class SentenceEncoder(OtherNames):
             - ``max_length``: maximum tokens per sentence, special tokens included; by default the checkpoint's maximum.
             - ``token_budget``: token positions of a full batch on each device; by default 32,768, and 512 on a CPU. A
               smaller budget needs less memory, but a batch has at least one row, which holds the longest sentence.
-            - ``show_progress``: whether to draw a progress bar.
+            - ``show_progress``: whether to show the share that is done and the time left: in a bar on a terminal or in
+              a notebook, and elsewhere in a line every 30 seconds. Or a function that takes the number of sentences of
+              each batch.
 
         Returns:
           ``[n, dim]``; ``[k, n, dim]`` for k ``layers``; without the axis ``n`` for one string.
@@ -215,7 +219,11 @@ class SentenceEncoder(OtherNames):
 
     @overload
     def encode_with_report(
-        self, sentences: str | Iterable[str], *, output: Literal["numpy"] = "numpy", **options: Unpack[EncodeOptions]
+        self,
+        sentences: str | Iterable[str],
+        *,
+        output: Literal["numpy"] | HostResult = "numpy",
+        **options: Unpack[EncodeOptions],
     ) -> tuple[np.ndarray, EncodeReport]: ...
 
     @overload
@@ -227,10 +235,13 @@ class SentenceEncoder(OtherNames):
         self,
         sentences: str | Iterable[str],
         *,
-        output: Literal["numpy", "jax"] = "numpy",
+        output: Literal["numpy", "jax"] | HostResult = "numpy",
         **options: Unpack[EncodeOptions],
     ) -> tuple[np.ndarray | jax.Array, EncodeReport]:
-        """Returns the result of ``encode``, with its options and errors, and an ``EncodeReport``; nothing is logged."""
+        """Returns the result of ``encode``, with its options and errors, and an ``EncodeReport``; nothing is logged.
+
+        ``output`` may also be what collects the embeddings in host memory.
+        """
         check_names("encode", options, (*EncodeOptions.__annotations__, "output"))
 
         def collect(specs: Sequence[EncoderSpec], total: int | None) -> Collector:
@@ -373,14 +384,14 @@ class SentenceEncoder(OtherNames):
         normalize: bool = False,
         max_length: int | None = None,
         token_budget: int | None = None,
-        show_progress: bool = False,
+        show_progress: ShowProgress = False,
     ) -> tuple[Any, EncodeReport]:
         """Encodes text into the collector that ``collect`` makes; without ``layers``, the result is of one layer."""
         check_process()
         started = time.perf_counter()
         texts = ordered(sentences)
         total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
-        check_flags(normalize=normalize, show_progress=show_progress)
+        check_flags(normalize=normalize)
         limit = check_length(max_length, self.tokenizer)
         prompt = self.prompt if prompt is None else prompt_text(prompt, self.prompts)
         prompt = check_prompt(prompt, self.tokenizer, limit)
@@ -397,7 +408,10 @@ class SentenceEncoder(OtherNames):
             sizes=self._batch_sizes(token_budget), counts=counts,
         )  # fmt: skip
         # Closed as soon as something fails, so that the tokenizer's thread ends.
-        with closing(batches), progress(show_progress, total) as advance:
+        with closing(batches), count_meter(show_progress, total) as advance:
+            kept = gather.kept if isinstance(gather, HostResult) else 0
+            for part in islice(batches, kept):
+                counts.add(part, None)
             for part in batches:
                 embedded, unknown = self._run(program, part)
                 gather.add(part, embedded)

@@ -16,7 +16,6 @@ import json
 import logging
 import math
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -43,6 +42,7 @@ from lsar_jax.embeddings.job import (
     work_folder,
 )
 from lsar_jax.embeddings.manifest import FILE_NAME
+from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import check_outputs, new_file, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
@@ -80,6 +80,7 @@ def mine_folders(
     languages: tuple[str | None, str | None] = (None, None),
     block: int = 65_536,
     overwrite: bool = False,
+    show_progress: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> int:
     r"""Writes the pairs that ``mine`` finds among the distinct sentences of two folders, with their texts.
@@ -103,6 +104,7 @@ def mine_folders(
       languages: language codes of the source and the target, for a transform that needs them.
       block: number of vectors of each side in memory.
       overwrite: whether to replace a file at ``out``.
+      show_progress: whether to show the share that is done and the time left, as ``encode`` of an encoder does.
       progress: called after each block of sources.
 
     Returns:
@@ -128,7 +130,7 @@ def mine_folders(
     """
     out = Path(out)
     check_options(margin, retrieval)
-    check_flags(overwrite=overwrite)
+    check_flags(overwrite=overwrite, show_progress=show_progress)
     recall = check_recall(recall)
     if math.isnan(least_score := as_float(threshold)):
         raise ValueError(f"threshold is {shown(threshold)}; it must be a number that fits a float")
@@ -158,7 +160,8 @@ def mine_folders(
         if written is not None:
             return written
         parts = _Parts(notes, f"lsar_jax mining 4, job {text_sha256(json.dumps(options))}")
-        _compare(left, right, parts, progress or (lambda _: None), k=k, precision=precision, recall=recall)
+        with Meter(show_progress) as meter:
+            _compare(left, right, parts, meter, progress, k=k, precision=precision, recall=recall)
         wait_for_all("compared")
         if is_first():
             pairs = pairs_of_neighbours(*_neighbours(left, right, k, parts), margin, retrieval)
@@ -293,7 +296,14 @@ def _begin(notes: Path, out: Path, options: Mapping[str, Any]) -> int | None:
 
 
 def _compare(
-    source: _Side, target: _Side, parts: _Parts, progress: Callable[[Progress], None], *, k: int, **options: Any
+    source: _Side,
+    target: _Side,
+    parts: _Parts,
+    meter: Meter,
+    progress: Callable[[Progress], None] | None,
+    *,
+    k: int,
+    **options: Any,
 ) -> None:
     """Compares this process's share of the blocks of sources with all targets, unless that was done before."""
     total = len(source.blocks)
@@ -307,8 +317,8 @@ def _compare(
     backward = parts.read(name) if name in carried else _empty(len(target.rows), k)
     blocks = carried.get(name, [])
     mesh = data_mesh() if jax.local_device_count() > 1 else None
-    started = time.perf_counter()
-    for finished, block in enumerate(remaining, 1):
+    left = None
+    for finished, block in enumerate(remaining):
         x = source.vectors(block)
         forward = _empty(len(x), k)
         for number, (start, stop) in enumerate(pairwise(target.starts)):
@@ -316,13 +326,17 @@ def _compare(
             forward = _merged(forward, targets, start)
             cosines, rows = _merged((backward[0][start:stop], backward[1][start:stop]), sources, source.starts[block])
             backward[0][start:stop], backward[1][start:stop] = cosines, rows
+            # The other processes are about as far.
+            compared = len(done) + share()[1] * (finished + (number + 1) / len(target.blocks))
+            near = int(len(source.rows) * min(1.0, compared / total))
+            left = meter(f"compared {near:,} of {len(source.rows):,} sources", compared, total)
         blocks = [*blocks, block]
         parts.save(_forward(block), forward, [block])
         # After it, the block is finished.
         parts.save(name, backward, blocks)
-        left = (time.perf_counter() - started) / finished * (len(remaining) - finished)
-        count = len(done) + finished
-        progress(Progress(count, count / total, left, f"{count} of {total} blocks"))
+        if progress is not None:
+            count = len(done) + finished + 1
+            progress(Progress(count, count / total, left))
 
 
 def _neighbours(source: _Side, target: _Side, k: int, parts: _Parts) -> tuple[_Best, _Best]:

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -183,6 +184,64 @@ def test_a_stopped_job_goes_on(text, tmp_path, caplog, error_of):
     assert contents(tmp_path / "out") == expected
     # Nothing else is written.
     assert {path for path, time in times.items() if path.stat().st_mtime_ns != time} == {*missing}
+
+
+def test_a_shard_goes_on_where_it_was(rng, tmp_path, monkeypatch):
+    source, encoder = tmp_path / "in.txt", lj.load_encoder(str(TINY), layer=2)
+    source.write_text("".join(f"{line}\n" for line in words(rng, 500)))
+    run, calls, end = encoder._run, [], 0
+
+    def counted(program, part):
+        calls.append(part)
+        if len(calls) == end:
+            raise KeyboardInterrupt
+        return run(program, part)
+
+    def batches_of(folder):
+        calls.clear()
+        lj.embeddings.encode(encoder, [source], tmp_path / folder)
+        return len(calls)
+
+    monkeypatch.setattr(encoder, "_run", counted)
+    monkeypatch.setattr("lsar_jax.embeddings.unfinished._SECONDS", 0.0)
+    count = batches_of("whole")
+    end = count // 2
+    with pytest.raises(KeyboardInterrupt):
+        batches_of("out")
+    unfinished, end = tmp_path / "out" / ".job" / "00000.safetensors", 0
+    content = unfinished.read_bytes()
+    unfinished.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ValueError, match=r"00000.safetensors is damaged: .*; remove it, and run the command again"):
+        batches_of("out")
+    unfinished.write_bytes(content)
+    assert batches_of("out") == count - (count // 2 - 1)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    # It is that of its own text.
+    (tmp_path / "other" / ".job").mkdir(parents=True)
+    (tmp_path / "other" / ".job" / unfinished.name).write_bytes(content)
+    source.write_text(source.read_text().replace("a", "b", 1))
+    assert batches_of("other") == count
+
+
+def test_a_log_says_how_far_it_is(rng, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("lsar_jax.encoders.progress._FIRST", 0.0)
+    monkeypatch.setattr("lsar_jax.encoders.progress._EVERY", 0.0)
+    (tmp_path / "in.txt").write_text("".join(f"{line} {'e ' * 999}\n" for line in words(rng, 200)))
+    encoded(tmp_path)
+    *lines, _ = capsys.readouterr().out.splitlines()
+    rows, shares = zip(*(map(int, re.findall(r"\d+", line)) for line in lines), strict=True)
+    assert [*rows] == sorted(set(rows))
+    assert {*range(ROWS, 201, ROWS)} < {*rows}  # and others, of the batches of a shard
+    # 64 KiB are read at a time.
+    assert all(number / 2 <= share <= number / 2 + 17 for number, share in zip(rows, shares, strict=True))
+    words_left = [line.partition(")")[2] for line in lines]
+    assert words_left == ["", *[", less than a minute left"] * (len(lines) - 2), ""]
+    # A job that goes on starts with what was there.
+    shutil.rmtree(tmp_path / "out")
+    stop_after(3, tmp_path)
+    capsys.readouterr()
+    encoded(tmp_path)
+    assert int(re.findall(r"encoded (\d+) sentences \(\d+%\)\n", capsys.readouterr().out)[0]) > 3 * ROWS
 
 
 @pytest.mark.parametrize("finished", [False, True])
