@@ -24,6 +24,7 @@ PUBLIC = (
     "lsar_jax.corpora.labelled", "lsar_jax.objectives.align", "lsar_jax.objectives.disentangle",
     "lsar_jax.objectives.tagging", "lsar_jax.objectives.parsing", "lsar_jax.objectives.cosine", "lsar_jax.languages",
     "lsar_jax.mesh", "lsar_jax.spec", "lsar_jax.processes", "lsar_jax.mteb",
+    "lsar_jax.transforms.scikit_learn",
 )  # fmt: skip
 # A user's program begins with these; the rest may have an example.
 STARTS = ("lsar_jax", "lsar_jax.mining", "lsar_jax.retrieval", "lsar_jax.transforms.fit_")

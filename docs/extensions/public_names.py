@@ -24,6 +24,7 @@ _FURTHER = (
     "lsar_jax.explorer",
     "lsar_jax.moments",
     "lsar_jax.mteb",
+    "lsar_jax.transforms.scikit_learn",
     "lsar_jax.shapes",
     "lsar_jax.spec",
     "lsar_jax.corpora.labelled",
