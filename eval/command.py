@@ -133,8 +133,10 @@ def command(
 def _run(task: Task, options: Options) -> Evaluation:
     fitting = choose(task, options)
     fitting = fitting.with_half_rank() if task.half_rank else fitting
+    console.print(f"loading the encoder {options.encoder}")
     encoder = options.open_encoder()
     layers = options.layers or tuple(range(encoder.spec.layer + 1))
+    console.print(f"encoding the text, and fitting and scoring the methods at layers {', '.join(map(str, layers))}")
     evaluation = evaluate(task, encoder, layers, fitting, max_length=options.max_length, cache=options.cache)
     report(task, evaluation, options.out)
     return evaluation
@@ -163,6 +165,7 @@ def report(task: Task, evaluation: Evaluation, out: Path) -> None:
             print_table(f"{task.title}, in percent", columns, rows)
             heights = {f"layer {at}": {label: v.get(at, np.nan) for label, v in by_layer.items()} for at in layers}
             bars(heights, ylabel=f"{first}, %", title=title, path=out / "methods.png")
+    console.print("drawing the figures")
     task.draw(results, evaluation.panels, out)
     console.print(f"wrote results and figures to {out}")
 

@@ -4,7 +4,10 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["import_extra", "missing_extra"]
+__all__ = ["import_extra", "install_hint", "missing_extra"]
+
+# What all evaluations import as they are, and its package.
+_OF_EVAL = {"matplotlib": "matplotlib", "sklearn": "scikit-learn", "threadpoolctl": "threadpoolctl"}
 
 
 def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
@@ -20,6 +23,12 @@ def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise missing_extra([package or module], extra, what) from error
+
+
+def install_hint(error: ImportError, what: str) -> str:
+    """The message of an error, or that of ``missing_extra`` if evaluations lack a package."""
+    name = (error.name or "").partition(".")[0]
+    return str(missing_extra([_OF_EVAL[name]], "eval", what)) if name in _OF_EVAL else str(error)
 
 
 def missing_extra(packages: Sequence[str], extra: str, what: str) -> ImportError:

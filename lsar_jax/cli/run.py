@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 
 from lsar_jax.cli.command_line import COMPLETION, HELP, HELP_ALL, nearest, parse, subcommands
+from lsar_jax.extras import install_hint
 from lsar_jax.processes import START, check_alike, start_processes
 from lsar_jax.program_cache import cache_programs
 
@@ -69,8 +70,10 @@ def run(
         return _flushed(0)
     except BrokenPipeError:
         status = _BROKEN_PIPE
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError) as error:
         status = _fail(str(error), 1)
+    except ImportError as error:
+        status = _fail(install_hint(error, prog), 1)
     except SystemExit as error:  # of tyro, which has printed why
         status = _flushed(error.code if isinstance(error.code, int) else int(error.code is not None))
         if not jax.distributed.is_initialized():
@@ -143,7 +146,7 @@ def run_named(
             return _fail(f"{name} cannot be shared by processes; {', '.join(shareable) or 'no other'} can", 1)
         options = _options(command)
     except ImportError as error:
-        return _fail(str(error), 1)
+        return _fail(install_hint(error, f"{prog} {name}"), 1)
     return run(options, f"{prog} {name}", [*start, *arguments], shared=command.shared)
 
 

@@ -163,7 +163,7 @@ def find(folder_or_name: str | Path) -> Path:
 def import_tfds() -> Any:
     """Returns the module ``tensorflow_datasets``; raises ImportError with the command to install it."""
     return import_extra(
-        "tensorflow_datasets", "eval", "reading a prepared dataset (without TensorFlow)", "tensorflow-datasets"
+        "tensorflow_datasets", "tfds", "reading a prepared dataset (without TensorFlow)", "tensorflow-datasets"
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
+from eval.__main__ import main as eval_main
 from lsar_jax.__main__ import main
 from lsar_jax.cli import console
 
@@ -92,3 +93,15 @@ def test_programs_of_a_user_without_a_home_folder(command, monkeypatch, capsys):
         jax.config.update("jax_compilation_cache_dir", folder)
     assert "warning: compiled programs are not kept: there is no home folder" in capsys.readouterr().err
     assert Path(command[2]).is_file()
+
+
+def test_what_evaluations_lack_is_named(monkeypatch, capsys):
+    """When the task is imported; in a checkout, the second command works."""
+    for name in [name for name in sys.modules if name.startswith(("eval.figures", "eval.tasks"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    assert eval_main(["udhr"]) == 1
+    assert capsys.readouterr().err == (
+        "error: python -m eval udhr needs threadpoolctl: pip install 'lsar_jax[eval]' "
+        "(in a checkout: pip install -e '.[eval]')\n"
+    )

@@ -137,7 +137,7 @@ def test_refuses_files(tmp_path):
 def test_needs_tensorflow_datasets(folder, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
     for call in (lambda: prepared(folder / "wiki40b" / "de"), lambda: prepare(Documents(), tmp_path)):
-        with pytest.raises(ImportError, match=r"needs tensorflow-datasets: pip install 'lsar_jax\[eval\]'"):
+        with pytest.raises(ImportError, match=r"needs tensorflow-datasets: pip install 'lsar_jax\[tfds\]'"):
             call()
     assert not any(tmp_path.iterdir())
 
