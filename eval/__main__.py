@@ -25,7 +25,7 @@ MEASURE = {
 }
 REPORT = {
     "bias": Command("eval.bias.command", "Bias", "text of your own: which layer, method and rank to use"),
-    "explore": Command("eval.explore", "Explore", "look at text of your own before and after a transform, on a page"),
+    "explore": Command("lsar_jax.cli.explore", "Explore", "look at text of your own on one page: lsar-jax explore"),
     "report": Command("eval.report.page", "Report", "results of any tasks on one page"),
     "compare": Command(
         "eval.report.compare", "Compare", "test two methods on the same queries, or two encoders over seeds"

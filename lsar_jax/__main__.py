@@ -10,14 +10,15 @@ COMMANDS = {
     "encode": Command("lsar_jax.cli.encode", "Encode", "encode text of any length into a folder", True),
     "fit": Command("lsar_jax.cli.fit", "FitCommands", "fit a transform on text or vectors", True),
     "apply": Command("lsar_jax.cli.apply", "Apply", "apply a transform to vectors or text"),
+    "explore": Command("lsar_jax.cli.explore", "Explore", "look at text before and after a transform, on one page"),
     "mine": Command("lsar_jax.cli.mine", "Mine", "find translations in two collections of any size", True),
     "convert": Command("lsar_jax.cli.convert", "Convert", "convert a pickled checkpoint to a safetensors folder"),
 }
 # What people look for here, but the wheel does not have.
 _ELSEWHERE = {
-    name: f"{name} is not in the wheel; in a checkout of the repository, pip install -e '.[eval,explore]', and then "
+    name: f"{name} is not in the wheel; in a checkout of the repository, pip install -e '.[eval]', and then "
     f"python -m eval {task} --texts FOLDER"
-    for name, task in {"report": "bias", "bias": "bias", "explore": "explore"}.items()
+    for name, task in {"report": "bias", "bias": "bias"}.items()
 }
 
 

@@ -31,7 +31,6 @@ from eval.bias.figures import draw_layers, draw_space
 from eval.bias.measures import Candidate, measure_layer
 from eval.bias.page import Page, Parts
 from eval.bias.queries import examples, find, own_by_language, search_by_language
-from eval.bias.user_text import Aligned, UserText, finds_lines, read_user_text
 from eval.command import RunOptions
 from eval.evaluate import encode_texts, result_of
 from eval.fitting import Fitting, MethodOptions
@@ -42,6 +41,7 @@ from eval.task import Score, Task
 from lsar_jax import EncoderSpec, Moments, SentenceEncoder, corpora
 from lsar_jax.checks import whole_number
 from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.user_text import Aligned, UserText, finds_lines, read_user_text
 from lsar_jax.files import check_outputs, write_text
 
 __all__ = ["Bias"]

@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from eval.anisotropy import ByLanguage
-from eval.bias.user_text import UserText
 from eval.methods import Method
 from eval.metrics import find_own, own_share, probe_accuracy, probe_folds
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec, Moments, merge_moments
+from lsar_jax.cli.user_text import UserText
 from lsar_jax.geometry import expected_anisotropy, isoscore
 
 __all__ = ["Candidate", "Neutrality", "held_out_rows", "measure_layer", "measured_count", "neighbours"]

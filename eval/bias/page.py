@@ -11,12 +11,12 @@ from eval.bias import layout
 from eval.bias.choice import Choice, Span
 from eval.bias.measures import Candidate, measured_count, neighbours
 from eval.bias.queries import Change, Example
-from eval.bias.user_text import UserText
 from eval.report.html_page import document, html_table
 from eval.report.page import provenance
 from eval.resampling import interval
 from eval.results import Result
 from lsar_jax import corpora
+from lsar_jax.cli.user_text import UserText
 
 __all__ = ["Page", "Parts"]
 

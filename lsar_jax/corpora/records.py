@@ -14,7 +14,17 @@ from lsar_jax.corpora.text_files import LONGEST, decoded_lines, unpacked
 from lsar_jax.files import check_file, sha256
 from lsar_jax.processes import share
 
-__all__ = ["STANDARD_INPUT", "VECTORS", "Record", "Records", "Source", "has_columns", "input_path", "is_file"]
+__all__ = [
+    "STANDARD_INPUT",
+    "VECTORS",
+    "Record",
+    "Records",
+    "Source",
+    "has_columns",
+    "input_path",
+    "is_file",
+    "is_parquet",
+]
 
 # The path that stands for standard input.
 STANDARD_INPUT = Path("-")
@@ -80,7 +90,7 @@ class Records:
             check_file(path, streams=True)
             if path.suffix.lower() in VECTORS:
                 raise ValueError(f"{path} is named as vectors, which are not text; give the text, or rename it")
-            if _is_parquet(path) and path.suffix.lower() == ".gz":
+            if is_parquet(path) and path.suffix.lower() == ".gz":
                 raise ValueError(f"{path} is parquet, which is compressed in itself; decompress it with gunzip")
             if self.ids is not None and not has_columns(path):
                 raise ValueError(f"{path} is text, which has no column of ids ({self.ids!r}); leave out the ids")
@@ -91,7 +101,7 @@ class Records:
             raise ValueError(
                 f"{_name(streams[0])} cannot be shared by processes; write the text to a file that all of them see"
             )
-        if again := [path for path in streams if streams.count(path) > 1 or _is_parquet(path)]:
+        if again := [path for path in streams if streams.count(path) > 1 or is_parquet(path)]:
             raise ValueError(f"{_name(again[0])} can be read only once; write it to a file")
 
     @property
@@ -109,13 +119,13 @@ class Records:
                 yield Record(text, id, number)
             if not count:
                 raise ValueError(f"{name} is empty")
-            checksum = sha256([path]) if _is_parquet(path) else f"sha256:{digest.hexdigest()}"
+            checksum = sha256([path]) if is_parquet(path) else f"sha256:{digest.hexdigest()}"
             self.sources.append(Source(str(path), checksum, count))
 
     def _read(self, path: Path, name: str, digest: Any) -> Iterator[tuple[str, str | None]]:
         text = "text" if self.text is None else self.text
         columns = [text] if self.ids is None else [text, self.ids]
-        if _is_parquet(path):
+        if is_parquet(path):
             before = self.position
             with path.open("rb") as file:
                 for number, (place, row) in enumerate(parquet_rows(file, columns, name), start=1):
@@ -176,7 +186,8 @@ def has_columns(path: Path) -> bool:
     return _suffix(path) in _ROWS_OF
 
 
-def _is_parquet(path: Path) -> bool:
+def is_parquet(path: Path) -> bool:
+    """Whether an input is parquet, judging by its suffix."""
     return _ROWS_OF.get(_suffix(path)) is parquet_rows
 
 

@@ -2,32 +2,45 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.arrays import check_floats
 from lsar_jax.checks import check_flags, whole_number
-from lsar_jax.explorer.measures import COMPARED, Neighbours, compare, measure, principal_axes, tsne_plane
+from lsar_jax.explorer.measures import (
+    COMPARED,
+    Neighbours,
+    compare,
+    measure,
+    nearest_others,
+    principal_axes,
+    tsne_plane,
+)
 from lsar_jax.explorer.page import LIMIT, Explorer, as_page, bytes_of_page, packed
 from lsar_jax.explorer.space import first_columns, in_basis, move, reduce
 from lsar_jax.languages import canonical_keys
-from lsar_jax.moments import Moments, moments_by_language, pool_moments, stack_means
+from lsar_jax.moments import moments_by_language, pool_moments, stack_means
 from lsar_jax.shapes import AnyArray
 from lsar_jax.transforms import language_subspace
 from lsar_jax.transforms.base.steps import Step
 from lsar_jax.transforms.lsar import significant_values
 from lsar_jax.transforms.methods import METHODS
 
-__all__ = ["DEFAULT_METHODS", "ShownMethod", "explore"]
+__all__ = ["DEFAULT_METHODS", "explore"]
 
-#: Methods that only subtract means and directions, so that a page can apply them; of those that have ranks, a lower
-#: rank removes the first directions of a higher one, which it does not in ``lsar-published``.
-ShownMethod = Literal["lsar", "mean+lsar", "center", "mean", "lir", "leace"]
+# Those with a slider first. ``mean`` alone removes no difference of languages, and ``lsar-published`` is ``lsar`` at
+# the highest rank.
+DEFAULT_METHODS = tuple(
+    sorted(
+        {*METHODS} - {"mean", "lsar-published"},
+        key=lambda name: (METHODS[name].varied != "rank", [*METHODS].index(name)),
+    )
+)
 
-DEFAULT_METHODS: tuple[ShownMethod, ...] = ("lsar", "mean+lsar", "center", "lir", "leace")
-
+# The parts of a step that keep what they do not subtract, which the page can apply to coordinates of an own basis.
+_LOW_RANK = {"shift", "basis", "dual", "offset"}
 # Characters of a sentence that the page shows.
 _SHOWN = 300
 
@@ -38,6 +51,12 @@ class _Method(NamedTuple):
     name: str
     steps: tuple[Step, ...]
     top: int | None
+
+    @property
+    def low_rank(self) -> bool:
+        """Whether the page can apply the steps; what it shows of other methods is computed here."""
+        given = {name for step in self.steps for name, part in step._asdict().items() if part is not None}
+        return given <= _LOW_RANK
 
     def at(self, rank: int) -> tuple[Step, ...]:
         """The steps at a rank."""
@@ -64,9 +83,10 @@ def explore(
     """Makes a page to look at embeddings before and after transforms: a map, and the neighbours of each sentence.
 
     The page is one HTML file that loads nothing. In it, languages can be hidden, and the layer, the method and the rank
-    of the removed subspace can be chosen; the map and the neighbours are computed there. The transforms are fitted on
-    all of ``x``. The shares of neighbours over all sentences are computed here, from whole vectors; for 2,000
-    sentences, the page has at most 5 MB, and says how close its own cosines are to those of whole vectors.
+    of the removed subspace can be chosen; the map and the neighbours are computed there. Those of methods that do more
+    than subtract, such as whitening and CBIE, are computed here, and so are the shares of neighbours over all sentences
+    of every method. The transforms are fitted on all of ``x``. For 2,000 sentences, the page has at most 5 MB, and says
+    how close its own cosines are to those of whole vectors.
 
     Args:
       x: language -> raw embeddings ``[n, dim]``, or of several layers ``[layer, n, dim]``; at least two languages.
@@ -74,24 +94,23 @@ def explore(
       layers: names of the layers of ``x``, needed if it has several.
       units: language -> a number for each sentence; sentences of one number are translations of each other. Of texts
         whose lines are aligned: ``{code: range(n) for code in x}``.
-      methods: names of ``lsar-jax fit``, of methods that only subtract means and directions: ``lsar``, ``mean+lsar``,
-        ``center``, ``mean``, ``lir`` or ``leace``.
+      methods: names of ``lsar-jax fit``.
       count: number of sentences on the page, as many of each language and drawn at random, translations together.
       tsne: whether to draw t-SNE, too, for which scikit-learn is needed and seconds to minutes.
-      seed: seed of the draw and of t-SNE.
+      seed: seed of the draw, of CBIE and of t-SNE.
       title: title of the page.
 
     Returns:
       A page, which a notebook shows; ``save`` writes it to a file.
 
     Raises:
-      ValueError: the languages, sentences, layers or units do not fit together, a method is unknown or not of this
-        kind, or the means of the languages do not differ at a layer.
+      ValueError: the languages, sentences, layers or units do not fit together, a method is unknown, or
+        the means of the languages do not differ at a layer.
       ImportError: Bokeh, or scikit-learn for t-SNE, is not installed.
 
     Example:
       >>> rng = np.random.default_rng(0)
-      >>> x = {code: rng.normal(size=(30, 8)) + 5 * rng.normal(size=8) for code in ("de", "en", "fr")}
+      >>> x = {code: rng.normal(size=(30, 16)) + 5 * rng.normal(size=16) for code in ("de", "en", "fr")}
       >>> texts = {code: [f"sentence {i}" for i in range(30)] for code in x}
       >>> lj.explore(x, texts, units={code: range(30) for code in x})
       Explorer(90 sentences in 3 languages, 1 layer, 1.3 MB)
@@ -111,7 +130,7 @@ def explore(
     data: dict[str, Any] = {"languages": codes, "language": language.tolist(), "texts": shown, "title": title}
     data["unit"] = None if unit is None else np.unique(unit, return_inverse=True)[1].tolist()
     expected = np.average((np.array(counts) - 1) / (len(language) - 1), weights=counts)
-    fitted = [_fit(of, methods, name) for of, name in zip(by_layer, names, strict=True)]
+    fitted = [_fit(of, methods, name, seed) for of, name in zip(by_layer, names, strict=True)]
     form = _form(data, fitted, by_layer[0][codes[0]].shape[1], tsne)
     neighbours = Neighbours(language, unit)
     data |= {"expected": float(expected), "neighbours": neighbours.k, "layers": []}
@@ -132,11 +151,18 @@ def _layer(
     seed: int | None,
 ) -> dict[str, Any]:
     """What the page has of a layer: the coordinates, the methods in them, and the shares at each rank."""
-    space = reduce(x, [step for method in methods for step in method.steps], *form)
-    differences, drawn, written = [compare(x, space.z, space.residual, neighbours.k)], [], []
+    space = reduce(x, [step for method in methods if method.low_rank for step in method.steps], *form)
+    differences, drawn = [compare(x, space.z, space.residual, neighbours.k)], []
+    written: list[dict[str, Any]] = []
     if seed is not None:
         drawn.append(tsne_plane(x, seed))
     for method in methods:
+        if not method.low_rank:
+            y = move(method.steps, x, counts)
+            written.append({"name": method.name, "top": None, "steps": [], "states": [_state(y, neighbours)]})
+            if seed is not None:
+                drawn.append(tsne_plane(y, seed))
+            continue
         inside = tuple(in_basis(step, space.basis) for step in method.steps)
         states, last = [], None
         for rank in method.ranks:
@@ -166,11 +192,22 @@ def _layer(
     }
 
 
-def _fit(x: Mapping[str, AnyArray], names: Sequence[str], layer: int | str) -> list[_Method]:
+def _state(y: Float[np.ndarray, "sentence dim"], neighbours: Neighbours) -> dict[str, Any]:
+    """What the page has of embeddings that it cannot compute: the map, the neighbours of each sentence, the shares."""
+    centred = y - y.mean(axis=0)
+    plane = centred @ principal_axes(centred, None)
+    variance = float((plane**2).sum() / max((centred**2).sum(), np.finfo(float).tiny))
+    near, cosines = nearest_others(y, neighbours.k)
+    rows = near.astype(np.int16 if len(y) <= 1 << 15 else np.int32)
+    lists = {"near": packed(rows), "cosines": packed(cosines.astype(np.float64))}
+    return {"plane": packed(plane), "variance": variance} | lists | measure(y, neighbours)._asdict()
+
+
+def _fit(x: Mapping[str, AnyArray], names: Sequence[str], layer: int | str, seed: int) -> list[_Method]:
     """Fits each method on the embeddings of a layer, at its highest rank."""
-    second = any(METHODS[name].needs != "means" for name in names)
+    second = any(METHODS[name].needs in ("pooled", "languages") for name in names)
     moments = moments_by_language(x, least=2, second_moment=second)
-    given: dict[str, Mapping[str, Moments]] = {"means": moments, "languages": moments}
+    given: dict[str, Mapping[str, Any]] = {"means": moments, "languages": moments, "embeddings": x}
     if second:
         given["pooled"] = pool_moments(moments)
     means = stack_means(moments)
@@ -181,9 +218,17 @@ def _fit(x: Mapping[str, AnyArray], names: Sequence[str], layer: int | str) -> l
     fitted = []
     for name in names:
         method = METHODS[name]
-        slides = method.varied == "rank"
-        options: dict[str, Any] = {"rank": top} if slides else {}
-        transform = method(given[method.needs], **options)
+        options: dict[str, Any] = {
+            name: value for name, value in (("rank", top), ("seed", seed)) if name == method.varied
+        }
+        # A lower rank of lsar-published removes other directions than the first of a higher one.
+        slides = method.varied == "rank" and not method.fixed
+        try:
+            transform = method(given[method.needs], **options)
+        except ValueError as error:
+            raise ValueError(
+                f"{name} cannot be fitted at layer {layer}: {error}; leave it out of the methods"
+            ) from error
         steps = tuple(Step(*(None if p is None else np.asarray(p) for p in step)) for step in transform.steps)
         fitted.append(_Method(name, steps, top if slides else None))
     return fitted
@@ -194,11 +239,14 @@ def _form(data: Mapping[str, Any], fitted: Sequence[Sequence[_Method]], dim: int
     count, layers = len(data["texts"]), len(fitted)
     fixed, of_dimension = bytes_of_page() + len(json.dumps(data, ensure_ascii=False).encode()), 0
     for methods in fitted:
-        parts = [part for method in methods for step in method.steps for part in step if part is not None]
-        states = sum(len(method.ranks) for method in methods)
+        low_rank = [method for method in methods if method.low_rank]
+        parts = [part for method in low_rank for step in method.steps for part in step if part is not None]
+        states = sum(len(method.ranks) for method in low_rank)
         # Four bytes for a number of a step, two for one of an axis; a state has 300 characters besides.
         of_dimension += 4 * sum(part.size for part in parts) // dim + 4 * states
         fixed += 300 * states + 6 * count + (6 * count * (1 + len(methods)) if tsne else 0)
+        # Of a state that is computed here: two coordinates, ten rows and ten cosines of two bytes, or rows of four.
+        fixed += (len(methods) - len(low_rank)) * (300 + count * 4 * (44 if count <= 1 << 15 else 64) // 3)
     # Bytes are written with 64 characters.
     for kind in (np.int16, np.int8):
         width = int((LIMIT - fixed) * 3 / 4 / (of_dimension + layers * count * np.dtype(kind).itemsize))
@@ -259,12 +307,12 @@ def _units(
 
 
 def _check_methods(methods: Sequence[str]) -> None:
-    choices = f"choose among {', '.join(get_args(ShownMethod))}"
+    choices = f"choose among {', '.join(METHODS)}"
     if isinstance(methods, str) or not methods or len({*methods}) < len(methods):
         raise ValueError(f"methods is {methods!r}; give a list of different names; {choices}")
     for name in methods:
-        if name not in get_args(ShownMethod):
-            raise ValueError(f"method {name!r} cannot be shown; {choices}")
+        if name not in METHODS:
+            raise ValueError(f"there is no method {name!r}; {choices}")
 
 
 def _drawn(

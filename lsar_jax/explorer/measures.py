@@ -9,7 +9,7 @@ from lsar_jax.extras import import_extra
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import top_k_share
 
-__all__ = ["COMPARED", "Neighbours", "Shares", "compare", "measure", "principal_axes", "tsne_plane"]
+__all__ = ["COMPARED", "Neighbours", "Shares", "compare", "measure", "nearest_others", "principal_axes", "tsne_plane"]
 
 # Sentences whose cosines on the page are compared with those of whole vectors.
 COMPARED = 250
@@ -33,12 +33,19 @@ class Shares(NamedTuple):
     found: float | None
 
 
-def measure(x: Float[np.ndarray, "sentence dim"], of: Neighbours) -> Shares:
-    """Returns the shares of a pool of sentences, by cosine."""
-    near = np.asarray(nearest(x.astype(np.float32), x.astype(np.float32), of.k + 1)[1])
+def nearest_others(
+    x: Float[np.ndarray, "sentence dim"], k: int
+) -> tuple[Int[np.ndarray, "sentence k"], Float[np.ndarray, "sentence k"]]:
+    """Returns the k nearest other sentences of each, the nearest first, and their cosines."""
+    cosines, near = (np.asarray(part) for part in nearest(x.astype(np.float32), x.astype(np.float32), k + 1))
     itself = near == np.arange(len(x))[:, None]
     itself[~itself.any(axis=1), -1] = True  # copies have pushed the sentence out of its own neighbours
-    near = near[~itself].reshape(len(x), of.k)
+    return near[~itself].reshape(len(x), k), cosines[~itself].reshape(len(x), k)
+
+
+def measure(x: Float[np.ndarray, "sentence dim"], of: Neighbours) -> Shares:
+    """Returns the shares of a pool of sentences, by cosine."""
+    near, _ = nearest_others(x, of.k)
     same = top_k_share(near, of.language, of.language).share
     if of.unit is None:
         return Shares(same, None)

@@ -13,7 +13,7 @@ const explorer = (() => {
 
   // ---- Algebra ----
 
-  const KINDS = { Int8: Int8Array, Int16: Int16Array, Float32: Float32Array };
+  const KINDS = { Int8: Int8Array, Int16: Int16Array, Int32: Int32Array, Float32: Float32Array };
 
   /** The numbers of an array that Python packed. */
   function unpack(packed) {
@@ -110,16 +110,28 @@ const explorer = (() => {
     const of = read(layer());
     y = moved(of, method(), state.rank);
     if (state.tsne) {
-      const plane = unpack(of.tsne[slides() && state.rank === 0 ? 0 : 1 + state.method]);
-      place = { x: plane.filter((_, at) => at % 2 === 0), y: plane.filter((_, at) => at % 2 === 1) };
+      place = plane(of.tsne[slides() && state.rank === 0 ? 0 : 1 + state.method]);
     } else {
-      place = projected(of, y, unpack(measured().axes));
+      place = measured().plane ? plane(measured().plane) : projected(of, y, unpack(measured().axes));
     }
+  }
+
+  /** The places on a map that Python drew. */
+  function plane(packed) {
+    const values = unpack(packed);
+    return { x: values.filter((_, at) => at % 2 === 0), y: values.filter((_, at) => at % 2 === 1) };
+  }
+
+  /** The neighbours of a row that Python found. */
+  function known({ near, cosines }, row) {
+    const [rows, values] = [near, cosines].map((part) => (part.numbers ??= unpack(part)));
+    const k = data.neighbours;
+    return Array.from(rows.subarray(row * k, (row + 1) * k), (other, at) => ({ row: other, cosine: values[row * k + at] }));
   }
 
   function search() {
     before = nearest(read(layer()), layer().z, state.chosen);
-    after = nearest(layer(), y, state.chosen);
+    after = measured().near ? known(measured(), state.chosen) : nearest(layer(), y, state.chosen);
   }
 
   // ---- The map ----
@@ -348,8 +360,8 @@ const explorer = (() => {
     const widths = [...new Set(data.layers.map(({ width, dim, values }) =>
       `${width} of ${dim} dimensions of ${8 * KINDS[values.kind].BYTES_PER_ELEMENT} bits`))].join(", ");
     $("about").textContent = `${count} sentences, drawn from those that the methods were fitted on, which flatters ` +
-      "high ranks. The shares over all sentences are those of whole vectors. The neighbours of a sentence are " +
-      `computed here, in ${widths}: measured on ${data.compared} sentences, cosines differ by at most ${upper(largest)} from ` +
+      "high ranks. The shares over all sentences are those of whole vectors. The neighbours of a sentence " +
+      `before, and after what only subtracts, are computed here, in ${widths}: measured on ${data.compared} sentences, cosines differ by at most ${upper(largest)} from ` +
       `those of whole vectors, and in every setting ${Math.floor(100 * lowest)}% or more of the neighbours ` +
       "are the same.";
     await Bokeh.embed.embed_item(JSON.parse($("figure").textContent), "map");

@@ -77,13 +77,13 @@ def bytes_of_page() -> int:
 
 
 def packed(values: np.ndarray) -> dict[str, Any]:
-    """Returns an array for the page: numbers of 8 and of 32 bits as they are, those of 64 in 16 bits with a scale."""
+    """Returns an array for the page: floats of 64 bits in 16 bits with a scale, other numbers as they are."""
     array = np.ascontiguousarray(values)
     result: dict[str, Any] = {"shape": array.shape}
     if array.dtype == np.float64:
         scale = float(np.abs(array).max(initial=0)) / 32767 or 1.0
         array, result["scale"] = np.rint(array / scale).astype("<i2"), scale
-    kind = {1: "Int8", 2: "Int16", 4: "Float32"}[array.dtype.itemsize]
+    kind = {"i1": "Int8", "i2": "Int16", "i4": "Int32", "f4": "Float32"}[array.dtype.str[1:]]
     little = array.astype(array.dtype.newbyteorder("<"))
     return result | {"kind": kind, "data": base64.b64encode(little.tobytes()).decode()}
 
@@ -95,6 +95,7 @@ def _parts() -> dict[str, str]:
     return {"library": library, "style": _text("page.css"), "script": _text("page.js")}
 
 
+@cache
 def _map() -> dict[str, Any]:
     """The map as Bokeh's JSON, without points; the page fills them in."""
     import_extra("bokeh.plotting", "explore", "the explorer", "bokeh")

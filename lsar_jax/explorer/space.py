@@ -86,8 +86,10 @@ def in_basis(step: Step, basis: Float[np.ndarray, "dim width"]) -> Step:
 def move(
     steps: Sequence[Step], x: Float[np.ndarray, "sentence dim"], counts: Sequence[int]
 ) -> Float[np.ndarray, "sentence dim"]:
-    """Applies steps to sentences in the order of their languages, of each so many, in float64."""
-    precise = tuple(Step(*(None if part is None else np.asarray(part, np.float64) for part in step)) for step in steps)
+    """Applies steps to sentences in the order of their languages, of each so many, in float64 without clusters."""
+    precise = tuple(
+        Step(*(p if p is None or p.dtype.kind == "i" else np.asarray(p, np.float64) for p in step)) for step in steps
+    )
     of_language = np.split(x, np.cumsum(counts)[:-1])
     moved = [apply(precise, rows, (np.asarray(number),) * len(precise)) for number, rows in enumerate(of_language)]
     return np.concatenate(moved)

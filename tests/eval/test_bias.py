@@ -11,10 +11,10 @@ from eval.__main__ import main
 from eval.bias import command
 from eval.bias.choice import choose
 from eval.bias.measures import joined, measure_neutrality, measure_search, without
-from eval.bias.user_text import UserText, finds_lines, read_user_text
 from eval.metrics import probe_folds
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
+from lsar_jax.cli.user_text import UserText, finds_lines, read_user_text
 from tests.eval.test_tasks import ENCODER, read
 
 pytestmark = pytest.mark.usefixtures("fake")

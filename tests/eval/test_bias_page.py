@@ -15,10 +15,10 @@ from eval.bias.figures import draw_layers, draw_space
 from eval.bias.measures import Candidate, Neutrality, held_out_rows, joined, measure_search
 from eval.bias.page import Page, Parts
 from eval.bias.queries import examples, find, own_by_language, search_by_language
-from eval.bias.user_text import UserText
 from eval.methods import fit_methods
 from eval.resampling import Queries
 from lsar_jax import EncoderSpec
+from lsar_jax.cli.user_text import UserText
 from tests.optional import missing, need
 
 CODES = ("ar", "de", "en")

@@ -15,7 +15,7 @@ def data_of(page):
 
 
 def numbers(packed):
-    kind = {"Int8": "i1", "Int16": "<i2", "Float32": "<f4"}[packed["kind"]]
+    kind = {"Int8": "i1", "Int16": "<i2", "Int32": "<i4", "Float32": "<f4"}[packed["kind"]]
     values = np.frombuffer(base64.b64decode(packed["data"]), kind).astype(np.float64)
     return values.reshape(packed["shape"]) * packed.get("scale", 1)
 

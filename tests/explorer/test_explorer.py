@@ -8,7 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.explorer import page as page_module
-from tests.explorer.reading import cosines, data_of, moved, numbers
+from tests.explorer.reading import cosines, data_of, moved, near, numbers
 from tests.optional import need
 
 need("bokeh")
@@ -37,6 +37,8 @@ def transforms(x):
     mean = fits.fit_center(x, per_language=False)
     result = {(name, 0): fit(x) for name, fit in (("center", fits.fit_center), ("lir", fits.fit_lir))}
     result |= {("leace", 0): fits.fit_leace(x), ("lsar", 0): None, ("mean+lsar", 0): mean}
+    result |= {("outliers", 0): fits.fit_outliers(x), ("whitening", 0): fits.fit_whitening(x)}
+    result |= {("language-whitening", 0): fits.fit_whitening(x, per_language=True), ("cbie", 0): fits.fit_cbie(x)}
     for rank in range(1, len(CODES)):
         result["lsar", rank] = fits.fit_lsar(x, rank)
         result["mean+lsar", rank] = mean.then(fits.fit_lsar(x, rank))
@@ -73,8 +75,10 @@ def states(data):
 def test_the_page_computes_what_the_transforms_do(case, right):
     _, _, data = case
     assert {(method["name"], rank) for _, method, rank, _ in states(data)} == set(right)
-    for layer, method, rank, _ in states(data):
+    for layer, method, rank, state in states(data):
         assert (layer["width"], layer["values"]["kind"]) == (DIM, "Int16")  # room for all
+        if "near" in state:
+            continue
         ours = cosines(moved(data, layer, method, rank), numbers(layer["residual"]))
         whole = cosines(right[method["name"], rank])
         # Transforms are applied in float32.
@@ -85,6 +89,22 @@ def test_the_page_computes_what_the_transforms_do(case, right):
             assert np.abs(wrong - whole).max() > 0.02
 
 
+def test_neighbours_and_maps_of_other_methods_are_those_of_whole_vectors(case, right):
+    _, _, data = case
+    found = {method["name"]: state for _, method, _, state in states(data) if "near" in state}
+    assert [*found] == ["outliers", "whitening", "language-whitening", "cbie"]
+    for name, state in found.items():
+        y = right[name, 0]
+        similar = cosines(y)
+        lists = numbers(state["near"]).astype(int)
+        assert all({*rows.tolist()} == {*near(similar, row)} for row, rows in enumerate(lists)), name
+        assert np.allclose(numbers(state["cosines"]), np.take_along_axis(similar, lists, 1), atol=1e-4)
+        centred = y - y.mean(axis=0)
+        best = np.linalg.eigvalsh(centred.T @ centred)[-2:].sum()
+        assert (numbers(state["plane"]) ** 2).sum() == pytest.approx(best, rel=1e-3)
+        assert state["variance"] == pytest.approx(best / (centred**2).sum(), rel=1e-3)
+
+
 def test_shares_are_those_of_whole_vectors(case, right):
     _, _, data = case
     language, line = np.repeat(np.arange(4), LINES), np.tile(np.arange(LINES), 4)
@@ -92,9 +112,9 @@ def test_shares_are_those_of_whole_vectors(case, right):
     shares = []
     for _, method, rank, state in states(data):
         similar = cosines(right[method["name"], rank])
-        near = np.argsort(-(similar - 9 * np.eye(len(similar))), axis=1)[:, :10]
-        same = language[near] == language[:, None]
-        found = (line[near] == line[:, None]).sum(axis=1) / 3
+        nearest = np.argsort(-(similar - 9 * np.eye(len(similar))), axis=1)[:, :10]
+        same = language[nearest] == language[:, None]
+        found = (line[nearest] == line[:, None]).sum(axis=1) / 3
         assert state["same"] == pytest.approx(same.mean(), abs=2e-3)
         assert state["found"] == pytest.approx(found.mean(), abs=2e-3)
         shares.append(state["same"])
@@ -112,6 +132,8 @@ def test_fewer_dimensions_keep_the_transforms_and_say_their_error(case, right, m
     differences = []
     for _, method, rank, state in states(data):
         assert state["found"] is None
+        if "near" in state:
+            continue
         whole = right[method["name"], rank]
         y, residual = moved(data, layer, method, rank), numbers(layer["residual"])
         # What the transform removes is inside the dimensions, so that lengths are right after it too.
@@ -124,6 +146,8 @@ def test_fewer_dimensions_keep_the_transforms_and_say_their_error(case, right, m
 def test_the_map_turns_no_more_than_it_must(case):
     _, _, data = case
     for layer, method, rank, state in states(data):
+        if "near" in state:
+            continue
         y, axes = moved(data, layer, method, rank), numbers(state["axes"])
         assert np.allclose(axes.T @ axes, np.eye(2), atol=1e-3)
         centred = y - y.mean(axis=0)
@@ -176,10 +200,13 @@ def test_two_thousand_sentences_have_five_megabytes(rng):
         ({"texts": texts() | {"de": LINES * [None]}}, "a sentence in de is None"),
         ({"layers": (8, 12)}, r"layers is \(8, 12\); give a different name for each of the 1 layers"),
         ({"units": {"de": range(LINES)}}, "units of en: expected 18 whole numbers"),
-        ({"methods": ("cbie",)}, "method 'cbie' cannot be shown; choose among lsar"),
-        ({"methods": ("whitening",)}, "method 'whitening' cannot be shown"),
+        ({"methods": ("pca",)}, "there is no method 'pca'; choose among center, mean, lir"),
         ({"methods": ()}, "give a list of different names"),
         ({"count": 7}, "count is 7; it must be a whole number from 8"),
+        (
+            {"x": {c: np.eye(LINES, 8) * n for n, c in enumerate(CODES, 1)}},
+            "cbie cannot be fitted .* 1 to 8 .* leave it",
+        ),
         ({"x": {"de": np.ones((3, 2))}}, "at least two languages"),
         ({"x": dict.fromkeys(CODES, np.ones((LINES, DIM)))}, "the means of de, en, fr, sw do not differ"),
         ({"x": dict.fromkeys(CODES, np.ones((LINES, DIM), int))}, "de must be a numpy or jax array of floats"),

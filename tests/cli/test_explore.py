@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eval.__main__ import main
+from lsar_jax.__main__ import main
 from tests.eval.test_bias import CODES, LINES, planted, write
 from tests.explorer.reading import data_of, moved, numbers
 from tests.optional import need
@@ -65,11 +65,43 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
     assert "--layers is given, but with --vectors nothing is encoded; omit it" in refusal
     np.save(tmp_path / "fr.npy", x["fr"][1:])
     assert "fr.npy has 26 vectors, and" in refused(main, [*options, str(tmp_path), "--overwrite"])
+    assert "it must be a folder with de.npy" in refused(main, [*options, str(tmp_path / "de.npy"), "--overwrite"])
     (tmp_path / "fr.npy").unlink()
     assert "there is no fr.npy and no folder fr in" in refused(main, [*options, str(tmp_path), "--overwrite"])
 
 
-@pytest.mark.parametrize("option", [["--transforms", "cbie"], ["--aligned", "perhaps"]])
+def test_one_file_holds_text_languages_and_vectors(tmp_path, rng, refused):
+    pyarrow = need("pyarrow")
+    parquet = need("pyarrow.parquet")
+    x = planted(rng, len(LINES))
+    columns = {
+        "language": [code for code in CODES for _ in LINES],
+        "text": [f"{code} {line}" for code in CODES for line in LINES],
+        "vector": np.concatenate([*x.values()]).tolist(),
+    }
+    out, file, vectors = tmp_path / "page.html", tmp_path / "corpus.parquet", tmp_path / "x.npy"
+    parquet.write_table(pyarrow.table(columns), file)
+    np.save(vectors, np.concatenate([*x.values()]))
+    options = ["explore", "--out", str(out), "--transforms", "center", "cbie", "--languages", "fr", "de"]
+    assert main([*options, "--vectors", str(file)]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert main([*options, "--texts", str(file), "--vectors", str(vectors), "--overwrite"]) == 0
+    assert out.read_text(encoding="utf-8") == page
+    data = data_of(Saved(out))
+    assert (data["languages"], data["unit"], len(data["texts"])) == (["de", "fr"], None, 50)
+    z, residual = moved(data, data["layers"][0], {"steps": []}, 0), numbers(data["layers"][0]["residual"])
+    lengths = np.concatenate([np.linalg.norm(x[code], axis=1) for code in ("de", "fr")])
+    assert np.allclose(np.sqrt((z**2).sum(axis=1) + residual**2), lengths, rtol=1e-3)
+    np.save(vectors, x["de"])
+    options = [*options, "--texts", str(file), "--overwrite", "--vectors", str(vectors)]
+    assert "x.npy has 25 vectors, and" in refused(main, options)
+    assert "has no rows in sw; it has de, en, fr" in refused(main, [*options, "--languages", "sw", "de"])
+    assert "--aligned yes needs a folder" in refused(main, [*options, "--aligned", "yes"])
+    parquet.write_table(pyarrow.table(columns | {"vector": [[1.0]] + 74 * [[1.0, 2.0]]}), file)
+    assert "the column vector must hold lists of as many floats" in refused(main, [*options, "--vectors", str(file)])
+
+
+@pytest.mark.parametrize("option", [["--transforms", "pca"], ["--aligned", "perhaps"]])
 def test_unknown_choices_are_refused(tmp_path, option, capsys):
     with pytest.raises(SystemExit):
         main(["explore", "--texts", str(tmp_path), *option])

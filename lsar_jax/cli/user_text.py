@@ -1,4 +1,4 @@
-"""A user's own multilingual text: a folder with a file per language, or parallel text of English and other languages.
+"""A user's own multilingual text, in files of each language, in pairs or in columns, and vectors of it.
 
 If line i has the same content in every file, or if there are pairs, retrieval of translations can be measured.
 Sentences that repeat another of their language, ignoring case, digits and punctuation, are left out, since a copy could
@@ -9,17 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from eval.metrics import find_own
 from lsar_jax import corpora, languages, transforms
 from lsar_jax.cli.console import console
+from lsar_jax.cli.inputs import open_vectors
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
+from lsar_jax.corpora.records import Records, has_columns, is_parquet
+from lsar_jax.corpora.row_files import parquet_rows
+from lsar_jax.embeddings import Embeddings
+from lsar_jax.retrieval import nearest
 
-__all__ = ["Aligned", "UserText", "finds_lines", "read_user_text"]
+__all__ = ["Aligned", "UserText", "finds_lines", "read_user_text", "read_user_vectors"]
+
+K = TypeVar("K")
 
 Aligned = Literal["auto", "yes", "no"]
 
@@ -92,15 +98,18 @@ class UserText:
 def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
     """Reads a folder of ``{language}.txt`` files, or of parallel text in any form that ``read_bitext`` reads.
 
-    Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``finds_lines`` tells from
-    the embeddings whether it is. Of each language, ``count`` sentences are drawn at random.
+    A file with the columns ``language`` and ``text``, such as parquet, holds text that is not aligned. Text with as
+    many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``finds_lines`` tells from the
+    embeddings whether it is. Of each language, ``count`` sentences are drawn at random.
     """
-    if not folder.is_dir():
+    if folder.is_file():
+        text = _read_columns(folder, codes, count, aligned, seed)
+    elif not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}; put a file per language there, such as de.txt and en.txt, with one sentence "
             "per line, or parallel text, such as en-de.tsv"
         )
-    if any(folder.glob("*.txt")):
+    elif any(folder.glob("*.txt")):
         if tables := sorted([*folder.glob("*.tsv"), *folder.glob("*.*-*.*")]):
             raise ValueError(
                 f"{folder} has both a file per language and parallel text ({tables[0].name}); give each a folder of "
@@ -124,7 +133,99 @@ def finds_lines(x: Mapping[str, Float[np.ndarray, "sentence dim"]]) -> bool:
     """Whether the lines of each language find those of the same number in the first language far above chance."""
     center = transforms.fit_center(x)
     first, *others = (np.asarray(center(rows, code)) for code, rows in x.items())
-    return min(find_own(rows, first).mean() for rows in others) >= min(1.0, _ABOVE_CHANCE / len(first))
+    own = np.arange(len(first))
+    found = [(np.asarray(nearest(rows, first)[1])[:, 0] == own).mean() for rows in others]
+    return bool(min(found) >= min(1.0, _ABOVE_CHANCE / len(first)))
+
+
+def read_user_vectors(path: Path, folder: Path, text: UserText) -> dict[str, Float[np.ndarray, "sentence dim"]]:
+    """Returns the vectors of text that ``read_user_text`` read from ``folder``, by language.
+
+    Args:
+      path: for a folder of text files, a folder with ``de.npy``, or a folder ``de`` that ``lsar-jax encode`` wrote, for
+        ``de.txt``, with a vector for each line; for a file with columns, a ``.npy`` file or such a folder with a vector
+        for each row, or a parquet file with them in a column ``vector``.
+      folder: the folder or file of the text.
+      text: the text.
+
+    Raises:
+      FileNotFoundError: there are no vectors of a language.
+      ValueError: there are more or fewer vectors than lines, or the text is pairs.
+    """
+    if folder.is_file():
+        rows = _rows(folder)
+        vectors = _open(path)
+        _check_count(path, vectors, folder, rows)
+        places = _first_places(rows)
+        return {
+            code: np.asarray(vectors)[[places[code, sentence] for sentence in sentences]]
+            for code, sentences in text.sentences.items()
+        }
+    if text.pairs:
+        raise ValueError(f"--vectors needs a file per language in {folder}, such as de.txt; it has pairs")
+    if not path.is_dir():
+        raise ValueError(f"--vectors is {path}; for the text files of {folder}, it must be a folder with de.npy, ...")
+    x = {}
+    for code, file in corpora.language_files(folder, ".txt", text.codes).items():
+        found = [place for place in (path / f"{file.stem}.npy", path / file.stem) if place.exists()]
+        if not found:
+            raise FileNotFoundError(f"there is no {file.stem}.npy and no folder {file.stem} in {path}")
+        vectors, lines = open_vectors(found[0]), [line.strip() for line in corpora.lines(file)]
+        _check_count(found[0], vectors, file, lines)
+        place = _first_places(lines)
+        x[code] = np.asarray(vectors)[[place[sentence] for sentence in text.sentences[code]]]
+    return x
+
+
+def _open(path: Path) -> np.ndarray | Embeddings:
+    """The vectors of a file or a folder."""
+    if not is_parquet(path):
+        return open_vectors(path)
+    with path.open("rb") as file:
+        vectors = [row["vector"] for _, row in parquet_rows(file, ["vector"], str(path))]
+    widths = {len(vector) if isinstance(vector, list) else 0 for vector in vectors}
+    if len(widths) != 1 or 0 in widths or not all(isinstance(value, float) for vector in vectors for value in vector):
+        raise ValueError(f"{path}: the column vector must hold lists of as many floats in every row")
+    return np.array(vectors, np.float32)
+
+
+def _check_count(path: Path, vectors: np.ndarray | Embeddings, file: Path, lines: Sequence[Any]) -> None:
+    if len(vectors) != len(lines):
+        raise ValueError(f"{path} has {len(vectors)} vectors, and {file} {len(lines)} lines")
+
+
+def _first_places(lines: Sequence[K]) -> dict[K, int]:
+    """Where each line stands first."""
+    return {line: number for number, line in reversed(list(enumerate(lines)))}
+
+
+def _rows(path: Path) -> list[tuple[str, str]]:
+    """The language and the sentence of each row of a file with columns."""
+    if not has_columns(path):
+        raise ValueError(f"{path} is neither a folder nor a file with the columns language and text, such as parquet")
+    return [(languages.language_code(str(of.id)), of.text.strip()) for of in Records([path], ids="language")]
+
+
+def _read_columns(path: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
+    if aligned == "yes":
+        raise ValueError(f"--aligned yes needs a folder with a file per language, and {path} is a file; omit it")
+    texts: dict[str, list[str]] = {}
+    for code, sentence in _rows(path):
+        texts.setdefault(code, []).append(sentence)
+    chosen = list(dict.fromkeys(map(languages.language_code, codes))) or sorted(texts)
+    if absent := [code for code in chosen if code not in texts]:
+        raise ValueError(f"{path} has no rows in {absent[0]}; it has {', '.join(sorted(texts))}")
+    return _not_aligned({code: texts[code] for code in chosen}, count, np.random.default_rng(seed))
+
+
+def _not_aligned(texts: Mapping[str, Sequence[str]], count: int, rng: np.random.Generator) -> UserText:
+    """Text without the lines that are blank or repeated, and up to ``count`` lines of each language."""
+    sentences = {}
+    for code, text in texts.items():
+        rows = _different(text)
+        _print_left_out(len(text) - len(rows), f"lines in {code} that are blank or repeated")
+        sentences[code] = [text[i] for i in np.sort(rng.permutation(rows)[:count])]
+    return UserText(sentences, {}, {}, False).not_aligned()
 
 
 def _read_files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
@@ -137,14 +238,10 @@ def _read_files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned
             f"--aligned yes needs as many lines in every file, but they have {counts}; correct the files, or "
             "leave --aligned out"
         )
-    rows = {code: _different(text) for code, text in texts.items()}
     rng = np.random.default_rng(seed)
     if not same or aligned == "no":
-        sentences = {}
-        for code, text in texts.items():
-            _print_left_out(counts[code] - len(rows[code]), f"lines of {paths[code]} that are blank or repeated")
-            sentences[code] = [text[i] for i in np.sort(rng.permutation(rows[code])[:count])]
-        return UserText(sentences, {}, {}, False).not_aligned()
+        return _not_aligned(texts, count, rng)
+    rows = {code: _different(text) for code, text in texts.items()}
     shared = reduce(np.intersect1d, rows.values())
     _print_left_out(max(counts.values()) - len(shared), f"lines of {folder} that are blank or repeated in a language")
     if len(shared) < _LEAST:

@@ -1,0 +1,116 @@
+"""``lsar-jax explore``: one page to look at text of one's own, before and after a transform of any rank.
+
+    lsar-jax explore --texts mycorpus/ --out explorer.html
+    lsar-jax explore --texts mycorpus/ --vectors myvectors/ --out explorer.html
+
+The page needs no server and no network; what it shows is described in ``lsar_jax.explore``. The transforms are fitted
+on the text itself, all of it up to ``--count`` sentences of a language.
+"""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tyro
+from jaxtyping import Float
+
+from lsar_jax.cli.console import console
+from lsar_jax.cli.embed import EncoderChoice, encode_all, open_encoder
+from lsar_jax.cli.user_text import Aligned, UserText, finds_lines, read_user_text, read_user_vectors
+from lsar_jax.corpora.records import is_parquet
+from lsar_jax.explorer.contents import DEFAULT_METHODS, explore
+from lsar_jax.extras import import_extra
+from lsar_jax.files import check_outputs
+from lsar_jax.transforms.methods import METHODS
+
+__all__ = ["Explore"]
+
+if TYPE_CHECKING:
+    MethodName = str
+else:
+    MethodName = tyro.extras.literal_type_from_choices([*METHODS])
+
+
+@dataclass(frozen=True)
+class Explore(EncoderChoice):
+    """One page to look at text of one's own, before and after a transform of any rank.
+
+    Attributes:
+      texts: folder with a text file per language, or with parallel text of English and other languages; or one file
+        with the columns language and text (parquet, .jsonl, .csv or .tsv); by default the folder texts, or the parquet
+        file of the vectors.
+      vectors: vectors of the text, of any model; by default, the text is encoded. For a folder of text, a folder with
+        de.npy, or a folder de that lsar-jax encode wrote, for de.txt, with a vector for each line. For a file, a .npy
+        file with a vector for each row, or a parquet file with them in the column vector.
+      layers: hidden-state layers to choose from on the page, 0 for the embedding output; without a value, all; by
+        default, the one at two thirds of the blocks, and the last.
+      cache: folder for embeddings, which tasks of python -m eval read too; by default, none are kept.
+      languages: language codes; by default, all that the text has.
+      aligned: whether line i has the same content in all files; by default found out from the text.
+      count: maximum number of sentences of each language to fit on, drawn at random.
+      shown: number of sentences on the page, as many of each language.
+      transforms: methods to choose from on the page.
+      tsne: whether the page has t-SNE, too; it takes most of the time.
+      seed: seed of the draws, of CBIE and of t-SNE.
+      out: the page.
+      overwrite: replace the page if there is one.
+    """
+
+    texts: Path | None = None
+    vectors: Path | None = None
+    layers: tuple[int, ...] | None = None
+    cache: Path | None = None
+    languages: tuple[str, ...] = ()
+    aligned: Aligned = "auto"
+    count: int = 400
+    shown: int = 2000
+    transforms: tuple[MethodName, ...] = DEFAULT_METHODS
+    tsne: bool = False
+    seed: int = 0
+    out: Path = Path("explorer.html")
+    overwrite: bool = False
+
+    # What --help shows.
+    essential = (
+        "texts", "vectors", "encoder", "languages", "layers", "count", "shown", "transforms", "tsne", "out"
+    )  # fmt: skip
+
+    def run(self) -> None:
+        """Encodes the text, or reads its vectors, and writes the page."""
+        folder = self.texts or (self.vectors if self.vectors and is_parquet(self.vectors) else Path("texts"))
+        of_text = [*(option.name for option in fields(EncoderChoice)), "layers", "cache"]
+        for option in fields(self):
+            if self.vectors and option.name in of_text and getattr(self, option.name) != option.default:
+                name = option.name.replace("_", "-")
+                raise ValueError(f"--{name} is given, but with --vectors nothing is encoded; omit it")
+        inputs = [path for path in (folder, self.vectors) if path and path.is_file()]
+        check_outputs([self.out], inputs, overwrite=self.overwrite)
+        import_extra("bokeh", "explore", "the explorer")
+        text = read_user_text(folder, self.languages, self.count, self.aligned, self.seed)
+        layers: tuple[int, ...] = ()
+        if self.vectors is None:
+            layers, x = self._encoded(text)
+        else:
+            x = read_user_vectors(self.vectors, folder, text)
+        if self.aligned == "auto" and text.aligned and not text.pairs:
+            last = {code: rows[-1] if rows.ndim == 3 else rows for code, rows in x.items()}
+            text = text if finds_lines(last) else text.not_aligned()
+            console.print(f"the text is read as {text.form} (--aligned reads it otherwise)")
+        page = explore(
+            x, text.sentences, layers=layers, units=text.units if text.aligned else None, methods=self.transforms,
+            count=self.shown, tsne=self.tsne, seed=self.seed, title=f"Language in {folder.stem}",
+        )  # fmt: skip
+        page.save(self.out)
+        console.print(f"wrote {self.out}: {page.about}, {page.size / 1e6:.1f} MB; open it in a browser")
+
+    def _encoded(self, text: UserText) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "layer sentence dim"]]]:
+        """The layers, and the embeddings of the text by language."""
+        encoder = open_encoder(
+            self.encoder, self.layers, revision=self.revision, pooling=self.pooling, dtype=self.dtype,
+            final_norm=self.final_norm, prompt=self.prompt,
+        )  # fmt: skip
+        last = encoder.spec.layer
+        layers = tuple(sorted({2 * last // 3, last})) if self.layers is None else self.layers or tuple(range(last + 1))
+        codes = {code: code for code in text.codes}
+        return layers, encode_all(encoder, text.sentences, layers, self.max_length, codes, self.cache)
