@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import numpy as np
-
 from eval.evaluate import Evaluation, evaluate
 from eval.figures.plots import bars, sweep_figure
 from eval.fitting import FitOptions, choose
@@ -149,22 +147,27 @@ def report(task: Task, evaluation: Evaluation, out: Path) -> None:
     if metrics := task.shown(results):
         first, layers = metrics[0], list(dict.fromkeys(result.layer for result in results))
         table, title = by_method(results), f"{task.title} ({results[0].encoder})"
-        by_layer = {label: {at: row[at, first] for at in layers if (at, first) in row} for label, row in table.items()}
-        rows: list[list[str | float]] = []
+        spans = {label: {at: row[at, first] for at in layers if (at, first) in row} for label, row in table.items()}
+        rows: list[list[str]] = []
         if len(layers) > _FEW:
+            by_layer = {label: {at: span.value for at, span in of.items()} for label, of in spans.items()}
             for label, values in by_layer.items():
                 best = max(values, key=lambda layer: values[layer])
                 shown = [f"{values[at]:.0f}" if at in values else "" for at in layers]
-                rows.append([label, f"{best}", values[best], *shown])
+                rows.append([label, f"{best}", str(spans[label][best]), *shown])
             columns = ["method", "best layer", f"{first} there", *map(str, layers)]
             print_table(f"{task.title}: {first} by layer, in percent", columns, rows)
             sweep_figure(by_layer, layers, f"{first}, {title}", out / "sweep.png")
         else:
             columns = ["method", *(f"{metric}, layer {layer}" for layer in layers for metric in metrics)]
-            rows = [[label, *(row.get((at, m), "") for at in layers for m in metrics)] for label, row in table.items()]
+            for label, row in table.items():
+                rows.append([label, *(str(row.get((at, metric), "")) for at in layers for metric in metrics)])
+            if sum(3 + max(map(len, cells)) for cells in zip(*rows, strict=True)) >= console.width:
+                # There is no room for intervals beside the values, but below them.
+                rows = [[label, *(cell.replace(" ", "\n", 1) for cell in cells)] for label, *cells in rows]
             print_table(f"{task.title}, in percent", columns, rows)
-            heights = {f"layer {at}": {label: v.get(at, np.nan) for label, v in by_layer.items()} for at in layers}
-            bars(heights, ylabel=f"{first}, %", title=title, path=out / "methods.png")
+            groups = {f"layer {at}": {label: of[at] for label, of in spans.items() if at in of} for at in layers}
+            bars(groups, ylabel=f"{first}, %", title=title, path=out / "methods.png")
     console.print("drawing the figures")
     task.draw(results, evaluation.panels, out)
     console.print(f"wrote results and figures to {out}")

@@ -8,15 +8,28 @@ recommend for retrieval, and Yeh, COLING 2000, for ratios such as F1).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isnan, nan
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-__all__ = ["Queries", "interval", "paired_interval", "paired_test", "resampled_correlations", "strata_of"]
+__all__ = ["Queries", "Span", "interval", "paired_interval", "paired_test", "resampled_correlations", "strata_of"]
 
 # Number of values drawn at a time.
 _BLOCK = 1 << 22
+
+
+class Span(NamedTuple):
+    """A value and its 95% interval over resampled units; NaN ends stand for no interval."""
+
+    value: float
+    low: float = nan
+    high: float = nan
+
+    def __str__(self) -> str:
+        value, low, high = (f"{round(number, 1) + 0.0:.1f}" for number in self)  # zero is printed without a sign
+        return value if isnan(self.low) else f"{value} ({low} to {high})"
 
 
 class _Part(NamedTuple):

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from eval.methods import label
-from eval.resampling import Queries, interval
+from eval.resampling import Queries, Span, interval
 from lsar_jax.files import new_file, text_sha256, write_text
 
 __all__ = ["Result", "by_method", "read_results", "write_results"]
@@ -91,12 +91,18 @@ class Result:
         return replace(self, low=low, high=high, queries=queries)
 
 
-def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], float]]:
-    """Returns method label -> (layer, metric) -> mean over seeds, in the order of the results."""
-    table: dict[str, dict[tuple[int, str], list[float]]] = {}
+def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], Span]]:
+    """Returns method label -> (layer, metric) -> value and interval, or the mean over seeds, in the results' order."""
+    table: dict[str, dict[tuple[int, str], list[Result]]] = {}
     for r in results:
-        table.setdefault(label(r.transform, r.parameters), {}).setdefault((r.layer, r.metric), []).append(r.value)
-    return {name: {key: sum(values) / len(values) for key, values in row.items()} for name, row in table.items()}
+        table.setdefault(label(r.transform, r.parameters), {}).setdefault((r.layer, r.metric), []).append(r)
+    return {name: {key: _span(of_cell) for key, of_cell in row.items()} for name, row in table.items()}
+
+
+def _span(results: Sequence[Result]) -> Span:
+    first, *others = results
+    mean = sum(r.value for r in results) / len(results)
+    return Span(mean) if others or first.low is None or first.high is None else Span(mean, first.low, first.high)
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:

@@ -17,21 +17,9 @@ from jaxtyping import Bool, Float, Int
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
-from eval.resampling import Queries
+from eval.resampling import Queries, Span
 
-__all__ = ["Choice", "Span", "choose"]
-
-
-class Span(NamedTuple):
-    """A value and its 95% interval over resampled units."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        value, low, high = (round(number, 1) + 0.0 for number in self)  # zero is printed without a sign
-        return f"{value:.1f} ({low:.1f} to {high:.1f})"
+__all__ = ["Choice", "choose"]
 
 
 class Choice(NamedTuple):

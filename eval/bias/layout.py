@@ -5,9 +5,9 @@ from html import escape
 
 import numpy as np
 
-from eval.bias.choice import Span
 from eval.bias.queries import HITS, Change, Example, Hit
 from eval.report.html_page import html_table
+from eval.resampling import Span
 
 __all__ = ["by_language", "code_block", "figures", "number", "queries", "score_tile", "style", "verdict"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eval.bias import layout
-from eval.bias.choice import Choice, Span
+from eval.bias.choice import Choice
 from eval.bias.measures import Candidate, measured_count, neighbours
 from eval.bias.queries import Change, Example
 from eval.report.html_page import document, html_table
 from eval.report.page import provenance
-from eval.resampling import interval
+from eval.resampling import Span, interval
 from eval.results import Result
 from lsar_jax import corpora
 from lsar_jax.cli.user_text import UserText

@@ -11,11 +11,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eval.anisotropy import ByLanguage
-from eval.bias.choice import Span
 from eval.bias.measures import Candidate, held_out_rows, neighbours
 from eval.methods import FITTED, Method, fit_methods
 from eval.metrics import nearest_others
-from eval.resampling import Queries, interval, paired_interval
+from eval.resampling import Queries, Span, interval, paired_interval
 from lsar_jax import EncoderSpec
 from lsar_jax.cli.user_text import UserText
 

@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.style import heat_map, lines, page
+from eval.resampling import Span
 
 __all__ = ["bars", "by_rank", "heat_maps", "rank_curves", "sweep_figure"]
 
 
-def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, path: Path) -> None:
-    """Draws the percentages of group -> method -> value as groups of bars."""
+def bars(values: Mapping[str, Mapping[str, Span]], ylabel: str, title: str, path: Path) -> None:
+    """Draws the percentages of group -> method -> value as groups of bars, with their intervals."""
     from matplotlib import colormaps
 
     methods = list(dict.fromkeys(method for group in values.values() for method in group))
@@ -22,10 +23,12 @@ def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, pat
     with page(path, size=size, title=title, legend="lower center", legend_columns=len(methods)) as [[axis]]:
         for index, method in enumerate(methods):
             left = np.arange(len(values)) + (index - (len(methods) - 1) / 2) * width
-            heights = [group.get(method, np.nan) for group in values.values()]
+            spans = [group.get(method, Span(np.nan)) for group in values.values()]
+            heights, low, high = np.array(spans).T
             drawn = axis.bar(
-                left, heights, 0.92 * width, label=method, color=colormaps["viridis"](index / len(methods))
-            )
+                left, heights, 0.92 * width, label=method, color=colormaps["viridis"](index / len(methods)),
+                yerr=(heights - low, high - heights), capsize=2, ecolor="0.3",
+            )  # fmt: skip
             axis.bar_label(drawn, fmt="%.1f", fontsize=8)
         axis.set_xticks(range(len(values)), list(values))
         axis.set(ylabel=ylabel, ylim=(0, 108))

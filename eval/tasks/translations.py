@@ -73,7 +73,9 @@ def translations(
         """Draws accuracy against rank, if a method was fitted with several ranks."""
         metric, table = _shown(results)[0], by_method(results)
         panels = {
-            f"layer {layer}": {label: row[layer, metric] for label, row in table.items() if (layer, metric) in row}
+            f"layer {layer}": {
+                label: row[layer, metric].value for label, row in table.items() if (layer, metric) in row
+            }
             for layer in dict.fromkeys(result.layer for result in results)
         }
         rank_curves(panels, f"{metric}, %", f"{title} ({results[0].encoder})", out / "ranks.png")

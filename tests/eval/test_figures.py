@@ -5,8 +5,9 @@ import pytest
 
 from eval.figures import style
 from eval.figures.language_families import family
-from eval.figures.plots import by_rank, sweep_figure
+from eval.figures.plots import bars, by_rank, sweep_figure
 from eval.figures.removed import family_histograms
+from eval.resampling import Span
 from tests.eval.test_tasks import is_png
 from train.curves import save_figure
 
@@ -23,6 +24,19 @@ def test_a_page_is_written_for_the_screen_and_for_a_paper(tmp_path, monkeypatch)
     with pytest.raises(ZeroDivisionError), style.page(tmp_path / "b.png", size=(6, 3)):
         1 / 0  # noqa: B018
     assert not (tmp_path / "b.png").exists()
+
+
+def test_bars_show_the_intervals_that_there_are(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
+    groups = {"layer 4": {"original": Span(50.0, 45.0, 52.0), "lsar": Span(60.0)}, "layer 8": {"original": Span(70.0)}}
+    bars(groups, "%", "", tmp_path / "a.png")
+    first, second = (container for container in made[0].axes[0].containers if hasattr(container, "patches"))
+    assert [patch.get_height() for patch in first] == [50, 70]
+    [segment, absent] = first.errorbar.lines[2][0].get_segments()
+    assert segment[:, 1].tolist() == [45, 52]
+    assert not absent.size
+    assert not any(segment.size for segment in second.errorbar.lines[2][0].get_segments())
 
 
 def test_the_best_rank_of_each_layer(tmp_path, monkeypatch):

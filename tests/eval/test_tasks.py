@@ -38,10 +38,13 @@ def test_ranks_follow_the_languages(tmp_path, fake):
     assert {r["parameters"]["rank"] for r in read(tmp_path) if r["transform"] == "lsar"} == {2, 3}
 
 
-def test_udhr(tmp_path, fake):
+def test_udhr(tmp_path, capsys, fake):
     options = ["--languages", "en", "deu", "fr", "es", "--layers", "1", "3", "--ranks", "2", "3"]
     assert main(["udhr", *ENCODER, *options, "--out", str(tmp_path)]) == 0
     results = read(tmp_path)
+    # The table shows each value with its interval.
+    printed, first = capsys.readouterr().out, results[0]
+    assert f" {first['value']:.1f} ({first['low']:.1f} to {first['high']:.1f}) │" in printed
     methods = [
         ("original", {}),
         ("center", {}),
