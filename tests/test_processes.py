@@ -125,7 +125,7 @@ def test_training_goes_on_after_a_kill(one, folder, tmp_path):
     processes = started("train.align", job, 2, folder=tmp_path)
     status, errors = ended(processes)
     assert status == [0, 0], errors
-    assert "resuming at epoch" in processes[0].printed
+    assert "resuming after step" in processes[0].printed
     same_log(one / "strong", out)
 
 

@@ -6,7 +6,7 @@ together; process 0 writes the log and the checkpoints.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,8 +19,9 @@ import optax
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.cli.console import Seldom, console
+from lsar_jax.cli.console import console
 from lsar_jax.cli.option_checks import at_least
+from lsar_jax.encoders.progress import Meter
 from lsar_jax.mesh import fetched, placed
 from lsar_jax.processes import agreed, from_first, is_first
 from train.checkpoints import Checkpoints
@@ -70,6 +71,9 @@ class Trainee(Protocol):
 
     def kept(self, state: Any) -> Any:
         """Returns the part of the state to keep at its best epoch: a tree of arrays with a leading seed axis."""
+
+    def total(self, epochs: int) -> int:
+        """Returns the number of steps in so many epochs."""
 
     def order(self, state: Any, epoch: int) -> Any:
         """Returns the batches of an epoch, ``[seed, step, ...]``."""
@@ -143,12 +147,11 @@ def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> T
       ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite.
     """
     with ExitStack() as stack:
-        status = stack.enter_context(console.status(""))
-        show = status.update if console.is_terminal else Seldom()
+        meter, total = stack.enter_context(Meter()), trainee.total(options.epochs)
         state = trainee.start()
         best, progress = _copied(trainee.kept(state)), Progress.start(len(trainee.seeds))
         checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints")) if is_first() else None
-        if (found := _restored(checkpoints, {"state": state, "best": best}, show)) is not None:
+        if (found := _restored(checkpoints, {"state": state, "best": best})) is not None:
             arrays, position = found
             state, best, progress = arrays["state"], arrays["best"], Progress(**position)
             if progress.epoch > options.epochs:
@@ -156,11 +159,12 @@ def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> T
                     f"{folder} was already trained for {progress.epoch} epochs, but --epochs is {options.epochs}; "
                     "raise it"
                 )
-            show(f"resuming at epoch {progress.epoch}, step {progress.step}")
+            if is_first():
+                console.print(f"resuming after step {progress.taken:,} of {total:,}")
         log = Log(folder / "log.jsonl" if is_first() else None, progress.lines, trainee.apart)
         stack.callback(log.close)
         started, taken_before, saved = time.perf_counter(), progress.taken, time.perf_counter()
-        validated = ""
+        early = options.patience < options.epochs  # it may stop before the last of its steps
 
         def save() -> None:
             progress.lines = log.lines
@@ -182,7 +186,8 @@ def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> T
                 progress.taken += chunk.shape[1]
                 means = {name: values.mean(axis=1).tolist() for name, values in losses.items()}
                 log.write("train", progress.epoch, progress.step, means, steps_per_second=speed, active=progress.active)
-                show(_line(progress, means, speed) + validated)
+                steps = f"step {progress.taken:,} of {'at most ' if early else ''}{total:,}"
+                meter(steps, progress.taken, total, _note(progress, means), most=early)
                 if time.perf_counter() - saved > options.checkpoint_seconds:
                     save()
                     saved = time.perf_counter()
@@ -194,8 +199,6 @@ def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> T
             totals = from_first(np.sum(list(means.values()), axis=0))
             better = progress.end_epoch(totals, options.patience)
             best = _everywhere(_keep(jnp.asarray(better), trainee.kept(state), best))
-            validated = f"; validation of epoch {progress.epoch - 1}: {', '.join(f'{loss:.4f}' for loss in totals)}"
-            show(validated[2:])
         save()
     seconds = time.perf_counter() - started
     if is_first():
@@ -217,15 +220,13 @@ def _everywhere(tree: Any) -> Any:
     return tree if jax.process_count() == 1 else jax.tree.map(whole, tree)
 
 
-def _restored(
-    checkpoints: Checkpoints | None, like: Any, show: Callable[[str], None]
-) -> tuple[Any, dict[str, Any]] | None:
+def _restored(checkpoints: Checkpoints | None, like: Any) -> tuple[Any, dict[str, Any]] | None:
     """Returns the last checkpoint, which process 0 reads, in every process."""
     if jax.process_count() == 1:
         assert checkpoints is not None
-        return checkpoints.restore(like, show)
+        return checkpoints.restore(like, console.print)
     whole = fetched(like)
-    found = checkpoints.restore(whole, show) if checkpoints is not None else None
+    found = checkpoints.restore(whole, console.print) if checkpoints is not None else None
     position = agreed(None if found is None else found[1])
     if position is None:
         return None
@@ -279,9 +280,11 @@ def _keep(better: Array, new: Any, best: Any) -> Any:
     return jax.tree.map(keep, new, best)
 
 
-def _line(progress: Progress, means: Mapping[str, Sequence[float]], speed: float) -> str:
-    terms = ", ".join(f"{name} {np.mean(value):.3f}" for name, value in means.items())
-    going = f"{sum(progress.active)} of {len(progress.active)} seeds, " if len(progress.active) > 1 else ""
-    best = f"best validation {np.mean(progress.best):.4f}, " if np.isfinite(progress.best).all() else ""
-    shown = f"{speed:.0f}" if speed >= 10 else f"{speed:.2f}"
-    return f"epoch {progress.epoch}, step {progress.step}: {going}{best}{terms}; {shown} steps/s"
+def _note(progress: Progress, means: Mapping[str, Sequence[float]]) -> str:
+    """The last loss terms and the best validation loss so far, as means over the seeds."""
+    terms = [f"{name} {np.mean(value):.3f}" for name, value in means.items()]
+    if np.isfinite(progress.best).all():
+        terms.append(f"best validation {np.mean(progress.best):.4f}")
+    if len(progress.active) > 1:
+        terms.append(f"training {sum(progress.active)} of {len(progress.active)} seeds")
+    return ", ".join(terms)

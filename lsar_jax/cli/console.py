@@ -1,12 +1,11 @@
 """Console output of training and evaluations."""
 
-import time
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Seldom", "console", "decomposed_note", "print_table"]
+__all__ = ["console", "decomposed_note", "print_table"]
 
 # Names of files and languages may have brackets and colons, which are not markup.
 console = Console(width=110, highlight=False, soft_wrap=True, markup=False, emoji=False)
@@ -25,16 +24,3 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str 
 def decomposed_note(count: int) -> str:
     """Returns the end of a line on sentences of which ``count`` are not in NFC; empty if all are."""
     return f"; {count:,} not in Unicode's composed form (NFC)" if count else ""
-
-
-class Seldom:
-    """Prints a line at most every ten seconds."""
-
-    def __init__(self) -> None:
-        self._next = 0.0
-
-    def __call__(self, line: str) -> None:
-        """Prints the line, or drops it."""
-        if (now := time.monotonic()) >= self._next:
-            console.print(line)
-            self._next = now + 10

@@ -60,7 +60,9 @@ class Meter:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, text: str, done: int | float, total: int | float | None = None, note: str = "") -> float | None:
+    def __call__(
+        self, text: str, done: int | float, total: int | float | None = None, note: str = "", *, most: bool = False
+    ) -> float | None:
         """Shows a text, the share that is done, and the time left; or the rate, if the total is not known.
 
         Args:
@@ -68,6 +70,7 @@ class Meter:
           done: the amount of work that is done, in any unit.
           total: the amount of all work, in the same unit; None if it is not known.
           note: what to say after the time left.
+          most: whether the job may end earlier.
 
         Returns:
           The seconds left, or None if that is not known.
@@ -80,7 +83,7 @@ class Meter:
         if total is not None:
             left = seconds * max(0.0, total - done) / new if new > 0 else None
             text += f" ({int(100 * min(1, done / total)) if total else 100}%)" + (
-                f", {_words(left)} left" if left else ""
+                f", {_words(left, most)} left" if left else ""
             )
         elif seconds and new > 0:
             text += f", {new / seconds:,.0f} a second"
@@ -113,10 +116,11 @@ def count_meter(
         yield advance if show else lambda count: None
 
 
-def _words(seconds: float) -> str:
+def _words(seconds: float, most: bool) -> str:
     """A duration as a reader of a log would say it."""
+    about = "at most" if most else "about"
     if seconds < 60:
         return "less than a minute"
     if (minutes := round(seconds / 60)) < 120:
-        return f"about {minutes} minute{'s' * (minutes != 1)}"
-    return f"about {seconds / 3600:.1f} hours" if seconds < 48 * 3600 else f"about {seconds / 86400:.1f} days"
+        return f"{about} {minutes} minute{'s' * (minutes != 1)}"
+    return f"{about} {seconds / 3600:.1f} hours" if seconds < 48 * 3600 else f"{about} {seconds / 86400:.1f} days"

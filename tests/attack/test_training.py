@@ -1,6 +1,7 @@
 """Training on a disk that fills up, from checkpoints and caches that are damaged, and in folders of others."""
 
 import json
+import re
 import shutil
 import subprocess
 
@@ -32,7 +33,9 @@ def command(folder, out, *more):
     return [*data, *SHORT, "--checkpoint-seconds", "0", "--out", str(out), *more]
 
 
-def test_a_damaged_checkpoint_is_not_trained_on(folder, tmp_path, rng, capsys):
+def test_a_damaged_checkpoint_is_not_trained_on(folder, tmp_path, rng, capsys, monkeypatch):
+    for name in ("_FIRST", "_EVERY"):
+        monkeypatch.setattr(f"lsar_jax.encoders.progress.{name}", 0.0)
     out = tmp_path / "run"
     assert main(command(folder, out, "--epochs", "2")) == 0
     newest = max((out / "checkpoints").iterdir(), key=lambda path: int(path.name))
@@ -40,6 +43,10 @@ def test_a_damaged_checkpoint_is_not_trained_on(folder, tmp_path, rng, capsys):
     assert main(command(folder, out, "--epochs", "4")) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "is damaged; going on from the checkpoint of step" in printed
+    taken, total = re.findall(r"resuming after step (\d+) of (\d+) ", printed)[0]
+    steps = re.findall(rf"step (\d+) of {total} \((\d+)%\)(?:, less than a minute left)?; [a-z_]+ [0-9]", printed)
+    assert int(taken) < int(steps[0][0]) < int(total)
+    assert steps[-1] == (total, "100")
     assert log_of(out) == log_of(folder / "whole")
 
 

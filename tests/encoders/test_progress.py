@@ -39,8 +39,8 @@ def test_what_was_there_counts_as_done_but_not_for_the_rate(clock, capsys):
     with Meter(clock=clock) as meter:
         assert meter("", 900, 1000) is None
         clock.now += 60
-        assert meter("took step 910 of 1000", 910, 1000) == pytest.approx(9 * 60)
-    assert capsys.readouterr().out == "took step 910 of 1000 (91%), about 9 minutes left\n"
+        assert meter("step 910 of at most 1,000", 910, 1000, "loss 0.5", most=True) == pytest.approx(9 * 60)
+    assert capsys.readouterr().out == "step 910 of at most 1,000 (91%), at most 9 minutes left; loss 0.5\n"
 
 
 def test_without_a_total_there_is_a_rate(clock, capsys):

@@ -135,6 +135,10 @@ class LinearTraining:
         """Returns the best matrix of each language and layer."""
         return as_seed({"maps": state["best"], "lowest": state["lowest"]})
 
+    def total(self, epochs: int) -> int:
+        """Returns the number of steps in so many epochs."""
+        return self._steps
+
     def order(self, state: dict[str, Any], epoch: int) -> Any:
         """Returns the numbers of the steps until the next validation."""
         first = epoch * self._every

@@ -65,6 +65,10 @@ class EncoderTraining:
         """Returns the trained parameters of the encoder."""
         return as_seed(state["training"].encoder)
 
+    def total(self, epochs: int) -> int:
+        """Returns the number of steps in so many epochs."""
+        return self._plan.steps
+
     def order(self, state: dict[str, Any], epoch: int) -> Any:
         """Returns the pairs of each batch until the next validation, ``[1, step, pair]``."""
         plan, first = self._plan, epoch * self._plan.every

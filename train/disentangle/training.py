@@ -46,6 +46,10 @@ class HeadTraining:
         """Returns the heads."""
         return state["training"].heads
 
+    def total(self, epochs: int) -> int:
+        """Returns the number of steps in so many epochs."""
+        return epochs * (len(self._pairs.source) // self._batch)
+
     def order(self, state: dict[str, Any], epoch: int) -> Array:
         """Returns the pairs of each batch of an epoch, ``[seed, step, row]``."""
         return epoch_order(_keys(state), epoch, len(self._pairs.source), self._batch)

@@ -171,6 +171,11 @@ class FinetuneTraining:
         """Returns the parameters of the encoder and of the head."""
         return state["parameters"]
 
+    def total(self, epochs: int) -> int:
+        """Returns the number of steps in so many epochs."""
+        passes, parts = divmod(epochs, len(self._parts))
+        return passes * sum(self._parts) + sum(self._parts[:parts])
+
     def order(self, state: dict[str, Any], epoch: int) -> Any:
         """Returns the examples of each batch until the next validation, ``[seed, step, example]``."""
         number, part = divmod(epoch, len(self._parts))
