@@ -10,6 +10,7 @@ figures are made after (``eval.command``).
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from eval.results import Result
 from eval.task import Key, Panel, Score, Setting, Task, Texts, language_of
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.cli.embed import encode_all
+from lsar_jax.encoders.progress import Meter
 
 __all__ = ["Evaluation", "encode_texts", "evaluate", "result_of"]
 
@@ -63,13 +65,17 @@ def evaluate(
     specs = [replace(encoder.spec, layer=layer) for layer in layers]
     # The methods of each layer, with their scores and seconds, from their fit until the last part is scored.
     measured: list[list[tuple[Method, list[Score], list[float]]]] = [[] for _ in layers]
-    for number, part in enumerate(task.parts):
-        test = x if single else encode_texts(encoder, part, layers, max_length, cache)
-        for n, spec in enumerate(specs):
+    # The sentences of all parts up to each.
+    ends = np.cumsum([0, *(sum(map(len, part.values())) for part in task.parts)]).tolist()
+    test: Encoded = x
+    with Meter() as meter:
+        for (number, part), (n, spec) in product(enumerate(task.parts), enumerate(specs)):
+            if not single and n == 0:
+                test = encode_texts(encoder, part, layers, max_length, cache)
             setting = Setting(spec, n == 0, fitting.languages, fitting.paired, fitting.name)
             here = {key: value[n] for key, value in x.items()}
             measured[n] = measured[n] or [(method, [], []) for method in fitting.methods(here, spec)]
-            for method, scores, seconds in measured[n]:
+            for m, (method, scores, seconds) in enumerate(measured[n], 1):
                 rows = {key: test[key][n] for key in part if not task.some or method.takes(key[1])}
                 moved = method.move(rows, language_of)
                 started = time.perf_counter()
@@ -79,6 +85,10 @@ def evaluate(
                     else:
                         scores.append(item)
                 seconds.append(time.perf_counter() - started)
+                share = (n + m / len(measured[n])) / len(specs)
+                where = "" if single else f" on part {number + 1} of {len(task.parts)}"
+                done = ends[number] + share * (ends[number + 1] - ends[number])
+                meter(f"scored {method.label} at layer {spec.layer}{where}", done, ends[-1])
             if number + 1 < len(task.parts):
                 continue
             for method, scores, seconds in measured[n]:

@@ -180,7 +180,7 @@ def _encode(
         layers=layers,
         language=[language for language, _ in sentences] if encoder.uses_language else None,
         max_length=max_length,
-        show_progress=console.is_terminal,
+        show_progress=True,
     )
     console.print(
         f"encoded {report.sentences} sentences, {report.tokens} tokens, in {report.seconds:.1f} s; {report.truncated} "

@@ -134,7 +134,9 @@ def planted(scores, parts=1, **fields):
     return Task("planted", "Planted", ["de", "en"], texts, scores, **fields)
 
 
-def test_parts_are_scored_one_by_one(fake):
+def test_parts_are_scored_one_by_one(fake, monkeypatch, capsys):
+    for name in ("_FIRST", "_EVERY"):
+        monkeypatch.setattr(f"lsar_jax.encoders.progress.{name}", 0.0)
     met = []
 
     def scores(x, method, setting):
@@ -149,6 +151,11 @@ def test_parts_are_scored_one_by_one(fake):
         (1, "original", "m", 1.0), (1, "original", "m", 5.0), (1, "original", "mean", 3.0)
     ]  # fmt: skip
     assert len(results) == 12
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("scored ")]
+    assert lines[0] == "scored original at layer 1 on part 1 of 2 (12%)"
+    assert [line.partition("%")[0] for line in lines[-2:]] == [
+        f"scored {name} at layer 3 on part 2 of 2 ({share}" for name, share in (("original", 87), ("center", 100))
+    ]
 
 
 def test_methods_of_one_layer_are_in_memory_at_a_time(fake, monkeypatch):
