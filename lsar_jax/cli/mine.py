@@ -1,7 +1,9 @@
 """``lsar-jax mine``: finds translations in two collections of any size; a job that was stopped goes on."""
 
 import os
+import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,9 +13,10 @@ from lsar_jax import embeddings
 from lsar_jax.cli.encoder_options import EncoderOptions
 from lsar_jax.cli.inputs import InputName
 from lsar_jax.corpora.records import has_columns, input_path
-from lsar_jax.mining import mine_folders
-from lsar_jax.mining.folders import check_languages, check_paths, notes_of
+from lsar_jax.mining import KnownPairs, mine_folders
+from lsar_jax.mining.job import check_languages, check_paths, check_settings, notes_of
 from lsar_jax.mining.pairs import Margin, Retrieval
+from lsar_jax.mining.thresholds import Cut
 from lsar_jax.transforms import Transform
 
 __all__ = ["Mine"]
@@ -37,7 +40,10 @@ class Mine(EncoderOptions):
       margin: how a pair is scored.
       retrieval: max accepts pairs in order of their score, unless one of the two sentences is in an accepted pair;
         intersection keeps those that are the best of both; forward and backward the best of each source or target.
-      threshold: the lowest score to write.
+      threshold: the lowest score to write, or estimate; by default, all pairs are written, and an estimate is printed.
+      known: file of all translations in the inputs, to choose the threshold by: source and target, or their ids, in
+        the forms of the output. Mined pairs that are not in it count as wrong.
+      known_precision: the least precision on the known pairs in percent, such as 95; by default, F1 decides.
       precision: precision of the products.
       recall: the share of the neighbours to find at least; below 1, a TPU sorts less.
       block: number of vectors of each side in memory.
@@ -53,7 +59,9 @@ class Mine(EncoderOptions):
     k: int = 4
     margin: Margin = "ratio"
     retrieval: Retrieval = "max"
-    threshold: float = 0.0
+    threshold: float | Literal["estimate"] | None = None
+    known: Path | None = None
+    known_precision: float | None = None
     precision: Literal["float32", "bfloat16"] = "float32"
     recall: float = 1.0
     block: int = 65_536
@@ -62,7 +70,7 @@ class Mine(EncoderOptions):
     # What --help shows.
     essential = (
         "source", "target", "out", "encoder", "max_length", "transform", "source_language", "target_language", "k",
-        "margin", "retrieval", "threshold", "overwrite",
+        "margin", "retrieval", "threshold", "known", "known_precision", "overwrite",
     )  # fmt: skip
 
     def run(self) -> None:
@@ -72,6 +80,9 @@ class Mine(EncoderOptions):
             if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(notes_of(self.out))):
                 raise ValueError(f"{path} is in {notes_of(self.out)}, which is deleted at the end; write another file")
         check_paths(paths["source"], paths["target"], self.out, overwrite=self.overwrite)
+        names = ("k", "margin", "retrieval", "recall", "block")
+        settings = {name: getattr(self, name) for name in names} | {"threshold": self._threshold()}
+        check_settings(**settings)
         files = [path for path in paths.values() if not path.is_dir()]
         self.check_text(files)
         transform = None if self.transform is None else Transform.load(self.transform)
@@ -91,9 +102,26 @@ class Mine(EncoderOptions):
                 print(f"encoding the {name}, {text}", flush=True)
                 embeddings.encode(encoder, [text], path, **options, show_progress=True)
             sides.append(embeddings.open(path))
-        names = ("k", "margin", "retrieval", "precision", "recall", "threshold", "block", "overwrite")
-        options = {name: getattr(self, name) for name in names} | {"transform": transform}
+        options = settings | {name: getattr(self, name) for name in ("precision", "overwrite")}
+        options |= {"transform": transform, "show_progress": True, "report": partial(print, flush=True)}
         if transform is not None and transform.languages is not None:
             options["languages"] = languages
-        count = mine_folders(sides[0], sides[1], self.out, **options, show_progress=True)
+        count = mine_folders(sides[0], sides[1], self.out, **options)
         print(f"wrote {count:,} pairs to {self.out}")
+        if settings["threshold"] is None:
+            print(
+                "warning: without --threshold, pairs that are not translations are written too: often half of them. "
+                "Read some pairs about the estimated threshold, and give --threshold NUMBER or --threshold estimate "
+                "with --overwrite; or give --known, a file of the translations in the inputs",
+                file=sys.stderr,
+            )
+
+    def _threshold(self) -> Cut:
+        """What the options say of the threshold."""
+        if self.known is None:
+            if self.known_precision is not None:
+                raise ValueError("--known-precision needs --known, a file of all translations in the inputs")
+            return self.threshold
+        if self.threshold is not None:
+            raise ValueError(f"--threshold {self.threshold} and --known are given; omit one")
+        return KnownPairs.read(self.known, self.known_precision)

@@ -14,9 +14,7 @@ the lists, chooses the pairs and writes them.
 
 import json
 import logging
-import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -27,40 +25,43 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.array_files import ArrayFile, open_arrays, save_arrays
-from lsar_jax.checks import as_float, check_flags, shown, whole_number
+from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
-from lsar_jax.embeddings.encode_folder import FILES
 from lsar_jax.embeddings.job import (
-    NUMBER,
     RECORD,
     Progress,
-    changed_options,
-    check_own,
     share_of,
     versions,
     work_folder,
 )
 from lsar_jax.embeddings.manifest import FILE_NAME
 from lsar_jax.encoders.progress import Meter
-from lsar_jax.files import check_outputs, new_file, read_json, same_file, sha256, text_sha256, write_json
+from lsar_jax.files import new_file, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
-from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
+from lsar_jax.mining.job import (
+    begin,
+    check_languages,
+    check_paths,
+    check_settings,
+    neighbour_options,
+    notes_of,
+    threshold_record,
+    work_files,
+)
+from lsar_jax.mining.known_pairs import flat, known_rows
+from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, pairs_of_neighbours
+from lsar_jax.mining.thresholds import Cut, choose_threshold
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
-from lsar_jax.retrieval.search import Precision, check_recall, nearest_both
+from lsar_jax.retrieval.search import Precision, nearest_both
 from lsar_jax.transforms import Transform
 
-__all__ = ["check_languages", "check_paths", "mine_folders", "notes_of"]
+__all__ = ["mine_folders"]
 
 _log = logging.getLogger("lsar_jax")
 
 # Pairs whose sentences are read at a time.
 _PAIRS = 262_144
-# Suffixes that promise something else than what is written.
-_OTHER_FORMS = (".csv", ".gz", ".bz2", ".xz", ".zst", ".parquet", ".pq")
-# The names in the folder of a job's work, but those of text that is encoded there.
-_WORK_FILES = rf"lock|job\.json|(forward|backward)-{NUMBER}\.safetensors"
-
 # The cosines of the nearest rows of the other side, best first, and the numbers of these rows, ``[row, k]`` each.
 _Best = tuple[Float[np.ndarray, "_ _"], Int[np.ndarray, "_ _"]]
 
@@ -75,13 +76,14 @@ def mine_folders(
     retrieval: Retrieval = "max",
     precision: Precision = "float32",
     recall: float = 1.0,
-    threshold: float = 0.0,
+    threshold: Cut = None,
     transform: Transform | None = None,
     languages: tuple[str | None, str | None] = (None, None),
     block: int = 65_536,
     overwrite: bool = False,
     show_progress: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> int:
     r"""Writes the pairs that ``mine`` finds among the distinct sentences of two folders, with their texts.
 
@@ -99,13 +101,16 @@ def mine_folders(
       retrieval: as for ``mine``.
       precision: as for ``mine``.
       recall: as for ``mine``.
-      threshold: the lowest score to write; only positive scores are written.
+      threshold: the lowest score to write; only positive scores are written, and by default all of these. Or
+        ``"estimate"``, as ``estimate_threshold`` does, or ``KnownPairs`` to choose it by: mined pairs that are not
+        among them count as wrong, so they should be all translations in the two folders.
       transform: applied to the vectors as they are read.
       languages: language codes of the source and the target, for a transform that needs them.
       block: number of vectors of each side in memory.
       overwrite: whether to replace a file at ``out``.
       show_progress: whether to show the share that is done and the time left, as ``encode`` of an encoder does.
       progress: called after each block of sources.
+      report: called with lines that say how the threshold was chosen or, if none is given, what it could be.
 
     Returns:
       The number of pairs written.
@@ -113,7 +118,9 @@ def mine_folders(
     Raises:
       FileExistsError: there is a file at ``out``, and ``overwrite`` is not given.
       ValueError: the folders are the same or of different embedding spaces, an option is out of range, the transform is
-        applied already, the job was begun with other options or folders, or its folder holds something else.
+        applied already, the job was begun with other options or folders, its folder holds something else, no known
+        pair is in the folders, or no threshold reaches the precision. A job that ended so goes on with another
+        threshold.
 
     Example:
       >>> import tempfile
@@ -129,17 +136,14 @@ def mine_folders(
       2
     """
     out = Path(out)
-    check_options(margin, retrieval)
     check_flags(overwrite=overwrite, show_progress=show_progress)
-    recall = check_recall(recall)
-    if math.isnan(least_score := as_float(threshold)):
-        raise ValueError(f"threshold is {shown(threshold)}; it must be a number that fits a float")
+    check_settings(margin=margin, retrieval=retrieval, recall=recall, threshold=threshold, k=k, block=block)
     check_languages(transform, languages)
-    block = whole_number("block", block, 1024, 1 << 24, "vectors")
+    recall, block = float(recall), int(block)
     notes = notes_of(out)
     options = {name: sha256([x.folder / FILE_NAME]) for name, x in (("source", source), ("target", target))} | {
         "k": k, "margin": margin, "retrieval": retrieval, "precision": precision, "recall": recall,
-        "threshold": least_score, "languages": list(languages), "block": block,
+        "threshold": threshold_record(threshold), "languages": list(languages), "block": block,
         "transform": list(transform.digests) if transform else [], "versions": versions(),
         "devices": jax.local_devices()[0].device_kind,
     }  # fmt: skip
@@ -155,69 +159,24 @@ def mine_folders(
     left, right = (_Side(side, transform, code, block) for side, code in zip((source, target), languages, strict=True))
     least = min(len(rows) for side in (left, right) for rows in side.blocks)
     options["k"] = k = whole_number("k", k, 1, least, "the distinct sentences of the smallest block")
-    with work_folder(notes, out, _work_files(notes, source.folder, target.folder)):
-        written: int | None = agreed(_begin(notes, out, options) if is_first() else None)
+    known = known_rows(threshold, *((side.embeddings, side.rows) for side in (left, right)))
+    with work_folder(notes, out, work_files(notes, source.folder, target.folder)):
+        written: int | None = agreed(begin(notes, out, options) if is_first() else None)
         if written is not None:
             return written
-        parts = _Parts(notes, f"lsar_jax mining 4, job {text_sha256(json.dumps(options))}")
+        parts = _Parts(notes, f"lsar_jax mining 4, job {text_sha256(json.dumps(neighbour_options(options)))}")
         with Meter(show_progress) as meter:
             _compare(left, right, parts, meter, progress, k=k, precision=precision, recall=recall)
         wait_for_all("compared")
         if is_first():
             pairs = pairs_of_neighbours(*_neighbours(left, right, k, parts), margin, retrieval)
+            least_score, text = choose_threshold(pairs, threshold, known)
+            if text and report is not None:
+                report(text)
             chosen = pairs.score >= least_score
             written = int(chosen.sum())
             _write(out, Pairs(*(part[chosen] for part in pairs)), left, right, options)
     return agreed(written or 0)
-
-
-def check_languages(transform: Transform | None, languages: Sequence[str | None]) -> None:
-    """Raises ValueError if ``transform`` cannot be applied to a source and a target of these languages."""
-    if isinstance(languages, str) or len(languages) != 2:
-        raise ValueError(f"languages is {languages!r:.80}; give the language of the source and that of the target")
-    if transform is None:
-        return
-    if not isinstance(transform, Transform):
-        raise ValueError(f"transform is {transform!r:.80}; give a Transform, as Transform.load returns it")
-    nothing = np.zeros([0, transform.dim], np.float32)
-    for language in languages:
-        transform(nothing, language)
-
-
-def notes_of(out: Path) -> Path:
-    """Returns the folder in which a job that writes ``out`` keeps its work until it is finished."""
-    return out.with_name(f"{out.name}.job")
-
-
-def check_paths(source: Path, target: Path, out: Path, *, overwrite: bool) -> None:
-    """Checks the places of a job: two inputs, and an output and a folder of work that replace nothing else.
-
-    Raises:
-      OSError: there is a file at ``out``, which no job that can go on has written, and ``overwrite`` is not given.
-      ValueError: the inputs are one, the output or the work is in the place of something else, or the output has the
-        suffix of another form.
-    """
-    if same_file(source, target):
-        raise ValueError(f"{source} is given for both sides; give two collections")
-    if out.suffix.lower() in _OTHER_FORMS:
-        raise ValueError(f"{out} would hold text between tabs, or JSON lines; let its name end in .tsv or .jsonl")
-    notes = notes_of(out)
-    check_own(notes, _work_files(notes, source, target))
-    record = read_json(notes / RECORD, dict) if (notes / RECORD).is_file() else {}
-    check_outputs([out], [source, target], overwrite=overwrite or _is_written(out, record))
-
-
-def _work_files(notes: Path, source: Path, target: Path) -> str:
-    """The names that a job writes into the folder of its work: also text, of a side that is encoded there."""
-    sides = (("source", source), ("target", target))
-    text = [name for name, path in sides if not path.is_dir() or same_file(path, notes / name)]
-    return "|".join([_WORK_FILES, *(rf"{name}/({FILES})?" for name in text)])
-
-
-def _is_written(out: Path, record: Mapping[str, Any]) -> bool:
-    """Whether the output is what the job of this record wrote."""
-    known = {"written", "pairs"} <= record.keys()
-    return known and out.is_file() and sha256([out]) == record["written"]
 
 
 class _Side:
@@ -272,27 +231,6 @@ class _Parts(NamedTuple):
                 yield file
         except ValueError as error:
             raise ValueError(f"{error}; remove {self.folder}, and mine again") from error
-
-
-def _begin(notes: Path, out: Path, options: Mapping[str, Any]) -> int | None:
-    """Records the options of a job, or compares them with those it was begun with.
-
-    Returns the number of pairs if the job has written its output, and else None.
-    """
-    path = notes / RECORD
-    record = read_json(path, dict) if path.is_file() else {}
-    begun = {name: value for name, value in record.items() if name not in ("written", "pairs")}
-    parts, written = sorted(notes.glob("*ward-*.safetensors")), _is_written(out, record)
-    # Until there is a part or the output, options may change.
-    if begun and (parts or written) and (difference := changed_options(begun, options)):
-        raise ValueError(f"{notes} was begun with other options: {difference}; remove it, or write another file")
-    if written:
-        return int(record["pairs"])
-    # The record is written before the parts, and removed after them.
-    if parts and not begun:
-        raise ValueError(f"{parts[0]} is of no job that is known; remove it, or write another file")
-    write_json(path, dict(options))
-    return None
 
 
 def _compare(
@@ -390,7 +328,7 @@ def _write(out: Path, pairs: Pairs, source: _Side, target: _Side, options: Mappi
                         row = dict(zip(names, [round(score, 6), *sentences], strict=True))
                         file.write(json.dumps(row, ensure_ascii=False) + "\n")
                         continue
-                    texts = [re.sub(r"[\t\r\n]", " ", text) for text in sentences[:2]]
+                    texts = [flat(text) for text in sentences[:2]]
                     broken += texts != sentences[:2]
                     file.write(f"{score:.6f}\t{texts[0]}\t{texts[1]}\n")
         write_json(notes_of(out) / RECORD, {**options, "written": sha256([partial]), "pairs": len(pairs.score)})

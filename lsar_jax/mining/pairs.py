@@ -171,17 +171,24 @@ def pairs_of_neighbours(
     return _sorted(*pairs[retrieval])
 
 
-def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " pair"], gold: int) -> Threshold:
+def best_threshold(
+    score: Float[np.ndarray, " pair"],
+    right: Bool[np.ndarray, " pair"],
+    gold: int,
+    *,
+    precision: float | None = None,
+) -> Threshold:
     """Returns the threshold with the best F1, midway between two scores; if several are equally good, the highest.
 
     Args:
       score: scores of candidate pairs, ``[pair]``, in any order.
       right: whether each is a gold pair, ``[pair]``.
       gold: number of gold pairs, found or not.
+      precision: return the lowest threshold with at least this precision, in percent, instead.
 
     Raises:
-      ValueError: there are no pairs or no gold pairs, lengths differ, more pairs are right than are gold, or a score is
-        not finite.
+      ValueError: there are no pairs or no gold pairs, lengths differ, more pairs are right than are gold, a score is
+        not finite, or no threshold reaches the precision.
 
     Example:
       >>> score, right = np.array([1.5, 1.25, 1.0, 0.5]), np.array([True, True, False, False])
@@ -203,6 +210,14 @@ def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " 
     counts, correct = ends + 1, np.cumsum(right)[ends]
     rates = np.array([correct / counts, correct / gold, 2 * correct / (counts + gold)])
     best = int(np.argmax(rates[2]))
+    if precision is not None:
+        if not len(reached := np.flatnonzero(100 * rates[0] >= precision)):
+            most = int(np.argmax(rates[0]))
+            raise ValueError(
+                f"no threshold reaches a precision of {precision:g}%; the highest is {100 * rates[0, most]:.1f}%, of "
+                f"the {counts[most]:,} pairs that score at least {score[ends[most]]:.4g}"
+            )
+        best = int(reached[-1])
     end = ends[best]
     # The lowest score has no next one, so it is itself the threshold.
     value = score[end] if end == len(score) - 1 else (float(score[end]) + float(score[end + 1])) / 2

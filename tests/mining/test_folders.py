@@ -8,7 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.mining.folders import notes_of
+from lsar_jax.mining.job import notes_of
 from tests.conftest import TINY
 from tests.embeddings.made_folder import SPEC, made_folder
 

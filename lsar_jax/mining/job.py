@@ -1,0 +1,126 @@
+"""A job of mining: its options, the places that it writes to, and the record with which it goes on."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lsar_jax.checks import whole_number
+from lsar_jax.embeddings.encode_folder import FILES
+from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, check_own
+from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
+from lsar_jax.mining.known_pairs import KnownPairs
+from lsar_jax.mining.pairs import check_options
+from lsar_jax.mining.thresholds import Cut, check_cut
+from lsar_jax.retrieval.search import check_recall
+from lsar_jax.transforms import Transform
+
+__all__ = [
+    "begin",
+    "check_languages",
+    "check_paths",
+    "check_settings",
+    "neighbour_options",
+    "notes_of",
+    "threshold_record",
+    "work_files",
+]
+
+# Suffixes that promise something else than what is written.
+_OTHER_FORMS = (".csv", ".gz", ".bz2", ".xz", ".zst", ".parquet", ".pq")
+# The names in the folder of a job's work, but those of text that is encoded there.
+_WORK_FILES = rf"lock|job\.json|(forward|backward)-{NUMBER}\.safetensors"
+
+
+def check_settings(*, margin: str, retrieval: str, recall: float, threshold: Cut, k: int, block: int) -> None:
+    """Raises ValueError if an option is out of range, as far as this does not depend on the folders."""
+    check_options(margin, retrieval)
+    check_recall(recall)
+    check_cut(threshold)
+    whole_number("k", k, 1, 1 << 24, "the neighbours of a sentence")
+    whole_number("block", block, 1024, 1 << 24, "vectors")
+
+
+def neighbour_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that the neighbours depend on."""
+    return {name: value for name, value in options.items() if name != "threshold"}
+
+
+def threshold_record(threshold: Cut) -> Any:
+    """The threshold as the record of a job has it."""
+    if isinstance(threshold, KnownPairs):
+        return ["known", text_sha256(json.dumps(threshold.pairs)), threshold.precision]
+    return threshold if threshold is None or isinstance(threshold, str) else float(threshold)
+
+
+def check_languages(transform: Transform | None, languages: Sequence[str | None]) -> None:
+    """Raises ValueError if ``transform`` cannot be applied to a source and a target of these languages."""
+    if isinstance(languages, str) or len(languages) != 2:
+        raise ValueError(f"languages is {languages!r:.80}; give the language of the source and that of the target")
+    if transform is None:
+        return
+    if not isinstance(transform, Transform):
+        raise ValueError(f"transform is {transform!r:.80}; give a Transform, as Transform.load returns it")
+    nothing = np.zeros([0, transform.dim], np.float32)
+    for language in languages:
+        transform(nothing, language)
+
+
+def notes_of(out: Path) -> Path:
+    """Returns the folder in which a job that writes ``out`` keeps its work until it is finished."""
+    return out.with_name(f"{out.name}.job")
+
+
+def check_paths(source: Path, target: Path, out: Path, *, overwrite: bool) -> None:
+    """Checks the places of a job: two inputs, and an output and a folder of work that replace nothing else.
+
+    Raises:
+      OSError: there is a file at ``out``, which no job that can go on has written, and ``overwrite`` is not given.
+      ValueError: the inputs are one, the output or the work is in the place of something else, or the output has the
+        suffix of another form.
+    """
+    if same_file(source, target):
+        raise ValueError(f"{source} is given for both sides; give two collections")
+    if out.suffix.lower() in _OTHER_FORMS:
+        raise ValueError(f"{out} would hold text between tabs, or JSON lines; let its name end in .tsv or .jsonl")
+    notes = notes_of(out)
+    check_own(notes, work_files(notes, source, target))
+    record = read_json(notes / RECORD, dict) if (notes / RECORD).is_file() else {}
+    check_outputs([out], [source, target], overwrite=overwrite or is_written(out, record))
+
+
+def work_files(notes: Path, source: Path, target: Path) -> str:
+    """The names that a job writes into the folder of its work: also text, of a side that is encoded there."""
+    sides = (("source", source), ("target", target))
+    text = [name for name, path in sides if not path.is_dir() or same_file(path, notes / name)]
+    return "|".join([_WORK_FILES, *(rf"{name}/({FILES})?" for name in text)])
+
+
+def is_written(out: Path, record: Mapping[str, Any]) -> bool:
+    """Whether the output is what the job of this record wrote."""
+    known = {"written", "pairs"} <= record.keys()
+    return known and out.is_file() and sha256([out]) == record["written"]
+
+
+def begin(notes: Path, out: Path, options: Mapping[str, Any]) -> int | None:
+    """Records the options of a job, or compares them with those it was begun with.
+
+    Returns the number of pairs if the job has written its output, and else None.
+    """
+    path = notes / RECORD
+    record = read_json(path, dict) if path.is_file() else {}
+    begun = {name: value for name, value in record.items() if name not in ("written", "pairs")}
+    parts, written = sorted(notes.glob("*ward-*.safetensors")), is_written(out, record)
+    # Until there is a part or the output, options may change.
+    compared = dict if written else neighbour_options
+    if begun and (parts or written) and (difference := changed_options(compared(begun), compared(options))):
+        raise ValueError(f"{notes} was begun with other options: {difference}; remove it, or write another file")
+    if written:
+        return int(record["pairs"])
+    # The record is written before the parts, and removed after them.
+    if parts and not begun:
+        raise ValueError(f"{parts[0]} is of no job that is known; remove it, or write another file")
+    write_json(path, dict(options))
+    return None

@@ -1,0 +1,179 @@
+"""Thresholds: estimates on planted distributions and against a twin, and those chosen by known pairs."""
+
+import json
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.__main__ import main
+from lsar_jax.mining import KnownPairs, best_threshold, estimate_threshold
+from lsar_jax.mining.job import notes_of
+from lsar_jax.mining.thresholds import histogram
+from tests.embeddings.made_folder import made_folder
+
+
+def planted(rng, wrong, right, count=2000, share=0.4):
+    good = rng.random(count) < share
+    return np.where(good, rng.normal(*right, count), rng.normal(*wrong, count)), good
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "share"),
+    [
+        ((0.99, 0.01), (1.04, 0.02), 0.5),  # as with the mean
+        ((1.03, 0.07), (1.5, 0.2), 0.5),  # as without it
+        ((1.03, 0.07), (1.5, 0.2), 0.15),
+        ((-0.02, 0.01), (0.05, 0.02), 0.9),  # differences
+    ],
+)
+def test_an_estimate_is_nearly_the_best_on_planted_scores(rng, wrong, right, share):
+    score, good = planted(rng, wrong, right, share=share)
+    got, best = estimate_threshold(score), best_threshold(score, good, int(good.sum()))
+    kept = score >= got.value
+    assert 200 * good[kept].sum() / (kept.sum() + good.sum()) >= best.f1 - 1
+    assert got.f1 == pytest.approx(best.f1, abs=2)
+    assert got.precision == pytest.approx(100 * good[kept].mean(), abs=3)
+    # The order, the scale and the place of the scores do not matter.
+    moved = estimate_threshold(3 * score[::-1] - 1)
+    assert moved.value == pytest.approx(3 * got.value - 1, abs=1e-6 * np.ptp(score))
+    assert estimate_threshold(score.astype(np.float32)).value == pytest.approx(got.value, abs=1e-5)
+
+
+def test_an_estimate_equals_its_twin(rng):
+    """Expectation maximisation on every score, as the textbook has it."""
+    score, _ = planted(rng, (1.0, 0.03), (1.2, 0.06), count=400)
+    w, m, v = [0.5, 0.5], [0.95, 1.25], [0.01, 0.01]
+    for _ in range(300):
+        density = [w[c] / np.sqrt(2 * np.pi * v[c]) * np.exp(-((score - m[c]) ** 2) / (2 * v[c])) for c in (0, 1)]
+        density = np.array(density).T
+        r = density / density.sum(axis=1, keepdims=True)
+        w = r.mean(axis=0)
+        m = (r * score[:, None]).sum(axis=0) / r.sum(axis=0)
+        v = (r * (score[:, None] - m) ** 2).sum(axis=0) / r.sum(axis=0)
+    right = np.where(score > m[1], 1, np.where(score < m[0], 0, r[:, 1]))
+    order = np.argsort(-score)
+    f1 = 2 * np.cumsum(right[order]) / (np.arange(1, 401) + right.sum())
+    best = int(f1.argmax())
+    got = estimate_threshold(score)
+    assert got.value == pytest.approx(score[order][best : best + 2].mean(), abs=1e-4)
+    assert got.f1 == pytest.approx(100 * f1[best], abs=0.1)
+    assert got.recall == pytest.approx(100 * right[order][: best + 1].sum() / right.sum(), abs=0.1)
+
+
+def test_ties_are_on_one_side(rng):
+    score = np.round(planted(rng, (1.0, 0.03), (1.2, 0.06))[0], 2)
+    assert estimate_threshold(score).value not in score
+
+
+def test_refusals(unchecked):
+    for score, message in (
+        (np.ones(19), "19 scores, too few .* give at least 20"),
+        (np.ones(20), "all scores are 1, so"),
+        (np.append(np.ones(20), np.nan), "a score is not finite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            estimate_threshold(score)
+    with pytest.raises(ValueError, match=r"no threshold reaches a precision of 90%; the highest is 50.0%, of the 2"):
+        best_threshold(np.array([3.0, 2.0, 1.0]), np.array([False, True, False]), 2, precision=90.0)
+
+
+def test_the_lowest_threshold_with_a_precision():
+    score, right = np.array([5.0, 4, 3, 2, 1]), np.array([True, False, True, True, False])
+    assert best_threshold(score, right, 3, precision=75.0) == (1.5, 75, 100, pytest.approx(600 / 7))
+    assert best_threshold(score, right, 3, precision=80.0)[:2] == (4.5, 100)
+    # The precision may fall below it and rise again.
+    assert best_threshold(score, right, 3, precision=60.0).value == 1
+
+
+def test_a_histogram_counts_every_score(rng):
+    lines = histogram(rng.normal(size=500), 0.0, rows=6).splitlines()
+    assert len(lines) == 6
+    assert sum(int(line.split("|")[1].replace("<- threshold", "").split()[-1]) for line in lines) == 500
+    assert [line.endswith("<- threshold") for line in lines].count(True) == 1
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory):
+    """The vectors of two folders of 60 and 70 sentences, of which the first 30 are translations."""
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal((count, 16)).astype(np.float32) for count in (60, 70))
+    y[:30] = x[:30] + 0.5 * rng.standard_normal((30, 16)).astype(np.float32)
+    root = tmp_path_factory.mktemp("known")
+    return [made_folder(root / str(n), v, [f"{n}\t{row}" for row in range(len(v))]) for n, v in enumerate((x, y))]
+
+
+def texts(folders, out, **options):
+    said: list[str] = []
+    lj.mining.mine_folders(*folders, out, **options, overwrite=True, report=said.append)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    return {(row["source_id"], row["target_id"]): row["score"] for row in rows}, "".join(said)
+
+
+def test_known_pairs_choose_the_threshold(sides, tmp_path):
+    out = tmp_path / "out.jsonl"
+    every, said = texts(sides, out)
+    assert "estimated threshold" in said
+    right = np.array([int(a) == int(b) < 30 for a, b in every])
+    scores = np.array(list(every.values()))
+    known = tuple((str(n), str(n)) for n in range(30))
+    for precision in (95.0, None):
+        expected = best_threshold(scores, right, 30, precision=precision)
+        # By id, by text, and by text as it stands between tabs.
+        for pairs in (known, *(tuple((f"0{sep}{a}", f"1{sep}{b}") for a, b in known) for sep in "\t ")):
+            got, said = texts(sides, out, threshold=KnownPairs((*pairs, ("gone", "gone")), precision))
+            assert set(got) == {pair for pair, score in every.items() if score >= expected.value - 1e-6}
+            assert f"precision {expected.precision:.1f}%, recall {expected.recall:.1f}% on 30 known pairs" in said
+            assert "of 31;" in said
+    assert set(texts(sides, out, threshold="estimate")[0]) < set(every)
+    assert texts(sides, out, threshold=1.2)[1] == ""
+
+
+def test_errors_keep_the_work_for_another_threshold(sides, tmp_path):
+    out = tmp_path / "out.tsv"
+    for pairs, message in (
+        ((("0", "no"),), "none of the 1 known pairs is in the inputs, neither as sentences nor as ids"),
+        ((("40", "40"),), "none of the 1 known pairs in the inputs was mined"),
+        ((("0", "0"), ("40", "40")), "no threshold reaches a precision of 100%; the highest is"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            lj.mining.mine_folders(*sides, out, threshold=KnownPairs(pairs, 100.0))
+        assert not out.exists()
+        assert notes_of(out).exists() == ("mined" in message or "reaches" in message)
+    done: list[object] = []
+    assert lj.mining.mine_folders(*sides, out, threshold=1.2, progress=done.append) > 0
+    assert not done  # nothing was compared again
+
+
+def test_the_command(sides, tmp_path, refused, capsys):
+    out, known = tmp_path / "out.tsv", tmp_path / "known.tsv"
+    command = ["mine", *(str(side.folder) for side in sides), str(out)]
+    known.write_text("".join(f"1.5\t0 {n}\t1 {n}\n" for n in range(30)))
+    for content, options, message in (
+        ("", ["--known"], "known.tsv has no pairs"),
+        ("0\n", ["--known"], "known.tsv, line 1: expected source, tab, target, as mine writes them"),
+        ("0\t0\n", ["--known-precision", "0", "--known"], "it must be above 0 and at most 100 percent"),
+        ("0\t0\n", ["--threshold", "1", "--known"], "--threshold 1.0 and --known are given; omit one"),
+    ):
+        (tmp_path / "bad").mkdir(exist_ok=True)
+        bad = tmp_path / "bad" / "known.tsv"
+        bad.write_text(content)
+        assert message in refused(main, [*command, *options, str(bad)])
+    (bad.with_suffix(".jsonl")).write_text('{"source": "a"}\n')
+    for options, message in (
+        (["--known", str(bad.with_suffix(".jsonl"))], "line 1: expected an object with source and target"),
+        (["--known-precision", "95"], "--known-precision needs --known"),
+        (["--threshold", "nan"], "threshold is nan"),
+        (["--k", "0"], "k is 0"),
+        (["--recall", "2"], "recall is 2"),
+    ):
+        assert message in refused(main, [*command, *options])
+    assert not notes_of(out).exists()
+    assert main([*command, "--known", str(known), "--known-precision", "95"]) == 0
+    printed = capsys.readouterr()
+    assert "on 30 known pairs in the inputs, of 30" in printed.out
+    assert not printed.err
+    assert main([*command, "--overwrite"]) == 0
+    printed = capsys.readouterr()
+    assert "<- threshold" in printed.out
+    assert "warning: without --threshold" in printed.err
