@@ -145,17 +145,26 @@ class Page:
             f"sentence's {nearest} nearest neighbours are in its own language, where {measured.expected:.0f}% would be "
             "fair."
         ]
+        if self.text.aligned and not prefers:
+            lines[0] += " Translations take places among them; text without translations would show more."
         best, before = self.best, self.before
         if best is None or self.choice is None:
             return [*lines, "What makes search better cannot be said, as nothing shows which sentences mean the same."]
         if best.method.transform is None:
-            return [*lines, f"No map makes search better: use layer {best.layer} as it is ({best.score:.1f} of 100)."]
+            return [
+                *lines,
+                f"No map makes search surely better: use layer {best.layer} as it is ({best.score:.1f} of 100).",
+            ]
         removes = best.neutrality.own < measured.own - 1
         what = "Removing the language" if removes else f"The map {best.method.label}"
         where = "" if self.text.aligned else " for paragraphs of the Universal Declaration of Human Rights"
         first, second = _rounded(before.score, best.score)
         sure = "" if self.choice.gains[self.candidates.index(before)].low > 0 else ", which may be chance"
         lines.append(f"{what} at layer {best.layer} raises search{where} from {first} to {second}{sure}.")
+        if (top := max(self._original, key=lambda candidate: candidate.score)) is not before:
+            lines[-1] += (
+                f" Without a map, layer {top.layer} is best, with {top.score:.{len(second.partition('.')[2])}f}."
+            )
         kind = "A map for each language, which needs the language of each sentence"
         kind = kind if best.needs_language else "One map for all languages"
         lines.append(f"{kind}, is saved beside this page: {best.method.label}.")
@@ -185,7 +194,7 @@ class Page:
         above = " and ".join(f"{gain} above {label}" for label, gain in gains.items())
         lines.append(
             f"Recommended: {best.label}. {self.metric} {choice.score}"
-            + (f", which is {above}." if above else "; no transform is better than none.")
+            + (f", which is {above}." if above else "; no transform is surely better than none.")
         )
         units, left_out = ("text", "sentences") if self.text.aligned else ("declaration", "paragraphs")
         lines.append(
@@ -195,6 +204,12 @@ class Page:
         if near := [self.candidates[index].label for index in choice.as_good()]:
             more = f" and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
             lines.append(f"Not significantly worse: {'; '.join(near[:_NAMED])}{more}.")
+        if choice.top != choice.best:
+            top = self.candidates[choice.top]
+            lines.append(
+                f"The highest score is {top.score:.1f}, of {top.label}, which needs the language of each sentence; "
+                "it is not significantly better."
+            )
         if self.shared is not None:
             lines.append(
                 f"{best.method.label} needs the language of each sentence. The best that does not is "

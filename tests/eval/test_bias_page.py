@@ -151,12 +151,26 @@ def test_the_answer_without_a_better_map(rng):
     both = [before, Candidate(SPEC, after.method, before.neutrality, Queries(before.search.values - 1.0))]
     both[0] = Candidate(SPEC, before.method, before.neutrality, Queries(before.search.values))
     page = Page(Path("text"), text, "mAP", both, choose([one.search for one in both]), FOLDS, (), "'bundled'")
-    assert page.answer()[-1].startswith("No map makes search better: use layer 2 as it is")
+    assert page.answer()[-1].startswith("No map makes search surely better: use layer 2 as it is")
     found = find(text, x, page.shown.method, SPEC, FOLDS, 0)
     counts, drawn = examples(text, found, 0)
     assert (counts["same"], len(drawn)) == (90, 5)
     assert all(example.before == example.after for example in drawn)
     assert "found as many translations" in layout.queries(counts, drawn, "layer 2, original", "")
+
+
+def test_a_map_for_each_language_that_is_hardly_better_is_named(rng):
+    x = planted(rng, lines=30)
+    text = case(x, "aligned")
+    before, after = candidates(text, x)
+    noise = rng.normal(0, 5, len(before.search.values))
+    both = [before, Candidate(SPEC, after.method, after.neutrality, Queries(before.search.values + 0.1 + noise))]
+    choice = choose([one.search for one in both], [not one.needs_language for one in both])
+    page = Page(Path("text"), text, "mAP", both, choice, FOLDS, (), "'bundled'")
+    assert (choice.best, choice.top) == (0, 1)
+    assert any(
+        line.startswith(f"The highest score is {both[1].score:.1f}, of layer 2, center, ") for line in page.summary()
+    )
 
 
 @pytest.mark.slow
