@@ -165,7 +165,9 @@ addEventListener("DOMContentLoaded", () => {
   }
   for (const button of document.querySelectorAll(".copied button")) {
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(button.nextElementSibling.textContent);
+      const block = button.nextElementSibling;
+      getSelection().selectAllChildren(block);  // for those whose browser refuses the next line
+      await navigator.clipboard.writeText(block.textContent);
       button.textContent = "Copied";
     });
   }

@@ -165,9 +165,9 @@ class Page:
             lines[-1] += (
                 f" Without a map, layer {top.layer} is best, with {top.score:.{len(second.partition('.')[2])}f}."
             )
-        kind = "A map for each language, which needs the language of each sentence"
+        kind = "A map for each language, which needs the language of each sentence,"
         kind = kind if best.needs_language else "One map for all languages"
-        lines.append(f"{kind}, is saved beside this page: {best.method.label}.")
+        lines.append(f"{kind} is saved beside this page: {best.method.label}.")
         return lines
 
     def summary(self) -> list[str]:
@@ -257,6 +257,7 @@ class Page:
             ),
             *(f"<p>{_marked(line)}</p>" for line in self.summary()[1:]),
             "<h2>By layer</h2>",
+            "<p>All numbers are in the table of every layer and method, below.</p>",
             layout.figures(parts.layers),
             f"<h2>The space before and after {escape(shown.label)}</h2>",
             layout.figures(parts.space),

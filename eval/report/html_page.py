@@ -13,7 +13,7 @@ __all__ = ["as_html", "document", "html_table", "plain", "table"]
 def as_html(title: str, text: str) -> str:
     """Markdown, with HTML in it and pictures as data, as an HTML page."""
     body = MarkdownIt("commonmark", {"xhtmlOut": False}).enable("table").render(text)
-    body = body.replace("<table>", f"{_BOX}\n<table>").replace("</table>", "</table></div>")
+    body = body.replace("<table>", f"{_BOX.format(name='table')}\n<table>").replace("</table>", "</table></div>")
     return document(title, re.sub(r"<th(?=[ >])", '<th scope="col"', body))
 
 
@@ -23,16 +23,16 @@ def document(title: str, body: str) -> str:
 
 
 def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], marked: str = "") -> str:
-    """A table whose cells are HTML; the first cell of a row is its header, and that of the marked row is ``marked``."""
+    """A table with cells of HTML; the first cell of a row is its header, and that of the marked row is ``marked``."""
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     lines = []
     for first, *cells in rows:
         opening = '<tr class="marked">' if first == marked else "<tr>"
         lines.append(f'{opening}<th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    body = "\n".join(lines)
+    body, name = "\n".join(lines), html.escape(caption)
     return (
-        f"{_BOX}<table><caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
-        "</div>"
+        f"{_BOX.format(name=name)}<table><caption>{name}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
 
@@ -48,7 +48,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 # A wide table scrolls in a box of its own, which the keyboard reaches.
-_BOX = '<div class="wide" role="region" aria-label="table" tabindex="0">'
+_BOX = '<div class="wide" role="region" aria-label="{name}" tabindex="0">'
 
 _PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -1,6 +1,7 @@
 """Reports, paired comparisons and the whole suite."""
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import replace
 
@@ -92,6 +93,9 @@ def test_report_pages(tmp_path, capsys):
     assert main(["report", str(tmp_path)]) == 0
     page = (tmp_path / "report.html").read_text()
     assert '<img src="one/methods.png"' in page
+    # A wide table scrolls in its own box; its headers say that they are those of columns.
+    assert page.count("<table>") == page.count('<div class="wide"') == page.count("</table></div>") > 0
+    assert not re.search(r'<th(?! scope="col")[ >]', page)
     assert "&lt;b&gt;&amp;, layer 8" in page
     assert "<strong>60.0</strong>" in page
     text = (tmp_path / "report.md").read_text()
