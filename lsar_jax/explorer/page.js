@@ -202,7 +202,9 @@ const explorer = (() => {
     return made;
   }
 
-  const code = (row) => element("span", { className: "code" }, languages[language[row]]);
+  const names = new Intl.DisplayNames("en", { type: "language", fallback: "code" });
+  const nameOf = (number) => names.of(languages[number]);
+  const code = (row) => element("span", { className: "code" }, nameOf(language[row]));
   const sentence = (row) => element("span", { lang: languages[language[row]], dir: "auto" }, texts[row]);
 
   function entry(row, ...notes) {
@@ -229,21 +231,23 @@ const explorer = (() => {
     const found = (list) => list.filter((each) => translates(row, each.row)).length;
     const known = texts.reduce((sum, _, other) => sum + translates(row, other), 0);
     let line = `${ours(before)} of ${size} in its own language; ${ours(after)} of ${size} after.`;
-    if (known) line += ` ${found(before)} of its ${known} translations; ${found(after)} after.`;
+    const most = Math.min(known, size);
+    if (known) line += ` Translations: ${found(before)} of ${most}; ${found(after)} of ${most} after.`;
     $("verdict").textContent = line;
   }
 
   function writeShares() {
     const first = layer().before, now = measured();
-    let line = `Of the ${data.neighbours} sentences nearest to each, in its own language: ${percent(first.same)} ` +
-      `before, ${percent(now.same)} after ${named()}; ${percent(data.expected)} would be without preference.`;
+    let line = `Of the ${data.neighbours} nearest to each sentence, ${percent(first.same)} are in its own language ` +
+      `before, ${percent(now.same)} after ${named()}; without preference it would be ${percent(data.expected)}.`;
     if (first.found !== null) {
       line += ` Translations found among them: ${percent(first.found)} before, ${percent(now.found)} after.`;
     }
     $("shares").textContent = line;
     const rank = slides() ? ` --rank ${state.rank}` : "", removes = !slides() || state.rank > 0;
     $("use").hidden = !removes;
-    $("command").textContent = `lsar-jax fit ${method().name} ${method().name}.safetensors${rank} --data de=de.txt ...`;
+    const input = layer().name ? `--encoder ENCODER --layer ${layer().name} --data de=de.txt ...` : "--data de=de.npy ...";
+    $("command").textContent = `lsar-jax fit ${method().name} ${method().name}.safetensors${rank} ${input}`;
     $("map-note").textContent = state.tsne
       ? "t-SNE, drawn for rank 0 and for the highest rank only; distances between groups mean little."
       : `A linear projection with ${percent(now.variance)} of the variance; neighbours are computed in all dimensions. ` +
@@ -279,7 +283,7 @@ const explorer = (() => {
   function writeList() {
     const text = $("find").value.trim().toLowerCase(), most = 50, found = [];
     for (let row = 0; row < count; row++) {
-      const inside = texts[row].toLowerCase().includes(text) || languages[language[row]].toLowerCase() === text;
+      const inside = texts[row].toLowerCase().includes(text) || [languages[language[row]], nameOf(language[row]).toLowerCase()].includes(text);
       if (inside && visible(row)) found.push(row);
     }
     $("list").replaceChildren(...found.slice(0, most).map((row) => entry(row)));
@@ -290,10 +294,13 @@ const explorer = (() => {
   // ---- What a user does ----
 
   function choose(row) {
+    // The entry that was chosen is replaced, and the keyboard would be nowhere.
+    const inside = [$("before"), $("after")].some((list) => list.contains(document.activeElement));
     state.chosen = row;
     search();
     writeSentence();
     drawRings();
+    if (inside) $("chosen").focus();
   }
 
   function update() {
@@ -350,8 +357,8 @@ const explorer = (() => {
     options("layer", data.layers.map(({ name }) => name || "given"));
     options("method", layer().methods.map(({ name }) => name));
     options("projection", layer().tsne.length ? ["linear", "t-SNE"] : ["linear"]);
-    $("legend").replaceChildren(...languages.map((text, number) => {
-      const button = element("button", { type: "button", ariaPressed: "true" }, mark(number), text);
+    $("legend").replaceChildren(...languages.map((_, number) => {
+      const button = element("button", { type: "button", ariaPressed: "true" }, mark(number), nameOf(number));
       button.onclick = () => { toggle(number, !state.hidden.has(number)); redraw(); };
       return button;
     }));

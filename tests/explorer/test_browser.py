@@ -18,6 +18,9 @@ pytestmark = pytest.mark.slow
 
 CODES = ("ar", "de", "en", "fr", "sw")
 LINES = 30
+METHODS = ("lsar", "mean+lsar", "lir", "leace", "whitening", "cbie")
+# The first coordinates on the map.
+POINTS = "Array.from(Bokeh.documents[0].get_model_by_name('points').data.x)"
 # Text that would run if it were not escaped, or make Bokeh load a library.
 HOSTILE = "</script><img src='http://example.org/x.png' onerror='window.broken=1'> $$x^2$$ ${1} @{x}"
 
@@ -34,8 +37,10 @@ def case(tmp_path_factory):
     texts = {code: [f"{code} number {line} {HOSTILE}" for line in range(LINES)] for code in CODES}
     units = dict.fromkeys(CODES, range(LINES))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lsar_jax.explorer.contents.LIMIT", bytes_of_page() + 66_000)
-        page = lj.explore(both, texts, layers=(8, 12), units=units, tsne=True, title=f"Title {HOSTILE}")
+        patch.setattr("lsar_jax.explorer.contents.LIMIT", bytes_of_page() + 101_000)
+        page = lj.explore(
+            both, texts, layers=(8, 12), units=units, methods=METHODS, tsne=True, title=f"Title {HOSTILE}"
+        )
     path = tmp_path_factory.mktemp("page") / "page.html"
     page.save(path)
     data = data_of(page)
@@ -92,7 +97,7 @@ def expected(data, layer, method, rank, row):
     ours = [int((language[rows] == language[row]).sum()) for rows in (before, after)]
     found = [int(((unit[rows] == unit[row]) & (language[rows] != language[row])).sum()) for rows in (before, after)]
     line = f"{ours[0]} of 10 in its own language; {ours[1]} of 10 after."
-    return before.tolist(), after.tolist(), f"{line} {found[0]} of its 4 translations; {found[1]} after."
+    return before.tolist(), after.tolist(), f"{line} Translations: {found[0]} of 4; {found[1]} of 4 after."
 
 
 def set_rank(page, rank):
@@ -150,11 +155,28 @@ def test_the_keyboard_alone_is_enough(open_page, case):
     row = data["texts"].index(next(text for text in data["texts"] if text.startswith("fr number 7 ")))
     assert page.inner_text("#chosen [lang=fr]") == data["texts"][row]
     assert page.inner_text("#verdict") == expected(data, 0, "lsar", 0, row)[2]
+    nearest = shown_rows(page, "after")[0]
+    page.locator("#after button").first.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "chosen"
+    assert page.inner_text("#chosen [lang]") == data["texts"][nearest]
+
+
+def test_methods_of_any_kind_list_the_neighbours_of_whole_vectors(open_page, case):
+    data, _ = case
+    page = open_page()
+    for name in ("whitening", "cbie"):
+        page.locator("#method").select_option(label=name)
+        [state] = next(method for method in data["layers"][0]["methods"] if method["name"] == name)["states"]
+        assert page.locator("#rank").is_disabled()
+        assert shown_rows(page, "after") == numbers(state["near"])[0].tolist()
+        assert f"{round(100 * state['same'])}% after {name}" in page.inner_text("#shares")
+        assert np.allclose(page.evaluate(POINTS), numbers(state["plane"])[:, 0], rtol=1e-5)
 
 
 def test_languages_are_hidden_by_the_legend(open_page):
     page = open_page()
-    german = page.get_by_role("button", name="de", exact=True)
+    german = page.get_by_role("button", name="German", exact=True)
     german.click()
     assert german.get_attribute("aria-pressed") == "false"
     count = "Array.from(Bokeh.documents[0].get_model_by_name('points').data.x).filter(Number.isFinite).length"
@@ -200,11 +222,10 @@ def test_hover_shows_the_sentence_and_a_click_chooses_it(open_page, case):
 
 def test_tsne_is_a_map_to_choose(open_page, case):
     page = open_page()
-    points = "Array.from(Bokeh.documents[0].get_model_by_name('points').data.x)"
-    linear = page.evaluate(points)
+    linear = page.evaluate(POINTS)
     page.locator("#projection").select_option(label="t-SNE")
-    assert np.allclose(page.evaluate(points), numbers(case[0]["layers"][0]["tsne"][1])[:, 0], rtol=1e-5)
-    assert not np.allclose(page.evaluate(points), linear)
+    assert np.allclose(page.evaluate(POINTS), numbers(case[0]["layers"][0]["tsne"][1])[:, 0], rtol=1e-5)
+    assert not np.allclose(page.evaluate(POINTS), linear)
 
 
 def test_a_notebook_shows_it_in_a_frame(open_page, case):
