@@ -79,7 +79,8 @@ class FitEmbeddings(EncoderOptions):
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
         """Returns the fitted transform, and how many blank lines this process skipped."""
         reader, source = self._open(files, options)
-        x = {code: reader.embeddings(code, paths) for code, paths in files.items()}
+        with reader.meter:
+            x = {code: reader.embeddings(code, paths) for code, paths in files.items()}
         return self.method(x, source=source, **options), reader.blank
 
     def _check(self, files: Mapping[str, list[Path]]) -> None:
@@ -116,7 +117,7 @@ class FitEmbeddings(EncoderOptions):
         if files:
             dim = encoder.dim if encoder else open_vectors(next(iter(files.values()))[0]).shape[1]
             self.method.check(options, {*files, *languages}, dim)
-        return Reader(encoder, self.max_length, self.limit, self.text), spec
+        return Reader(encoder, self.max_length, self.limit, self.text, [*chain.from_iterable(files.values())]), spec
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,9 @@ class FitMoments(FitEmbeddings):
         reader, spec = self._open(files, options, known)
         source = _one_space([*([spec] if files else []), *(origin for _, origin in saved)])
         parts = [_reduced(moments, kind) for moments, _ in saved]
-        for code, paths in files.items():
-            parts += [_reduced({code: reader.moments(path, code, kind != "means")}, kind) for path in paths]
+        with reader.meter:
+            for code, paths in files.items():
+                parts += [_reduced({code: reader.moments(path, code, kind != "means")}, kind) for path in paths]
         x = merge_moments(*parts)
         if self.save is not None and is_first():
             save_moments(self.save, x, source=source)

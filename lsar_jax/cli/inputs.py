@@ -12,10 +12,11 @@ import numpy as np
 import tyro
 
 from lsar_jax import embeddings
-from lsar_jax.corpora.records import VECTORS, Records, has_columns
+from lsar_jax.corpora.records import VECTORS, Records, has_columns, is_file
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.shards import memory_mapped
 from lsar_jax.encoders import SentenceEncoder
+from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import check_file, same_file
 from lsar_jax.moments import Moments, sum_over_processes
 from lsar_jax.processes import gather, is_first, own_rows, share
@@ -35,14 +36,26 @@ _MOST_IN_MEMORY = 10_000
 class Reader:
     """Reads files, up to ``limit`` lines or rows of each, as embeddings or moments; ``text`` is that of ``Records``.
 
-    It counts the blank lines that it skips; of several processes, each counts a part of them.
+    It counts the blank lines that it skips; of several processes, each counts a part of them. While ``meter`` is open,
+    it says how much of ``paths``, which are all files to read, is read.
     """
 
     def __init__(
-        self, encoder: SentenceEncoder | None, max_length: int | None, limit: int | None, text: str | None
+        self,
+        encoder: SentenceEncoder | None,
+        max_length: int | None,
+        limit: int | None,
+        text: str | None,
+        paths: Sequence[Path] = (),
     ) -> None:
         self.encoder, self.max_length, self.limit, self.text = encoder, max_length, limit, text
-        self.blank = 0
+        self.blank, self.meter = 0, Meter()
+        # How much there is up to a limit, or in a pipe, is not known.
+        known = limit is None and all(path.is_dir() or is_file(path) for path in paths)
+        self._total = sum(map(_bytes, paths)) if known else None
+        self._count = self._finished = 0
+        # Of the file that is read: its bytes and sentences that were read, and those that were encoded.
+        self._position = self._read = self._encoded = 0
 
     def moments(self, path: Path, code: str, second: bool) -> Moments:
         """Returns the moments of a file."""
@@ -62,7 +75,9 @@ class Reader:
             return moments
 
         try:
-            return sum_over_processes(of_this_process())
+            moments = sum_over_processes(of_this_process())
+            self._finish(path)
+            return moments
         except ValueError as error:
             where = f"{path}, in the share of process {number}" if count > 1 else f"{path}"
             raise error if str(path) in str(error) else ValueError(f"{where}: {error}") from error
@@ -73,12 +88,14 @@ class Reader:
         for path in paths:
             if is_vectors(path):
                 parts += self._blocks(path, limit)
+                self._finish(path)
                 continue
             assert self.encoder is not None
             sentences = list(islice(self._sentences(path), limit))
             x = self.encoder.encode(sentences[own_rows(len(sentences))], **self._options(code))
             values = gather(np.asarray(x).tobytes())
             parts += [np.frombuffer(value, np.float32).reshape(-1, self.encoder.dim) for value in values]
+            self._finish(path)
         return np.concatenate(parts)
 
     def _blocks(self, path: Path, limit: int | None, first: int = 0, step: int = 1) -> Iterator[np.ndarray]:
@@ -92,14 +109,32 @@ class Reader:
                 block = block[~blank]
             if len(block):
                 yield block
+            self._position += block.nbytes * step
+            self._read += len(block) * step
+            self._advance(len(block), "read {:,} vectors")
+
+    def _advance(self, sentences: int, text: str = "encoded {:,} sentences") -> None:
+        """Shows how far it is when more sentences are encoded; others may have been read."""
+        self._count += sentences
+        self._encoded += sentences * share()[1]  # the other processes are about as far
+        encoded = self._finished + self._position * min(1.0, self._encoded / max(1, self._read))
+        self.meter(text.format(self._count), self._count if self._total is None else encoded, self._total)
+
+    def _finish(self, path: Path) -> None:
+        """Begins with another file."""
+        self._finished += _bytes(path) if self._total is not None else 0
+        self._position = self._read = self._encoded = 0
 
     def _options(self, code: str) -> dict[str, Any]:
         language = code if self.encoder is not None and self.encoder.uses_language else None
-        return {"language": language, "max_length": self.max_length, "show_progress": True}
+        return {"language": language, "max_length": self.max_length, "show_progress": self._advance}
 
     def _sentences(self, path: Path) -> Iterator[str]:
-        for record in islice(Records([path], self.text if has_columns(path) else None), self.limit):
+        records = Records([path], self.text if has_columns(path) else None)
+        for record in islice(records, self.limit):
+            self._position = records.position
             if record.text.strip():
+                self._read += 1
                 yield record.text
             else:
                 self.blank += is_first()
@@ -142,6 +177,11 @@ def read_blocks(
             yield block.reshape(-1, x.shape[1])
         else:
             yield np.asarray(x[start:stop])
+
+
+def _bytes(path: Path) -> int:
+    """The bytes of a file, or of the vectors in a folder."""
+    return sum(file.stat().st_size for file in path.glob("vectors-*")) if path.is_dir() else path.stat().st_size
 
 
 def check_distinct(option: str, paths: Sequence[Path]) -> None:

@@ -162,7 +162,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, rng):
     assert peaks[1] - peaks[0] < 50
 
 
-def test_encoded_folders(tmp_path, capsys, refused):
+def test_encoded_folders(tmp_path, capsys, refused, monkeypatch):
     sentences = {"de": ["abc", "", "bcd ef", "c"], "en": ["hij", "h", " ", "ij i", "g"]}
     encoder = lj.load_encoder(str(TINY), layer=2)
     for code, lines in sentences.items():
@@ -180,9 +180,19 @@ def test_encoded_folders(tmp_path, capsys, refused):
         assert dict(left.fits[0].fitted_on) == {"de": 3, "en": 3 if method == "center" else 4}
         x = encoder.encode(sentences["de"])
         np.testing.assert_allclose(left(x, "de"), right(x, "de"), atol=1e-5)
+    for name in ("_FIRST", "_EVERY"):
+        monkeypatch.setattr(f"lsar_jax.encoders.progress.{name}", 0.0)
+    assert main(["fit", "center", out[0], *text, "--overwrite"]) == 0
     assert main(["fit", "center", out[1], *folders, "--overwrite"]) == 0
     applied = ["apply", out[1], str(tmp_path / "de"), str(tmp_path / "y.npy"), "--language", "de"]
     assert main(applied) == 0
+    printed = capsys.readouterr().out.splitlines()
+    encoded, read, transformed = (
+        [line for line in printed if line.startswith(verb)] for verb in ("encoded", "read", "transformed")
+    )
+    assert encoded == ["encoded 3 sentences (48%)", "encoded 7 sentences (100%)"]  # of 14 and 15 bytes
+    assert [line.partition(" (")[0] for line in read] == ["read 3 vectors", "read 7 vectors"]
+    assert transformed == ["transformed 4 of 4 vectors (100%)"]
     center = lj.Transform.load(out[1])
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), center(encoder.encode(sentences["de"]), "de"), atol=1e-5)
     # Vectors of another space, and an output in a folder that is read.
