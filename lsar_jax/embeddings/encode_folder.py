@@ -2,6 +2,7 @@
 
 A shard is done once ``.job/00000.json`` is written, after its files. A run compares the shards that are done, and their
 sentences as it reads the text from its beginning, with their digests, so that shards of different text are never mixed.
+What is encoded of a shard that takes long is kept in ``.job/00000.safetensors`` (``lsar_jax.embeddings.unfinished``).
 The vectors of a shard depend only on its own sentences, so a job ends in the same bytes however often it was stopped.
 """
 

@@ -23,6 +23,7 @@ from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.embeddings.job import share_of
 from lsar_jax.encoders.program import EncoderModel
+from lsar_jax.encoders.progress import count_meter
 from lsar_jax.mesh import split
 from lsar_jax.objectives.align import orthogonalize
 from lsar_jax.processes import wait_for_all
@@ -64,23 +65,27 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, 
     Those that are in the folder, of a run that was killed, are read. Several processes take the languages in turn.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for code in share_of(examples.codes):
-        path = folder / f"{code}.safetensors"
-        if path.is_file():
-            continue
-        pairs = examples.of(code)
-        total: list[Any] = [0.0, 0.0, 0.0]
-        for start in range(0, len(pairs), plan.size):
-            batch = batch_of(pairs, range(start, min(start + plan.size, len(pairs))), plan.chunks, plan.pad_id)
-            chunks = jax.device_put(batch.chunks, split(encoder.mesh))
-            states = joined([_picked(encoder.model, chunk) for chunk in chunks], encoder.mesh.size, len(batch.filler))
-            sums = _sums(states, batch.source, batch.target, batch.valid)
-            # Summed in float64 on the host.
-            total = [before + np.asarray(part, np.float64) for before, part in zip(total, sums, strict=True)]
-        links = sum(map(len, pairs.links or ()))
-        means = [np.asarray(part / links, np.float32) for part in total]
-        save_arrays(path, dict(zip(_MOMENTS, means, strict=True)), format=_FORMAT, header={"links": links})
-        console.print(f"encoded {len(pairs)} pairs of {code} with {links} links")
+    codes = [code for code in share_of(examples.codes) if not (folder / f"{code}.safetensors").is_file()]
+    count = sum(len(examples.of(code)) for code in codes)
+    with count_meter(True, count, noun="pairs") as advance:
+        for code in codes:
+            pairs = examples.of(code)
+            total: list[Any] = [0.0, 0.0, 0.0]
+            for start in range(0, len(pairs), plan.size):
+                batch = batch_of(pairs, range(start, min(start + plan.size, len(pairs))), plan.chunks, plan.pad_id)
+                chunks = jax.device_put(batch.chunks, split(encoder.mesh))
+                states = joined(
+                    [_picked(encoder.model, chunk) for chunk in chunks], encoder.mesh.size, len(batch.filler)
+                )
+                sums = _sums(states, batch.source, batch.target, batch.valid)
+                # Summed in float64 on the host.
+                total = [before + np.asarray(part, np.float64) for before, part in zip(total, sums, strict=True)]
+                advance(min(plan.size, len(pairs) - start))
+            links = sum(map(len, pairs.links or ()))
+            means = [np.asarray(part / links, np.float32) for part in total]
+            path, arrays = folder / f"{code}.safetensors", dict(zip(_MOMENTS, means, strict=True))
+            save_arrays(path, arrays, format=_FORMAT, header={"links": links})
+            console.print(f"encoded {len(pairs)} pairs of {code} with {links} links")
     wait_for_all(f"encoded {folder.name}")
     moments = []
     for code in examples.codes:

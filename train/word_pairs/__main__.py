@@ -35,6 +35,7 @@ from lsar_jax import __version__
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.cli.run import run
 from lsar_jax.corpora.parallel_text import Pair
+from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import check_absent, new_folder, write_json
 from train.run_folder import flat_options
 from train.text import TextOptions, text_hash
@@ -81,7 +82,8 @@ class WordPairs:
                 "en-xx.links there, and repeat this command"
             )
             return {}
-        with new_folder(self.out) as folder:
+        total = sum(len(part) for parts in pairs.values() for part in parts)
+        with new_folder(self.out) as folder, count_meter(True, total, "aligned", "pairs") as advance:
             for code, parts in pairs.items():
                 started, counts[code] = time.perf_counter(), {}
                 for part, of_part in zip(PARTS, _aligned(code, parts, self.links), strict=True):
@@ -90,6 +92,7 @@ class WordPairs:
                         raise ValueError(f"no links are left in the {part} pairs of {code}; omit {code}, or add text")
                     write_aligned(folder, code, part, linked)
                 console.print(f"{code}: {sum(map(len, parts))} pairs in {time.perf_counter() - started:.1f} s")
+                advance(sum(map(len, parts)))
             options = flat_options(text, ("languages",))
             tools = ("eflomal", "sacremoses") if self.links is None else ("sacremoses",)
             versions = {name: version(name) for name in tools} | {"lsar_jax": __version__}
