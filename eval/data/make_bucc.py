@@ -19,8 +19,8 @@ from lsar_jax.files import check_outputs, write_text
 
 __all__ = ["MakeBucc"]
 
-# Share of the pairs that are gold pairs, and of those that are in the sample split rather than the training split.
-_GOLD, _SAMPLE = 0.1, 0.3
+# Share of the pairs that are in the sample split rather than the training split.
+_SAMPLE = 0.3
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,23 @@ class MakeBucc:
       data: folder of en-xx.tsv files with the fields domain, English, xx.
       to: folder to create.
       languages: language codes.
+      gold: share of the pairs that are gold pairs; of the others, each side has one half.
       overwrite: replace files that exist.
     """
 
     data: Data = Path("data/bitext")
     to: Path = Path("data/bucc-made")
     languages: tuple[str, ...] = ("de", "fr", "ru", "zh")
+    gold: float = 0.1
     overwrite: bool = False
 
     def run(self) -> None:
         """Writes the files, and prints the number of sentences and gold pairs in each split."""
+        if not 0 < self.gold < 1:
+            raise ValueError(f"--gold is {self.gold}; it must be above 0 and below 1")
         texts = {code: distinct(pairs) for code, pairs in read_bitext(self.data, self.languages, "--data").items()}
         for code, pairs in texts.items():
-            if _SAMPLE * _GOLD * len(pairs) < 1:
+            if _SAMPLE * self.gold * len(pairs) < 1:
                 raise ValueError(
                     f"{self.data} has {len(pairs)} distinct pairs for {code}, too few for a gold pair in each split; "
                     "provide more, or omit the language"
@@ -64,7 +68,7 @@ class MakeBucc:
     def _write(
         self, code: str, split: str, pairs: list[tuple[str, str]], rng: np.random.Generator
     ) -> tuple[int, int, int]:
-        whole = max(1, int(_GOLD * len(pairs)))
+        whole = max(1, int(self.gold * len(pairs)))
         # Of the remaining pairs, one half contributes the English side, the other half the other side.
         half = whole + (len(pairs) - whole) // 2
         english = [(i, pairs[i][0]) for i in range(half)]

@@ -24,9 +24,13 @@ from eval.task import Embedded, Score, Setting, Task, Texts
 from lsar_jax.corpora.builders.bucc import SPLITS
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from lsar_jax.mining import best_threshold, mine
+from lsar_jax.mining import best_threshold, estimate_threshold, mine
 
 __all__ = ["COMMAND", "bucc"]
+
+
+_RATES = ("F1", "precision", "recall")
+_THRESHOLDS = ("none", "estimate", "known", "best")
 
 
 class _Found(NamedTuple):
@@ -38,14 +42,24 @@ class _Found(NamedTuple):
     gold_source: Int[np.ndarray, " gold"]
 
 
-def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de", "fr", "ru", "zh")) -> Task:
+def bucc(
+    data: Data = Path("data/bucc2018"),
+    languages: tuple[str, ...] = ("de", "fr", "ru", "zh"),
+    thresholds: tuple[str, ...] = (),
+) -> Task:
     """Bitext mining with distractors: threshold from the sample split, F1 on the training split.
 
     Args:
       data: folder of the files de-en.sample.de and so on, or tfds:NAME for a dataset that
         lsar_jax.corpora.builders.prepare built from them.
       languages: language codes; by default, those of the shared task.
+      thresholds: thresholds to compare with the sample's: numbers; none; estimate, from the training scores alone, as
+        lsar-jax mine does; known, that with a precision of 95% on the pairs of the sample, as its --known does; and
+        best, chosen by the training pairs themselves.
     """
+    for name in thresholds:
+        if name not in _THRESHOLDS and _number(name) is None:
+            raise ValueError(f"--thresholds has {name!r}; give a number or one of {', '.join(_THRESHOLDS)}")
     codes = list(dict.fromkeys(map(language_code, languages)))
     splits = {(code, split): read_split(data, code, split) for code in codes for split in SPLITS}
 
@@ -63,16 +77,27 @@ def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de",
         for metric, queries in _at(training, tuned.value).items():
             # Precision counts as 0 if no pair reaches the threshold.
             yield Score(f"{metric} {code}", 0.0 if queries is None else queries.mean, [code, "en"], gold, queries)
+        for name in thresholds:
+            if (value := _threshold(name, sample, training)) is not None:
+                rates = {metric: 0.0 if q is None else q.mean for metric, q in _at(training, value).items()}
+                for metric, rate in (rates | {"threshold": value}).items():
+                    yield Score(f"{metric} {code} at {name}", rate, [code, "en"], gold)
         for metric, value in {"threshold": tuned.value, "F1 on the sample": tuned.f1}.items():
             yield Score(f"{metric} {code}", value, [code, "en"], gold)
 
     def means(scores: Sequence[Score]) -> Iterator[Score]:
-        for metric in ("F1", "precision", "recall"):
+        for metric in _RATES:
             parts = [score for score in scores if score.metric in [f"{metric} {code}" for code in codes]]
             queries = [score.queries for score in parts if score.queries is not None]
             mean, n = float(np.mean([score.value for score in parts])), sum(score.n for score in parts)
             together = strata_of(queries) if len(queries) == len(parts) else None
             yield Score(f"{metric} mean", mean, [*codes, "en"], n, together)
+        for name in thresholds:
+            for metric in ("threshold", *_RATES):
+                parts = [score for score in scores if score.metric in [f"{metric} {code} at {name}" for code in codes]]
+                if len(parts) == len(codes):
+                    n, mean = sum(score.n for score in parts), float(np.mean([score.value for score in parts]))
+                    yield Score(f"{metric} mean at {name}", mean, [*codes, "en"], n)
 
     return Task(
         name="bucc",
@@ -80,9 +105,34 @@ def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de",
         languages=[*codes, "en"],
         parts=[texts(code) for code in codes],
         scores=scores,
-        shown=lambda _: ["F1 mean", "precision mean", "recall mean"],
+        shown=lambda _: [
+            f"{metric} mean{where}" for where in ("", *(f" at {name}" for name in thresholds)) for metric in _RATES
+        ],
         means=means,
     )
+
+
+def _number(name: str) -> float | None:
+    try:
+        return float(name)
+    except ValueError:
+        return None
+
+
+def _threshold(name: str, sample: _Found, training: _Found) -> float | None:
+    """The value of one of ``--thresholds``; None for a precision that none reaches."""
+    if name == "none":
+        return 0.0
+    if name == "estimate":
+        return estimate_threshold(training.score).value
+    if name == "best":
+        return best_threshold(training.score, training.gold >= 0, len(training.gold_source)).value
+    if name == "known":
+        try:
+            return best_threshold(sample.score, sample.gold >= 0, len(sample.gold_source), precision=95.0).value
+        except ValueError:
+            return None
+    return float(name)
 
 
 def _mine(other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: MiningSplit) -> _Found:

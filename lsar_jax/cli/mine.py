@@ -13,6 +13,8 @@ from lsar_jax import embeddings
 from lsar_jax.cli.encoder_options import EncoderOptions
 from lsar_jax.cli.inputs import InputName
 from lsar_jax.corpora.records import has_columns, input_path
+from lsar_jax.encoders import SentenceEncoder
+from lsar_jax.languages import language_code
 from lsar_jax.mining import KnownPairs, mine_folders
 from lsar_jax.mining.job import check_languages, check_paths, check_settings, notes_of
 from lsar_jax.mining.pairs import Margin, Retrieval
@@ -88,10 +90,10 @@ class Mine(EncoderOptions):
         transform = None if self.transform is None else Transform.load(self.transform)
         encoder = self.load(transform) if files else None
         languages = self.source_language, self.target_language
-        if transform is not None:
-            check_languages(transform, languages if transform.languages is not None else (None, None))
-            if encoder is not None:
-                encoder.with_transform(transform)  # refused before the text is encoded
+        for (name, path), language in zip(paths.items(), languages, strict=True):
+            self._check_language(name, language, transform, None if path.is_dir() else encoder)
+        if transform is not None and encoder is not None:
+            encoder.with_transform(transform)  # refused before the text is encoded
         sides: list[embeddings.Embeddings] = []
         for (name, path), language in zip(paths.items(), languages, strict=True):
             if encoder is not None and not path.is_dir():
@@ -115,6 +117,22 @@ class Mine(EncoderOptions):
                 "with --overwrite; or give --known, a file of the translations in the inputs",
                 file=sys.stderr,
             )
+
+    def _check_language(
+        self, name: str, language: str | None, transform: Transform | None, encoder: SentenceEncoder | None
+    ) -> None:
+        """Raises ValueError, which names the option, if a side cannot be encoded and transformed in its language."""
+        try:
+            if language is not None and language != "auto":
+                language_code(language)
+            if transform is not None and transform.languages is not None:
+                check_languages(transform, (language, language))
+            if encoder is not None:
+                encoder.encode([], language=language if encoder.uses_language else None)
+        except ValueError as error:
+            raise ValueError(f"--{name}-language is {language or 'not given'}: {error}") from error
+        if encoder is not None:
+            encoder.encode([], language=language if encoder.uses_language else None, max_length=self.max_length)
 
     def _threshold(self) -> Cut:
         """What the options say of the threshold."""

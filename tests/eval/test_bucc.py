@@ -28,10 +28,9 @@ def bitext(tmp_path, rng):
 
 
 @pytest.fixture
-def made(bitext, tmp_path, monkeypatch):
-    monkeypatch.setattr("eval.data.make_bucc._GOLD", 0.4)
+def made(bitext, tmp_path):
     to = tmp_path / "bucc"
-    assert main(["make-bucc", "--data", str(bitext), "--to", str(to), "--languages", "de", "fr"]) == 0
+    assert main(["make-bucc", "--data", str(bitext), "--to", str(to), "--languages", "de", "fr", "--gold", "0.4"]) == 0
     return to
 
 
@@ -80,6 +79,20 @@ def test_bucc_equals_brute_force(made, tmp_path, capsys):
     assert values["F1 mean"] == pytest.approx(np.mean(list(scores.values())), abs=0.01)
     assert "BUCC, 2 languages" in capsys.readouterr().out
     check_published_metrics("bucc", values)
+
+
+def test_thresholds_are_compared(made, tmp_path, capsys):
+    command = ["bucc", *ENCODER, "--layers", "2", "--languages", "de", "--data", str(made), "--transforms", "original"]
+    names = ["none", "0.9", "estimate", "known", "best"]
+    assert main([*command, "--thresholds", *names, "--out", str(tmp_path / "out")]) == 0
+    values = {r["metric"]: r["value"] for r in read(tmp_path / "out")}
+    assert [values[f"threshold de at {name}"] for name in names[:2]] == [0, 0.9]
+    assert values["recall de at none"] >= values["recall de at 0.9"]
+    for name in ("none", "0.9", "estimate", ""):
+        assert values["F1 de at best"] >= values[f"F1 de at {name}" if name else "F1 de"]
+    assert values["F1 mean at best"] == values["F1 de at best"]
+    assert main([*command, "--thresholds", "half", "--out", str(tmp_path / "no")]) == 1
+    assert "--thresholds has 'half'; give a number or one of none, estimate, known, best" in capsys.readouterr().err
 
 
 def test_made_files(made, bitext):
