@@ -1,5 +1,6 @@
 """The record of a run beside its results, so that a run with other options replaces them only when asked."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +10,9 @@ from typing import Any
 
 from lsar_jax import __version__
 from lsar_jax.embeddings.job import changed_options
-from lsar_jax.files import check_outside, check_parent, read_json, sha256, write_json
+from lsar_jax.files import check_outside, check_parent, read_json, sha256, text_sha256, write_json
 
-__all__ = ["already_run", "recorded"]
+__all__ = ["already_run", "digest_of", "recorded"]
 
 _RESULTS = "results.jsonl"
 _RECORD = "run.json"
@@ -63,6 +64,11 @@ def already_run(command: Any) -> bool:
     """Returns whether the folder has complete results from the same options, version and input files."""
     made = {"options": _options(command), "version": __version__, "complete": True, "inputs": _inputs(command)}
     return _digest(command.out) != "" and made.items() <= _record(command.out).items()
+
+
+def digest_of(command: Any) -> str:
+    """Returns a digest of the options, the version and the input files of a command, for the names of its work."""
+    return text_sha256(json.dumps([_options(command), __version__, _inputs(command)]))
 
 
 def _record(folder: Path) -> dict[str, Any]:

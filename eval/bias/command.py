@@ -10,9 +10,12 @@ to search for: the transforms are then fitted on all of it and scored on the Uni
 (UDHR) in the same languages, which is aligned, but is text of another kind.
 
 Written to ``--out``: ``report.html``, one page with figures that needs no other file; ``transform.safetensors``, the
-recommended transform, fitted on all of the text; ``results.jsonl``.
+recommended transform, fitted on all of the text; ``moments.safetensors``, from which it can be fitted again with more
+languages, of another rank or with an identifier; ``results.jsonl``. A report that was interrupted goes on when the
+command is repeated: embeddings and the measures of each layer are kept in ``--out`` until it is finished.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,28 +29,35 @@ from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
 from eval.anisotropy import ByLanguage
-from eval.bias.choice import choose
 from eval.bias.figures import draw_layers, draw_space
+from eval.bias.layers import Measured, best_candidate, difference, metric_of
 from eval.bias.measures import Candidate, measure_layer
 from eval.bias.page import Page, Parts
 from eval.bias.queries import examples, find, own_by_language, search_by_language
 from eval.command import RunOptions
 from eval.evaluate import encode_texts, result_of
 from eval.fitting import Fitting, MethodOptions
-from eval.methods import Method, MethodName, fit_methods
+from eval.methods import FITTED, Method, MethodName, fit_methods
 from eval.results import Result, read_results, write_results
-from eval.run_record import recorded
+from eval.run_record import digest_of, recorded
 from eval.task import Score, Task
-from lsar_jax import EncoderSpec, Moments, SentenceEncoder, corpora
+from lsar_jax import EncoderSpec, Moments, SentenceEncoder, corpora, pool_moments, save_moments
 from lsar_jax.checks import whole_number
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.cli.user_text import Aligned, UserText, finds_lines, read_user_text
-from lsar_jax.files import check_outputs, write_text
+from lsar_jax.embeddings.job import remove_partial_files, work_folder
+from lsar_jax.encoders.progress import Meter, in_words
+from lsar_jax.files import check_outputs, text_sha256, write_text
 
 __all__ = ["Bias"]
 
 _REPORT, _TRANSFORM, _RESULTS = "report.html", "transform.safetensors", "results.jsonl"
-_FIGURES = "figures"
+_MOMENTS, _FIGURES = "moments.safetensors", "figures"
+# Folder of what is kept of a report that was interrupted, and the names in it.
+_WORK = ".job"
+_WORK_FILES = r"lock|layer-\d+-[0-9a-f]{16}\.safetensors|embeddings/([0-9a-f]{32}-[0-9a-f]{16}\.safetensors)?"
+# Sentences of a language that the first answer is from.
+_FIRST = 100
 
 # Names of the measures of the space in results, in the order of ``Neutrality``.
 _MEASURES = (
@@ -94,7 +104,8 @@ class Bias(MethodOptions, RunOptions):
 
     def run(self) -> list[Result]:
         """Encodes, measures every layer and method, chooses one, and writes the report and the transform."""
-        with recorded(self):
+        # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
+        with recorded(self), threadpool_limits(1, "blas"):
             return self._evaluate()
 
     def _evaluate(self) -> list[Result]:
@@ -105,36 +116,91 @@ class Bias(MethodOptions, RunOptions):
         # The options are checked with the ranks that are given; the default ones depend on the embeddings.
         fitting = Fitting(self, {}, text.codes, (), f"{self.folder}, up to {self.count} a language")
         fitting.check(encoder, layers)
-        # The UDHR is measured unless the text is sure to be aligned.
-        shared = [code for code in text.codes if code in corpora.udhr("all")]
-        yardstick = {} if text.pairs or self.aligned == "yes" or len(shared) < 2 else corpora.udhr("all", shared)
-        texts = {("text", code): sentences for code, sentences in text.sentences.items()}
-        texts |= {("udhr", code): paragraphs for code, paragraphs in yardstick.items()}
-        encoded = encode_texts(encoder, texts, layers, self.max_length, self.cache)
-        x = {code: encoded["text", code] for code in text.codes}
-        different, ranks = self._different(layers, x)
-        text = self._judged(text, {code: rows[layers.index(different[-1])] for code, rows in x.items()})
-        options = replace(self, ranks=self.ranks or ranks)
-        candidates: list[Candidate] = []
-        # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
-        with threadpool_limits(1, "blas"):
-            for layer in different:
-                place, spec = layers.index(layer), replace(encoder.spec, layer=layer)
-                paragraphs = {} if text.aligned else {code: encoded["udhr", code][place] for code in yardstick}
-                rows = {code: value[place] for code, value in x.items()}
-                fit = partial(options._fit, spec=spec)
-                candidates += measure_layer(text, rows, paragraphs, spec, fit, self.folds, self.seed)
-                console.print(f"measured layer {layer}: {len(candidates)} combinations of layer and method so far")
-        metric = "accuracy of pairs" if text.pairs else "mAP" if text.aligned else ""
-        metric = metric or ("mAP on the UDHR" if yardstick else "")
-        searches = [candidate.search for candidate in candidates if candidate.search]
-        choice = choose(searches, [not candidate.needs_language for candidate in candidates]) if metric else None
-        page = Page(self.folder, text, metric, candidates, choice, self.folds, list(yardstick), self._opening)
-        searched = text.codes if text.aligned else list(yardstick)
-        results = self._results(page, fitting, searched)
-        write_results(results, self.out / _RESULTS)
-        self._write(page, {code: rows[layers.index(page.shown.layer)] for code, rows in x.items()})
+        work = self.out / _WORK
+        with work_folder(work, self.out, _WORK_FILES):
+            remove_partial_files(work, _WORK_FILES)
+            around = self._first_answer(encoder, layers) if self._is_long(text, layers) else layers[-1]
+            order = sorted(layers, key=lambda layer: abs(layer - around))
+            measured = self._measured(text, encoder, layers, order, digest_of(self))
+            candidates, choice = measured.candidates, measured.choice()
+            page = Page(
+                self.folder, measured.text, measured.metric, candidates, choice, self.folds,
+                list(measured.yardstick), self._opening,
+            )  # fmt: skip
+            results = self._results(page, fitting, list(measured.yardstick) or text.codes)
+            write_results(results, self.out / _RESULTS)
+            x = {code: rows[layers.index(page.shown.layer)] for code, rows in measured.x.items()}
+            self._save_moments(page.shown, x)
+            self._write(page, x)
         return results
+
+    def _is_long(self, text: UserText, layers: Sequence[int]) -> bool:
+        """Whether a part of the text and of the layers is worth an answer of its own."""
+        return len(layers) > 3 and max(map(len, text.sentences.values())) > 2 * _FIRST
+
+    def _first_answer(self, encoder: SentenceEncoder, layers: Sequence[int]) -> int:
+        """Measures a third of the way, two thirds and the last layer on a part of the text; returns the best layer."""
+        with console.capture():  # what is left out is said of the whole text
+            text = read_user_text(self.folder, self.languages, _FIRST, self.aligned, self.seed)
+        thirds = [layers[round(share * (len(layers) - 1))] for share in (1 / 3, 2 / 3, 1)]
+        measured = self._measured(text, encoder, layers, thirds)
+        best = best_candidate(measured.candidates)
+        original = next(c for c in measured.candidates if c.layer == best.layer and c.method.name == "original")
+        console.print(
+            f"first answer, from {_FIRST} sentences a language at layers {' '.join(map(str, thirds))}: "
+            f"layer {best.layer}, {difference([original, best], measured.metric)}"
+        )
+        return best.layer
+
+    def _measured(
+        self, text: UserText, encoder: SentenceEncoder, layers: Sequence[int], order: Sequence[int], digest: str = ""
+    ) -> Measured:
+        """Encodes a text, and measures all methods at some layers in an order; with a digest, what is found is kept."""
+        cache = self.cache or self.out / _WORK / "embeddings"
+        given = {("text", code): sentences for code, sentences in text.sentences.items()}
+        encoded = encode_texts(encoder, given, layers, self.max_length, cache)
+        x = {code: encoded["text", code] for code in text.codes}
+        different, ranks = self._different(layers, x, bool(digest))
+        text = self._judged(text, {code: rows[layers.index(different[-1])] for code, rows in x.items()}, bool(digest))
+        # The UDHR is searched in place of text that is not aligned.
+        shared = [] if text.aligned else [code for code in text.codes if code in corpora.udhr("all")]
+        yardstick = corpora.udhr("all", shared) if len(shared) > 1 else {}
+        given = {("udhr", code): paragraphs for code, paragraphs in yardstick.items()}
+        searched = encode_texts(encoder, given, layers, self.max_length, cache) if given else {}
+        options, folds = replace(self, ranks=self.ranks or ranks), self.folds if digest else min(self.folds, 5)
+        found: dict[int, list[Candidate]] = {}
+        metric = metric_of(text, yardstick)
+        order = [layer for layer in order if layer in different]
+        meter = Meter(show=False)
+        meter("", 0, len(order))
+        for layer in order:
+            place, spec = layers.index(layer), replace(encoder.spec, layer=layer)
+            paragraphs = {code: searched["udhr", code][place] for code in yardstick}
+            rows, fit = {code: value[place] for code, value in x.items()}, partial(options._fit, spec=spec)
+            name = text_sha256(json.dumps([digest, spec.to_dict()]))[:16]
+            kept = self.out / _WORK / f"layer-{layer}-{name}.safetensors" if digest else None
+            found[layer] = measure_layer(text, rows, paragraphs, spec, fit, folds, self.seed, kept)
+            left = meter("", len(found), len(order))
+            if digest:
+                time_left = f", {in_words(left)} left" if left else ""
+                console.print(
+                    f"layer {layer} ({len(found)} of {len(order)}{time_left}): {difference(found[layer], metric)}"
+                )
+        return Measured(
+            text, [c for layer in sorted(found, key=layers.index) for c in found[layer]], x, metric, yardstick
+        )
+
+    def _save_moments(self, shown: Candidate, x: ByLanguage) -> None:
+        """Writes the moments of the shown layer.
+
+        There is a second moment of each language only if the shown method needs that, because these are large.
+        """
+        moments: Mapping[str, Moments] = {
+            code: Moments.from_embeddings(rows, second_moment=True, precise=True) for code, rows in x.items()
+        }
+        if shown.method.name not in FITTED or FITTED[shown.method.name].needs != "languages":
+            moments = pool_moments(moments)
+        save_moments(self.out / _MOMENTS, moments, source=shown.spec)
 
     def _check(self, text: UserText) -> None:
         if "original" not in self.transforms:
@@ -144,10 +210,10 @@ class Bias(MethodOptions, RunOptions):
         whole_number("--folds", self.folds, 2, fewest // 5, "a fifth of the sentences of the smallest language")
         # Beside results, which were checked, they are those of an earlier report.
         overwrite = self.overwrite or (self.out / _RESULTS).is_file()
-        check_outputs([self.out / _REPORT, self.out / _TRANSFORM], overwrite=overwrite)
+        check_outputs([self.out / name for name in (_REPORT, _TRANSFORM, _MOMENTS)], overwrite=overwrite)
 
     def _different(
-        self, layers: Sequence[int], x: Mapping[str, Float[np.ndarray, "layer _ dim"]]
+        self, layers: Sequence[int], x: Mapping[str, Float[np.ndarray, "layer _ dim"]], say: bool
     ) -> tuple[list[int], tuple[int, ...]]:
         """The layers at which the means of the languages differ, and the default ranks.
 
@@ -161,21 +227,22 @@ class Bias(MethodOptions, RunOptions):
         different = [layer for layer, span in spans.items() if span]
         if not different:
             raise ValueError(f"the languages of {self.folder} have the same mean at every layer; give different texts")
-        if same := [str(layer) for layer, span in spans.items() if not span]:
+        if say and (same := [str(layer) for layer, span in spans.items() if not span]):
             console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
         most = min(spans[layer] for layer in different)
         return different, tuple(dict.fromkeys((max(1, most // 2), most)))
 
-    def _judged(self, text: UserText, x: ByLanguage) -> UserText:
+    def _judged(self, text: UserText, x: ByLanguage, say: bool) -> UserText:
         """The text, as not aligned if its embeddings say so."""
         if text.pairs or not text.aligned or self.aligned != "auto":
             return text
         aligned = finds_lines(x)
-        console.print(
-            f"The files of {self.folder} have as many lines each, and their lines {'' if aligned else 'do not '}find "
-            f"those of the same number in other languages: the text is read as {'' if aligned else 'not '}aligned "
-            f"(--aligned {'no' if aligned else 'yes'} reads it otherwise)."
-        )
+        if say:
+            console.print(
+                f"The files of {self.folder} have as many lines each, and their lines {'' if aligned else 'do not '}"
+                f"find those of the same number in other languages: the text is read as {'' if aligned else 'not '}"
+                f"aligned (--aligned {'no' if aligned else 'yes'} reads it otherwise)."
+            )
         return text if aligned else text.not_aligned()
 
     def _fit(self, x: ByLanguage, moments: Mapping[str, Moments], spec: EncoderSpec) -> list[Method]:

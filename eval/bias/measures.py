@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from eval.metrics import find_own, own_share, probe_accuracy, probe_folds
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec, Moments, merge_moments
+from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.cli.user_text import UserText
 from lsar_jax.geometry import expected_anisotropy, isoscore
 
@@ -21,6 +23,8 @@ __all__ = ["Candidate", "Neutrality", "held_out_rows", "measure_layer", "measure
 
 # Sentences of all languages that are measured together in a fold.
 _MEASURED = 2000
+# Format of the files of what was measured.
+_FORMAT = "lsar_jax.bias.v1"
 
 # Language -> which of its sentences.
 Rows = Mapping[str, Bool[np.ndarray, " _"]]
@@ -91,11 +95,17 @@ def measure_layer(
     fit: Fit,
     folds: int,
     seed: int,
+    kept: Path | None = None,
 ) -> list[Candidate]:
-    """Measures every method at a layer by cross-validation; text that is not aligned is searched in ``paragraphs``."""
+    """Measures every method at a layer by cross-validation; text that is not aligned is searched in ``paragraphs``.
+
+    What is measured is written to the file ``kept``, or read from it if it exists.
+    """
     parts = [_moments(x, of_fold) for of_fold, _ in held_out_rows(text, folds, seed)]
     total = merge_moments(*parts)
     whole = fit(x, total)
+    if kept is not None and kept.is_file():
+        return _read(kept, spec, whole)
     searches: list[list[Queries]] = [[] for _ in whole]
     neutrality: list[list[Neutrality]] = [[] for _ in whole]
     for (of_fold, few), part in zip(held_out_rows(text, folds, seed), parts, strict=True):
@@ -116,7 +126,30 @@ def measure_layer(
         if paragraphs:
             queries = pool_precision(method.move_together(paragraphs))
         candidates.append(Candidate(spec, method, Neutrality(*np.mean(measured, axis=0).tolist()), queries))
+    if kept is not None:
+        _write(kept, candidates)
     return candidates
+
+
+def _write(path: Path, candidates: Sequence[Candidate]) -> None:
+    """Writes what was measured of the methods of a layer; all have scores of the same queries."""
+    arrays = {"neutrality": np.array([candidate.neutrality for candidate in candidates])}
+    if searches := [candidate.search for candidate in candidates if candidate.search is not None]:
+        of_queries = {"strata": searches[0].strata, "clusters": searches[0].clusters}
+        arrays |= {"values": np.stack([search.values for search in searches])}
+        arrays |= {name: array for name, array in of_queries.items() if array is not None}
+    save_arrays(path, arrays, format=_FORMAT, header=[candidate.method.label for candidate in candidates])
+
+
+def _read(path: Path, spec: EncoderSpec, methods: Sequence[Method]) -> list[Candidate]:
+    with open_arrays(path, format=_FORMAT, what="measures of a layer") as file:
+        if file.header != [method.label for method in methods]:
+            raise ValueError(f"{path} has measures of other methods; delete the file")
+        strata, clusters = (file.read(name) if name in file.names else None for name in ("strata", "clusters"))
+        values = file.read("values") if "values" in file.names else [None] * len(methods)
+        searches = [None if value is None else Queries(value, strata, clusters) for value in values]
+        neutrality = [Neutrality(*row) for row in file.read("neutrality").tolist()]
+    return [Candidate(spec, *measured) for measured in zip(methods, neutrality, searches, strict=True)]
 
 
 def held_out_rows(text: UserText, folds: int, seed: int) -> Iterator[tuple[Rows, Rows]]:

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.cli.console import console, decomposed_note
 from lsar_jax.cli.encoder_options import with_prompt
 from lsar_jax.encoders import SentenceEncoder, load_encoder
+from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import check_outputs
 from lsar_jax.models.encoder import Encoder
 from lsar_jax.spec import EncoderSpec
@@ -26,6 +28,8 @@ K = TypeVar("K")
 
 # Format of the files of the cache.
 _FORMAT = "lsar_jax.embeddings.v2"
+# Sentences that are encoded and kept together: a killed run loses those of one chunk at most.
+_CHUNK = 1024
 # A language, which is empty if the encoder does not use it, and a text.
 Sentence = tuple[str, str]
 
@@ -151,7 +155,7 @@ def _encode_distinct(
         rows[key] = np.array([numbers.setdefault((code, line), len(numbers)) for line in text], np.int32)
     sentences = list(numbers)
     if cache is None:
-        return _encode(encoder, sentences, layers, max_length), rows
+        return _encode(encoder, [sentences], layers, max_length, lambda *_: None), rows
     width = encoder.dim_of(layers[0])
     caches = [_Cache(cache, replace(encoder.spec, layer=layer), width, max_length) for layer in layers]
     known, missing_by_layer = zip(*(layer_cache.read(sentences) for layer_cache in caches), strict=True)
@@ -163,30 +167,45 @@ def _encode_distinct(
         # Before the encoding, because it may take hours.
         cache.mkdir(parents=True, exist_ok=True)
         new = [sentences[number] for number in missing]
-        # One layer may have this text already; its file is written again with the same embeddings.
-        check_outputs([layer_cache.path(new) for layer_cache in caches], overwrite=True)
-        x[:, missing] = _encode(encoder, new, layers, max_length)
-        for layer_cache, vectors in zip(caches, x[:, missing], strict=True):
-            layer_cache.write(new, vectors)
+        chunks = [new[start : start + _CHUNK] for start in range(0, len(new), _CHUNK)]
+        # One layer may have a chunk already; its file is written again with the same embeddings.
+        check_outputs([layer_cache.path(chunk) for chunk in chunks for layer_cache in caches], overwrite=True)
+
+        def keep(chunk: Sequence[Sentence], encoded: Float[np.ndarray, "layer sentence dim"]) -> None:
+            for layer_cache, vectors in zip(caches, encoded, strict=True):
+                layer_cache.write(chunk, vectors)
+
+        x[:, missing] = _encode(encoder, chunks, layers, max_length, keep)
     return x, rows
 
 
 def _encode(
-    encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int
+    encoder: SentenceEncoder,
+    chunks: Sequence[Sequence[Sentence]],
+    layers: Sequence[int],
+    max_length: int,
+    keep: Callable[[Sequence[Sentence], Float[np.ndarray, "layer sentence dim"]], None],
 ) -> Float[np.ndarray, "layer sentence dim"]:
-    """Encodes sentences, and prints how long it took."""
-    x, report = encoder.encode_with_report(
-        [text for _, text in sentences],
-        layers=layers,
-        language=[language for language, _ in sentences] if encoder.uses_language else None,
-        max_length=max_length,
-        show_progress=True,
-    )
+    """Encodes chunks of sentences, gives each to ``keep``, and prints how long all took."""
+    encoded, counts, total = [], Counter[str](), sum(map(len, chunks))
+    with count_meter(True, total) as advance:
+        for sentences in chunks:
+            x, report = encoder.encode_with_report(
+                [text for _, text in sentences],
+                layers=layers,
+                language=[language for language, _ in sentences] if encoder.uses_language else None,
+                max_length=max_length,
+                show_progress=advance,
+            )
+            encoded.append(np.asarray(x))
+            keep(sentences, encoded[-1])
+            counts.update({name: getattr(report, name) for name in ("sentences", "tokens", "truncated", "decomposed")})
+            counts["milliseconds"] += round(1000 * report.seconds)
     console.print(
-        f"encoded {report.sentences} sentences, {report.tokens} tokens, in {report.seconds:.1f} s; {report.truncated} "
-        f"cut to {max_length} tokens{decomposed_note(report.decomposed)}"
+        f"encoded {counts['sentences']} sentences, {counts['tokens']} tokens, in {counts['milliseconds'] / 1000:.1f} s;"
+        f" {counts['truncated']} cut to {max_length} tokens{decomposed_note(counts['decomposed'])}"
     )
-    return np.asarray(x)
+    return np.concatenate(encoded, axis=1)
 
 
 class _Cache:

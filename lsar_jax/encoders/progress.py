@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from lsar_jax.checks import check_flags
 from lsar_jax.processes import is_first
 
-__all__ = ["Meter", "ShowProgress", "count_meter"]
+__all__ = ["Meter", "ShowProgress", "count_meter", "in_words"]
 
 # Whether to show the progress of an encoder, or a function that takes the number of sentences of each batch.
 ShowProgress: TypeAlias = bool | Callable[[int], object]
@@ -83,7 +83,7 @@ class Meter:
         if total is not None:
             left = seconds * max(0.0, total - done) / new if new > 0 else None
             text += f" ({int(100 * min(1, done / total)) if total else 100}%)" + (
-                f", {_words(left, most)} left" if left else ""
+                f", {in_words(left, most)} left" if left else ""
             )
         elif seconds and new > 0:
             text += f", {new / seconds:,.0f} a second"
@@ -116,7 +116,7 @@ def count_meter(
         yield advance if show else lambda count: None
 
 
-def _words(seconds: float, most: bool) -> str:
+def in_words(seconds: float, most: bool = False) -> str:
     """A duration as a reader of a log would say it."""
     about = "at most" if most else "about"
     if seconds < 60:

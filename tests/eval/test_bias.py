@@ -15,6 +15,7 @@ from eval.metrics import probe_folds
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
 from lsar_jax.cli.user_text import UserText, finds_lines, read_user_text
+from lsar_jax.transforms.methods import fit_mean_then_lsar
 from tests.eval.test_tasks import ENCODER, read
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -222,11 +223,12 @@ def test_report(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("lsar_jax.cli.embed.load_encoder", lj.load_encoder)
     for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
         (tmp_path / f"{code}.txt").write_text("\n".join(text) + "\n")
-    out, methods = tmp_path / "out", ["--transforms", "original", "center", "lsar"]
+    out, methods = tmp_path / "out", ["--transforms", "original", "center", "mean+lsar"]
     assert run(tmp_path, out, "--aligned", "yes", *methods, layers=("3", "1")) == 0
     results = read(out)
     assert {r["metric"] for r in results} == {"mAP", *command._MEASURES}
-    best = max((r for r in results if r["metric"] == "mAP"), key=lambda r: r["value"])
+    # Not significantly worse than Centered, and it needs no language.
+    best = max((r for r in results if r["metric"] == "mAP" and r["transform"] != "center"), key=lambda r: r["value"])
     printed = capsys.readouterr().out
     assert f"Recommended: layer {best['layer']}, {best['transform']}" in printed
     assert f"mAP {best['value']:.1f} (" in printed
@@ -243,11 +245,46 @@ def test_report(tmp_path, capsys, monkeypatch):
     names = {}
     exec(compile(code, "the page", "exec"), names)
     assert names["vectors"].shape == (1, 32)
-    assert (saved.source.layer, saved.fits[0].method) == (best["layer"], best["transform"])
+    assert (saved.source.layer, saved.fits[-1].method) == (best["layer"], "lsar")
     assert dict(saved.fits[0].fitted_on) == {code: 25 for code in ("de", "en", "es", "fr")}
+    # From the moments, the transform is fitted again, and no sentence is encoded.
+    moments, source = lj.load_moments(out / "moments.safetensors")
+    again = fit_mean_then_lsar(moments, best["parameters"]["rank"], source=source)
+    np.testing.assert_allclose(*(t.as_affine()[0] for t in (saved, again)), atol=1e-6)
+    assert not (out / ".job").exists()
     # Once more, the report is replaced; other options are refused.
     assert run(tmp_path, out, "--transforms", "original", "center") == 1
     assert "was made with other options" in capsys.readouterr().err
+
+
+def test_an_interrupted_report_goes_on(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(command, "draw_space", lambda *_: {})
+    monkeypatch.setattr(command, "_FIRST", 20)
+    monkeypatch.setattr("lsar_jax.cli.embed._CHUNK", 32)
+    lines = [f"{line} {word}" for line in LINES for word in ("is here", "is there")]
+    folder, options = write(tmp_path / "text", lines), ["--transforms", "original", "center", "lsar", "--seed", "1"]
+    assert run(folder, tmp_path / "whole", *options, layers=("0", "1", "2", "3")) == 0
+    printed = capsys.readouterr().out
+    assert "first answer, from 20 sentences a language at layers 1 2 3: layer" in printed
+    assert re.search(r"layer \d \(2 of 4, less than a minute left\): ", printed)
+    # Ended in the second layer, after each of which measures are kept.
+    measure, measured = command.measure_layer, []
+
+    def killed(*arguments):
+        measured.append(arguments[3].layer)
+        if len(measured) == 5:
+            raise KeyboardInterrupt
+        return measure(*arguments)
+
+    monkeypatch.setattr(command, "measure_layer", killed)
+    assert run(folder, tmp_path / "parts", *options, layers=("0", "1", "2", "3")) == 130
+    assert len(list((tmp_path / "parts" / ".job").glob("layer-*"))) == 1
+    monkeypatch.setattr(command, "measure_layer", measure)
+    capsys.readouterr()
+    assert run(folder, tmp_path / "parts", *options, layers=("0", "1", "2", "3")) == 0
+    assert "encoded" not in capsys.readouterr().out
+    assert read(tmp_path / "parts") == read(tmp_path / "whole")
+    assert not (tmp_path / "parts" / ".job").exists()
 
 
 def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch):
