@@ -186,7 +186,8 @@ print("Swahili, told and given:", np.allclose(automatic(test["sw"], "auto"), lab
 # ## Hand it on
 #
 # A shared map can be folded into the checkpoint, so that sentence-transformers gives the transformed vectors by
-# itself. For faiss, transform first and divide by the length afterwards: then inner products are cosines.
+# itself. For faiss (`pip install faiss-cpu`), transform first and divide by the length afterwards: then inner products
+# are cosines.
 
 # %%
 best = methods["mean, then LSAR"]

@@ -1,6 +1,7 @@
 """The version, and that the examples and commands of the pages work."""
 
 import re
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,6 +32,24 @@ COMMANDS = sorted(
 def test_version():
     assert version("lsar_jax") == lj.__version__
     assert f"\nversion: {lj.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_extras():
+    """Errors name extras that exist, and evaluations import what theirs installs."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    code = {
+        path: path.read_text(encoding="utf-8")
+        for name in ("lsar_jax", "eval", "train")
+        for path in (ROOT / name).rglob("*.py")
+    }
+    named = {
+        name for text in code.values() for name in re.findall(r"(?:import|missing)_extra\(\s*[^,]+, \"(\w+)\"", text)
+    }
+    assert {"demo", "hub", "tfds"} <= named <= set(extras)
+    modules = {"scikit-learn": "sklearn", "markdown-it-py": "markdown_it"}
+    for package in (re.split(r"[><=]", requirement)[0] for requirement in extras["eval"]):
+        imported = re.compile(rf"^ *(import|from) {modules.get(package, package)}\b", re.M)
+        assert any(imported.search(text) for path, text in code.items() if path.is_relative_to(ROOT / "eval")), package
 
 
 def blocks(page):

@@ -50,7 +50,7 @@ def _of_step(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice
             train_module(step.task)
         except ImportError as error:
             extra = "align" if step.task == "train.word_pairs" else "train"
-            yield Missing(f"extra {extra}", f"{error}: pip install 'lsar_jax[{extra}]'")
+            yield Missing(f"extra {extra}", f"{error}: pip install -e '.[{extra}]'")
     elsewhere = {str(getattr(entry.command, "fit_on", "")), *(other.makes for other in earlier)}
     for key in step.data:
         # The text to fit on is looked for below.

@@ -71,8 +71,8 @@ class Mine(EncoderOptions):
 
     # What --help shows.
     essential = (
-        "source", "target", "out", "encoder", "max_length", "transform", "source_language", "target_language", "k",
-        "margin", "retrieval", "threshold", "known", "known_precision", "overwrite",
+        "source", "target", "out", "encoder", "transform", "source_language", "target_language", "k", "margin",
+        "threshold", "known", "known_precision", "overwrite",
     )  # fmt: skip
 
     def run(self) -> None:
