@@ -144,6 +144,10 @@ class Study:
             if self.count:
                 write_results(examples, self.out / "results.jsonl")
                 return examples
+            # Aligning takes long, and what is wrong with the options of fine-tuning would be said after it.
+            for task in self.tasks:
+                for features in {False, "linear" in self.objectives}:
+                    self._finetuning(task, "original", self.encoder, None, features=features).check()
             # The encoder that is not aligned comes first, as what the others are compared with.
             rows: dict[str, tuple[str, Path | None]] = {"original": (self.encoder, None)}
             rows |= {objective: self._aligned(objective) for objective in self.objectives}
@@ -209,13 +213,17 @@ class Study:
 
     def _finetuned(self, task: str, name: str, encoder: str, maps: Path | None, *, features: bool) -> Path:
         """Trains and tests all seeds; returns the folder of their scores."""
-        out, text = self.out / task / name, self._text(task)
-        console.rule(f"{out}")
-        Finetune(
+        console.rule(f"{self.out / task / name}")
+        finetuning = self._finetuning(task, name, encoder, maps, features=features)
+        finetuning.run()
+        return finetuning.out
+
+    def _finetuning(self, task: str, name: str, encoder: str, maps: Path | None, *, features: bool) -> Finetune:
+        text = self._text(task)
+        return Finetune(
             task=task, train=text.train, dev=text.dev, test=self._tests(task), languages=self._codes,
-            chinese_words=task == "ner" and "zh" in self._codes, maps=maps, seeds=self.seeds, out=out,
-            encoder=EncoderChoice(encoder, dtype=self.dtype, max_length=self.max_length),
+            chinese_words=task == "ner" and "zh" in self._codes, maps=maps, seeds=self.seeds,
+            encoder=EncoderChoice(encoder, dtype=self.dtype, max_length=self.max_length), out=self.out / task / name,
             training=replace(self.features if features else self.finetune, features=features), most=self.most,
             most_dev=self.most_dev, most_tested=self.most_tested, checkpoint_seconds=self.checkpoint_seconds,
-        ).run()  # fmt: skip
-        return out
+        )  # fmt: skip

@@ -134,6 +134,10 @@ def test_examples_are_counted(tmp_path, trainings, capsys, refused):
         (("de", "deu"), "is de de; give one or more, each once"),
     ):
         assert f"--languages {message}" in refused(main, command(tmp_path, tmp_path / "other", "--languages", *codes))
+    arguments = command(tmp_path, tmp_path / "other", "--max-length", "999")
+    assert "--max-length is 999; with special tokens," in refused(main, arguments)
+    arguments = command(tmp_path, tmp_path / "other", "--features.batch", "999")
+    assert "--batch is 999; it must be at most 48" in refused(main, arguments)
     assert not trainings
 
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import jax
 import numpy as np
@@ -106,16 +106,27 @@ class Finetune:
 
     def run(self) -> dict[str, Any]:
         """Trains all seeds, tests them, and prints the scores; returns what ``transfer.json`` holds."""
+        return self._complete()._run(TASKS[self.task])
+
+    def check(self) -> None:
+        """Raises the errors of options, text and encoder, all of which come before training."""
+        run, task = self._complete(), TASKS[self.task]
+        run._check()
+        run._english(task)
+        run._tests(task)
+        run._open()
+
+    def _complete(self) -> Self:
+        """The options with the defaults of the task, and with the commits of datasets of the Hub."""
         if self.task not in TASKS:
             raise ValueError(f"--task is {self.task}; choose one of {', '.join(TASKS)}")
-        run = replace(
+        return replace(
             self,
             training=self.training.complete(TASKS[self.task]),
             train=pin(self.train),
             dev=None if self.dev is None else pin(self.dev),
             test=tuple(map(pin, self.test)),
         )
-        return run._run(TASKS[self.task])
 
     def _run(self, task: Task) -> dict[str, Any]:
         self._check()
