@@ -9,7 +9,57 @@ from eval.bias.queries import HITS, Change, Example, Hit
 from eval.report.html_page import html_table
 from eval.resampling import Span
 
-__all__ = ["by_language", "code_block", "figures", "number", "queries", "score_tile", "style", "verdict"]
+__all__ = ["STYLE", "by_language", "code_block", "figures", "number", "queries", "score_tile", "verdict"]
+
+# What the page needs besides the style of all pages: that of its own parts, names of languages, copying.
+STYLE = """<style>
+.answer p { font-size: 1.2em; margin: .4em 0; }
+.tiles { display: flex; flex-wrap: wrap; gap: 1em; margin: 1.2em 0; }
+.tile { flex: 1 1 16em; background: var(--box); border-radius: .5em; padding: .8em 1em; }
+.tile p { margin: 0; color: var(--soft); }
+.tile .big { font-size: 3em; line-height: 1.2; color: var(--ink); font-weight: 600; }
+.to { color: var(--soft); }
+.query { border-top: 1px solid var(--line); padding: .6em 0; }
+.query h3 { font-size: 1.05em; margin: .3em 0; }
+.query h4 { font-size: .9em; margin: .3em 0; color: var(--soft); }
+.outcome { margin: 0; font-size: .9em; }
+.more, .good, .right { color: var(--good); }
+.fewer, .bad { color: var(--bad); }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20em, 100%), 1fr)); gap: 0 2em; }
+.columns ol { margin: 0; padding-left: 1.4em; }
+.columns li { margin: .2em 0; }
+.right { font-weight: 600; white-space: nowrap; }
+.code, .own { font-size: .8em; font-weight: 400; border: 1px solid var(--line); border-radius: .3em; padding: 0 .3em; }
+.own { color: var(--bad); white-space: nowrap; }
+td small { display: block; white-space: nowrap; }
+th .code { font-size: 1em; border: 0; padding: 0; }
+.marked { background: var(--mark); }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24em, 100%), 1fr)); gap: 1em; }
+figure { margin: 0; }
+figure svg { width: 100%; height: auto; }
+figure svg text { font-family: inherit !important; }
+figcaption { color: var(--soft); }
+.copied { position: relative; }
+.copied button { position: absolute; right: .5em; top: .5em; font: inherit; font-size: .85em; padding: .2em .7em; }
+.copied pre { padding-top: 2.6em; }
+.hidden { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+</style>
+<script>
+addEventListener("DOMContentLoaded", () => {
+  const names = new Intl.DisplayNames(["en"], { type: "language" });
+  for (const code of document.querySelectorAll("[data-code]")) {
+    try { code.textContent = names.of(code.dataset.code); } catch { /* a group that is not a language */ }
+  }
+  for (const button of document.querySelectorAll(".copied button")) {
+    button.addEventListener("click", async () => {
+      const block = button.nextElementSibling;
+      getSelection().selectAllChildren(block);  // for those whose browser refuses the next line
+      await navigator.clipboard.writeText(block.textContent);
+      button.textContent = "Copied";
+    });
+  }
+});
+</script>"""
 
 # Characters of a sentence that are shown.
 _LONGEST = 200
@@ -19,11 +69,6 @@ _OUTCOMES = {
     "more": "found more translations", "fewer": "found fewer translations", "same": "found as many translations",
 }  # fmt: skip
 _OUTCOMES_UNMARKED = {"differ": "found other sentences", "same": "found the same sentences"}
-
-
-def style() -> str:
-    """What the page needs besides the style of all pages: that of its own parts, names of languages, copying."""
-    return _STYLE
 
 
 def number(value: Span | float) -> str:
@@ -123,53 +168,3 @@ def code_block(text: str) -> str:
     """Code that can be copied."""
     block = f'<pre tabindex="0"><code>{escape(text)}</code></pre>'
     return f'<div class="copied"><button type="button">Copy</button>{block}</div>'
-
-
-_STYLE = """<style>
-.answer p { font-size: 1.2em; margin: .4em 0; }
-.tiles { display: flex; flex-wrap: wrap; gap: 1em; margin: 1.2em 0; }
-.tile { flex: 1 1 16em; background: var(--box); border-radius: .5em; padding: .8em 1em; }
-.tile p { margin: 0; color: var(--soft); }
-.tile .big { font-size: 3em; line-height: 1.2; color: var(--ink); font-weight: 600; }
-.to { color: var(--soft); }
-.query { border-top: 1px solid var(--line); padding: .6em 0; }
-.query h3 { font-size: 1.05em; margin: .3em 0; }
-.query h4 { font-size: .9em; margin: .3em 0; color: var(--soft); }
-.outcome { margin: 0; font-size: .9em; }
-.more, .good, .right { color: var(--good); }
-.fewer, .bad { color: var(--bad); }
-.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20em, 100%), 1fr)); gap: 0 2em; }
-.columns ol { margin: 0; padding-left: 1.4em; }
-.columns li { margin: .2em 0; }
-.right { font-weight: 600; white-space: nowrap; }
-.code, .own { font-size: .8em; font-weight: 400; border: 1px solid var(--line); border-radius: .3em; padding: 0 .3em; }
-.own { color: var(--bad); white-space: nowrap; }
-td small { display: block; white-space: nowrap; }
-th .code { font-size: 1em; border: 0; padding: 0; }
-.marked { background: var(--mark); }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24em, 100%), 1fr)); gap: 1em; }
-figure { margin: 0; }
-figure svg { width: 100%; height: auto; }
-figure svg text { font-family: inherit !important; }
-figcaption { color: var(--soft); }
-.copied { position: relative; }
-.copied button { position: absolute; right: .5em; top: .5em; font: inherit; font-size: .85em; padding: .2em .7em; }
-.copied pre { padding-top: 2.6em; }
-.hidden { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
-</style>
-<script>
-addEventListener("DOMContentLoaded", () => {
-  const names = new Intl.DisplayNames(["en"], { type: "language" });
-  for (const code of document.querySelectorAll("[data-code]")) {
-    try { code.textContent = names.of(code.dataset.code); } catch { /* a group that is not a language */ }
-  }
-  for (const button of document.querySelectorAll(".copied button")) {
-    button.addEventListener("click", async () => {
-      const block = button.nextElementSibling;
-      getSelection().selectAllChildren(block);  // for those whose browser refuses the next line
-      await navigator.clipboard.writeText(block.textContent);
-      button.textContent = "Copied";
-    });
-  }
-});
-</script>"""

@@ -233,7 +233,7 @@ class Page:
         """The page; ``saved`` is the recommended transform."""
         best, shown, counts = self.best, self.shown, {code: len(of) for code, of in self.text.sentences.items()}
         sections = [
-            layout.style(),
+            layout.STYLE,
             f"<h1>Language in {escape(self.folder.name)}</h1>",
             f"<p>{self.text.count:,} sentences in {len(counts)} languages; {escape(self.text.form)}.</p>",
             f'<div class="answer">{"".join(f"<p>{escape(line)}</p>" for line in self.answer())}</div>',
@@ -249,7 +249,10 @@ class Page:
             sections += ['<h2 id="use">Use it</h2>', layout.code_block(self._example(best, saved))]
         where = "at its best layer" if self.metric else "at the last layer"
         marked = f"{best.method.label} (recommended)" if best else ""
-        rows = [self._row(one.method.label + " (recommended)" * (one is best), one) for one in self._best_of_each]
+        rows = [
+            self._row(one.method.label + " (recommended)" * (one is best), one, self._score(one))
+            for one in self._best_of_each
+        ]
         sections += [
             f"<h2>Each method {where}</h2>",
             html_table(
@@ -268,7 +271,7 @@ class Page:
             html_table(
                 "In percent",
                 list(map(escape, self._columns("method"))),
-                [self._row(candidate.method.label, candidate) for candidate in self.candidates],
+                [self._row(one.method.label, one, one.score if self.metric else None) for one in self.candidates],
             ),
             "</details>",
         ]
@@ -287,9 +290,8 @@ class Page:
     def _columns(self, first: str) -> list[str]:
         return [first, "layer", self.metric or "search", *_COLUMNS]
 
-    def _row(self, name: str, candidate: Candidate) -> list[str]:
+    def _row(self, name: str, candidate: Candidate, score: Span | float | None) -> list[str]:
         own, _, *others = candidate.neutrality
-        score = self._score(candidate)
         cells = ["-" if score is None else layout.number(score), *map(layout.number, (own, *others))]
         return [escape(name), f"{candidate.layer}", *cells]
 
