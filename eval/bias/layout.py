@@ -154,8 +154,8 @@ def verdict(search: Mapping[str, Change]) -> str:
     lost = [name for name, found in search.items() if found.gain.high < 0]
     lowest = min(search, key=lambda name: search[name].after.value)
     some = f"{len(gained)} of {len(search)} languages gained" if len(gained) < len(search) else "Every language gained"
-    losses = f"lost: {', '.join(map(code, lost))}" if lost else "none lost"
-    return f"<p>{some}, {losses}. The lowest after is {code(lowest)}, with {number(search[lowest].after)}.</p>"
+    losses = f"; lost: {', '.join(map(code, lost))}" if lost else ", none lost" if len(gained) < len(search) else ""
+    return f"<p>{some}{losses}. The lowest after is {code(lowest)}, with {number(search[lowest].after)}.</p>"
 
 
 def figures(drawn: Mapping[str, str]) -> str:

@@ -36,6 +36,12 @@ _IN_WORDS = {
     "leace": "all by which a linear classifier tells the languages apart is removed",
 }
 
+# What the scores in search are; that on the UDHR is mAP too.
+_SCORES = {
+    "mAP": "mean average precision, 100 if all translations of a sentence come before all others",
+    "accuracy of pairs": "sentences whose nearest sentence in the other language is the translation",
+}
+
 _COLUMNS = ("own language", "identified", "IsoScore", "cosine")
 
 
@@ -238,6 +244,7 @@ class Page:
             f"<p>{self.text.count:,} sentences in {len(counts)} languages; {escape(self.text.form)}.</p>",
             f'<div class="answer">{"".join(f"<p>{escape(line)}</p>" for line in self.answer())}</div>',
             self._tiles(),
+            '<p><a href="#use">How to use it</a></p>' if best is not None and best.method.transform is not None else "",
             f"<h2>{len(parts.examples)} queries, before and after</h2>",
             layout.queries(parts.outcomes, parts.examples, shown.label, self._searched),
             "<h2>Results by language</h2>",
@@ -304,7 +311,7 @@ class Page:
         spans = [span for span in map(self._score, pair) if span is not None]
         if spans:
             intervals = " and ".join(f"{span.low:.1f} to {span.high:.1f}" for span in spans)
-            note = f"{self.metric}, of 100; 95% intervals {intervals}"
+            note = f"{self.metric} ({self._of_score}); 95% intervals {intervals}"
             tiles.insert(
                 0,
                 layout.score_tile(
@@ -318,7 +325,7 @@ class Page:
         pool = measured_count(self.text, self.folds)
         return (
             f"A query searches the sentences of its part of the text in all languages, about {pool - 1:,} others. The "
-            f"map of after was fitted on the other {self.folds - 1} of {self.folds} parts."
+            f"map was fitted on the other {self.folds - 1} of {self.folds} parts."
         )
 
     @property
@@ -328,6 +335,10 @@ class Page:
             score = "The score is that of the declaration's paragraphs in the language. "
         return f"{score}Where the interval of a gain holds 0, the gain may be chance."
 
+    @property
+    def _of_score(self) -> str:
+        return _SCORES[self.metric.removesuffix(" on the UDHR")]
+
     def _methods(self) -> list[str]:
         names = dict.fromkeys(candidate.method.name for candidate in self.candidates)
         return [f"{name}: {_IN_WORDS[name]}" for name in names if name in _IN_WORDS]
@@ -336,7 +347,7 @@ class Page:
         counts = list(map(len, self.text.sentences.values()))
         pool = measured_count(self.text, self.folds)
         lines = [
-            f"{self.metric or 'Search'}: the score in search.",
+            f"{self.metric}: {self._of_score}." if self.metric else "",
             f"Own language: the share of a sentence's {neighbours(pool)} nearest neighbours that are in its language "
             f"({self.shown.neutrality.expected:.1f} without preference).",
             "Identified: sentences of which a linear classifier identifies the language "

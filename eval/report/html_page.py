@@ -82,6 +82,7 @@ thead th + th, td { text-align: right; }
 sub, small { color: var(--soft); font-size: .85em; vertical-align: baseline; }
 img { max-width: 100%; background: #fff; }
 pre { background: var(--box); padding: 1em; overflow-x: auto; }
+@media (max-width: 40em) { td, th { padding: .3em .35em; font-size: .88em; } caption { font-size: .88em; } }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 </style></head><body>
 <main>
