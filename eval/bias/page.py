@@ -36,6 +36,11 @@ _IN_WORDS = {
     "leace": "all by which a linear classifier tells the languages apart is removed",
 }
 
+_MOMENTS = (
+    "<p><code>lsar-jax fit METHOD NEW.safetensors --moments moments.safetensors</code> fits it anew from the file beside "
+    "it, with more languages, of another rank or with an identifier, without encoding this text again.</p>"
+)
+
 # What the scores in search are; that on the UDHR is mAP too.
 _SCORES = {
     "mAP": "mean average precision, 100 if all translations of a sentence come before all others",
@@ -253,7 +258,7 @@ class Page:
             f"<p><small>{escape(self._of_languages)}</small></p>",
         ]
         if best is not None and best.method.transform is not None:
-            sections += ['<h2 id="use">Use it</h2>', layout.code_block(self._example(best, saved))]
+            sections += ['<h2 id="use">Use it</h2>', layout.code_block(self._example(best, saved)), _MOMENTS]
         where = "at its best layer" if self.metric else "at the last layer"
         marked = f"{best.method.label} (recommended)" if best else ""
         rows = [

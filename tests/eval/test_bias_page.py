@@ -132,7 +132,7 @@ def test_text_and_names_of_strangers_are_escaped(rng, form):
     page, shown = made(rng, form)
     body = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", shown, flags=re.DOTALL)
     assert body.count("<script>") == 1  # the page's own
-    assert not re.search(r"<img|<em>|href="(?!#use")|onerror=", body)
+    assert not re.search(r'<img|<em>|href="(?!#use")|onerror=', body)
     assert unescape(body).count(HOSTILE) >= 35  # five queries with three hits before and after
     # Sentences say what they are written in; headers of tables, what they are headers of.
     assert body.count('dir="auto"') >= 35
