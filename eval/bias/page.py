@@ -37,8 +37,8 @@ _IN_WORDS = {
 }
 
 _MOMENTS = (
-    "<p><code>lsar-jax fit METHOD NEW.safetensors --moments moments.safetensors</code> fits it anew from the file beside "
-    "it, with more languages, of another rank or with an identifier, without encoding this text again.</p>"
+    "<p><code>lsar-jax fit METHOD NEW.safetensors --moments moments.safetensors</code> fits it anew from the file "
+    "beside it, with more languages, of another rank or with an identifier, without encoding this text again.</p>"
 )
 
 # What the scores in search are; that on the UDHR is mAP too.
