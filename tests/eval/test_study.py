@@ -85,7 +85,8 @@ def trainings(monkeypatch):
 
 def test_trainings_and_tables(tmp_path, trainings, capsys):
     out = tmp_path / "out"
-    assert main(command(tmp_path, out, "--features.epochs", "20", "--finetune.epochs", "5")) == 0
+    epochs = ("--features.epochs", "20", "--finetune.epochs", "5")
+    assert main(command(tmp_path, out, *epochs, "--features.batch", "16")) == 0
     aligned, tuned = trainings[:4], trainings[4:]
     assert [run.objective for run in aligned] == ["linear", "l2", "weak", "strong"]
     assert {run.text.languages for run in aligned} == {("de",)}
