@@ -10,6 +10,7 @@ A log then has lines such as ``measured layer 3 of 13 (23%), about 4 minutes lef
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -22,16 +23,18 @@ __all__ = ["Meter", "ShowProgress", "count_meter", "in_words"]
 # Whether to show the progress of an encoder, or a function that takes the number of sentences of each batch.
 ShowProgress: TypeAlias = bool | Callable[[int], object]
 
-# Seconds until the first line of a log, after which the rate can be trusted, and until each of the next.
+# Seconds until the first line of a log with the time left, for which the rate must be known, and between lines.
 _FIRST = 5.0
 _EVERY = 30.0
+# The rate is that of the last so many lines, because the first steps of a job may compile programs.
+_LINES = 4
 
 
 class Meter:
     """Shows how far a job is, with the time left, whenever it is called; a context, during which there is a bar.
 
-    The rate is that since the first call: what is done by then, such as the part of a job that was resumed, and what
-    was done in the meantime, such as compiling, do not count for it.
+    The rate is that of the last two minutes, from the first call on: what is done by then, such as the part of a job
+    that was resumed, does not count for it.
 
     Args:
       show: whether to show anything.
@@ -41,8 +44,9 @@ class Meter:
     def __init__(self, show: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         self._show, self._clock = show and is_first(), clock
         self._bar: Any = None
-        self._first: tuple[float, int | float] | None = None
-        self._next = 0.0
+        # When lines were due, and what was done then.
+        self._marks: deque[tuple[float, int | float]] = deque(maxlen=_LINES)
+        self._next = clock() + _FIRST
 
     def __enter__(self) -> "Meter":
         if self._show:
@@ -76,9 +80,9 @@ class Meter:
           The seconds left, or None if that is not known.
         """
         now = self._clock()
-        if self._first is None:
-            self._first, self._next = (now, done), now + _FIRST
-        seconds, new = now - self._first[0], done - self._first[1]
+        begun, due = bool(self._marks), now >= self._next
+        before, done_before = self._marks[0] if begun else (now, done)
+        seconds, new = now - before, done - done_before
         left = None
         if total is not None:
             left = seconds * max(0.0, total - done) / new if new > 0 else None
@@ -90,9 +94,11 @@ class Meter:
         text += note and f"; {note}"
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=text, completed=done, total=total)
-        elif self._show and now >= self._next:
-            self._next = now + _EVERY
+        elif self._show and due:
             print(text, flush=True)
+        if due or not begun:
+            self._marks.append((now, done))
+            self._next = now + (_EVERY if begun else _FIRST)
         return left
 
 

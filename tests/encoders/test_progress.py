@@ -35,6 +35,20 @@ def test_a_line_after_five_seconds_and_then_every_thirty(clock, capsys):
     ]
 
 
+def test_the_rate_is_that_of_the_last_lines(clock, capsys):
+    meter = Meter(clock=clock)
+    clock.now += 60
+    meter("compiled", 1, 1000)
+    for done in range(2, 10):  # a minute each
+        clock.now += 60
+        meter("step", done, 1000)
+    for done in range(10, 500, 100):  # a hundred a minute
+        clock.now += 60
+        left = meter("step", done, 1000)
+    assert left == pytest.approx(60 * (1000 - 410) / 100)
+    assert capsys.readouterr().out.startswith("compiled (0%)\nstep (0%), about 16.6 hours left\n")
+
+
 def test_what_was_there_counts_as_done_but_not_for_the_rate(clock, capsys):
     with Meter(clock=clock) as meter:
         assert meter("", 900, 1000) is None
