@@ -143,7 +143,7 @@ def test_suite_runs_what_there_is_once(tmp_path, capsys, monkeypatch):
     # The tiny encoder's 32 dimensions do not hold the means of 40 languages; the others run all the same.
     assert main(command) == 1
     printed, error = capsys.readouterr()
-    assert error.startswith("error: udhr: rank is 32")
+    assert error.startswith("error: udhr: --transforms has lsar: rank is 39")
     # Tatoeba's 36 languages are not all there, so it is not run; what is missing is said.
     assert "not run: tatoeba: " in printed
     assert "not run: bucc2018: there is no folder" in printed
