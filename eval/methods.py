@@ -166,7 +166,7 @@ def fit_methods(
     names: Sequence[str],
     varied: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     *,
-    source: EncoderSpec,
+    source: EncoderSpec | None,
     moments: Mapping[str, Moments] | None = None,
 ) -> list[Method]:
     """Fits each method from shared moments, or from the embeddings if it needs them.
@@ -176,7 +176,7 @@ def fit_methods(
       names: ``original`` or names of ``FITTED``, in table order.
       varied: option -> values, one fit each, of the methods that have the option: ``rank``, ``components``, ``seed`` or
         ``zero``; without values, the method's default.
-      source: spec of the encoder that made the embeddings.
+      source: spec of the encoder that made the embeddings, if it is known.
       moments: the moments of the embeddings, with second moments, if they are known.
     """
     needs = {FITTED[name].needs for name in names if name != "original"}

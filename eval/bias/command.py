@@ -18,7 +18,7 @@ command is repeated: embeddings and the measures of each layer are kept in ``--o
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -37,14 +37,15 @@ from eval.bias.queries import examples, find, own_by_language, search_by_languag
 from eval.command import RunOptions
 from eval.evaluate import encode_texts, result_of
 from eval.fitting import Fitting, MethodOptions
-from eval.methods import FITTED, Method, MethodName, fit_methods
+from eval.methods import FITTED, Method, MethodName, check_methods, fit_methods
 from eval.results import Result, read_results, write_results
 from eval.run_record import digest_of, recorded
 from eval.task import Score, Task
 from lsar_jax import EncoderSpec, Moments, SentenceEncoder, corpora, pool_moments, save_moments
 from lsar_jax.checks import whole_number
 from lsar_jax.cli.console import console, print_table
-from lsar_jax.cli.user_text import Aligned, UserText, finds_lines, read_user_text
+from lsar_jax.cli.user_text import Aligned, UserText, finds_lines, read_user_text, read_user_vectors
+from lsar_jax.corpora.records import is_parquet
 from lsar_jax.embeddings.job import remove_partial_files, work_folder
 from lsar_jax.encoders.progress import Meter, in_words
 from lsar_jax.files import check_outputs, text_sha256, write_text
@@ -75,6 +76,9 @@ class Bias(MethodOptions, RunOptions):
 
     Attributes:
       folder: folder with a text file per language, or with parallel text of English and other languages.
+      vectors: vectors of these lines, of any model, in place of an encoder: for de.txt a file de.npy with a vector for
+        each line, or a folder de that lsar-jax encode wrote, in a folder; or a parquet file with the columns language,
+        text and vector, which then stands for --texts too.
       languages: language codes; by default, all that the folder has.
       aligned: whether line i has the same content in all files; by default found out from the text.
       count: maximum number of sentences of each language, drawn at random.
@@ -86,6 +90,7 @@ class Bias(MethodOptions, RunOptions):
     """
 
     folder: Annotated[Path, tyro.conf.arg(name="texts")] = Path("texts")
+    vectors: Path | None = None
     languages: tuple[str, ...] = ()
     aligned: Aligned = "auto"
     count: int = 1000
@@ -99,23 +104,39 @@ class Bias(MethodOptions, RunOptions):
     name = "bias"
     # What --help shows.
     essential = (
-        "folder", "languages", "encoder", "layers", "transforms", "ranks", "count", "max_length", "cache", "out"
+        "folder", "vectors", "languages", "encoder", "layers", "transforms", "ranks", "count", "max_length", "cache",
+        "out",
     )  # fmt: skip
 
     def run(self) -> list[Result]:
         """Encodes, measures every layer and method, chooses one, and writes the report and the transform."""
+        if self.vectors:
+            self._check_vectors(self.vectors)
+            if is_parquet(self.vectors) and self.folder == Path("texts"):
+                return replace(self, folder=self.vectors).run()
         # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
         with recorded(self), threadpool_limits(1, "blas"):
             return self._evaluate()
 
+    def _check_vectors(self, vectors: Path) -> None:
+        if not vectors.exists():
+            raise FileNotFoundError(f"there is no {vectors}, which --vectors names")
+        for option in fields(RunOptions):
+            if option.name not in ("out", "overwrite", "layers") and getattr(self, option.name) != option.default:
+                name = option.name.replace("_", "-")
+                raise ValueError(f"--{name} is given, but with --vectors nothing is encoded; omit it")
+        if self.layers:
+            raise ValueError("--layers is given, but with --vectors nothing is encoded; omit it")
+
     def _evaluate(self) -> list[Result]:
         text = read_user_text(self.folder, self.languages, self.count, self.aligned, self.seed)
         self._check(text)
-        encoder = self.open_encoder()
+        encoder = None if self.vectors else self.open_encoder()
         layers = self.layers or _comparable_layers(encoder)
         # The options are checked with the ranks that are given; the default ones depend on the embeddings.
         fitting = Fitting(self, {}, text.codes, (), f"{self.folder}, up to {self.count} a language")
-        fitting.check(encoder, layers)
+        if encoder is not None:
+            fitting.check(encoder, layers)
         work = self.out / _WORK
         with work_folder(work, self.out, _WORK_FILES):
             remove_partial_files(work, _WORK_FILES)
@@ -138,7 +159,7 @@ class Bias(MethodOptions, RunOptions):
         """Whether a part of the text and of the layers is worth an answer of its own."""
         return len(layers) > 3 and max(map(len, text.sentences.values())) > 2 * _FIRST
 
-    def _first_answer(self, encoder: SentenceEncoder, layers: Sequence[int]) -> int:
+    def _first_answer(self, encoder: SentenceEncoder | None, layers: Sequence[int]) -> int:
         """Measures a third of the way, two thirds and the last layer on a part of the text; returns the best layer."""
         with console.capture():  # what is left out is said of the whole text
             text = read_user_text(self.folder, self.languages, _FIRST, self.aligned, self.seed)
@@ -153,20 +174,30 @@ class Bias(MethodOptions, RunOptions):
         return best.layer
 
     def _measured(
-        self, text: UserText, encoder: SentenceEncoder, layers: Sequence[int], order: Sequence[int], digest: str = ""
+        self,
+        text: UserText,
+        encoder: SentenceEncoder | None,
+        layers: Sequence[int],
+        order: Sequence[int],
+        digest: str = "",
     ) -> Measured:
         """Encodes a text, and measures all methods at some layers in an order; with a digest, what is found is kept."""
         cache = self.cache or self.out / _WORK / "embeddings"
-        given = {("text", code): sentences for code, sentences in text.sentences.items()}
-        encoded = encode_texts(encoder, given, layers, self.max_length, cache)
-        x = {code: encoded["text", code] for code in text.codes}
+        if encoder is None:
+            assert self.vectors is not None
+            x = {code: rows[None] for code, rows in read_user_vectors(self.vectors, self.folder, text).items()}
+            check_methods(self.transforms, self.varied, text.codes, next(iter(x.values())).shape[-1])
+        else:
+            given = {("text", code): sentences for code, sentences in text.sentences.items()}
+            encoded = encode_texts(encoder, given, layers, self.max_length, cache)
+            x = {code: encoded["text", code] for code in text.codes}
         different, ranks = self._different(layers, x, bool(digest))
         text = self._judged(text, {code: rows[layers.index(different[-1])] for code, rows in x.items()}, bool(digest))
         # The UDHR is searched in place of text that is not aligned.
-        shared = [] if text.aligned else [code for code in text.codes if code in corpora.udhr("all")]
+        shared = [] if text.aligned or encoder is None else [code for code in text.codes if code in corpora.udhr("all")]
         yardstick = corpora.udhr("all", shared) if len(shared) > 1 else {}
         given = {("udhr", code): paragraphs for code, paragraphs in yardstick.items()}
-        searched = encode_texts(encoder, given, layers, self.max_length, cache) if given else {}
+        searched = encode_texts(encoder, given, layers, self.max_length, cache) if encoder and given else {}
         options, folds = replace(self, ranks=self.ranks or ranks), self.folds if digest else min(self.folds, 5)
         found: dict[int, list[Candidate]] = {}
         metric = metric_of(text, yardstick)
@@ -174,7 +205,7 @@ class Bias(MethodOptions, RunOptions):
         meter = Meter(show=False)
         meter("", 0, len(order))
         for layer in order:
-            place, spec = layers.index(layer), replace(encoder.spec, layer=layer)
+            place, spec = layers.index(layer), self._spec(encoder, layer)
             paragraphs = {code: searched["udhr", code][place] for code in yardstick}
             rows, fit = {code: value[place] for code, value in x.items()}, partial(options._fit, spec=spec)
             name = text_sha256(json.dumps([digest, spec.to_dict()]))[:16]
@@ -190,6 +221,10 @@ class Bias(MethodOptions, RunOptions):
             text, [c for layer in sorted(found, key=layers.index) for c in found[layer]], x, metric, yardstick
         )
 
+    def _spec(self, encoder: SentenceEncoder | None, layer: int) -> EncoderSpec:
+        """The spec at a layer; of vectors, only their name is known."""
+        return replace(encoder.spec, layer=layer) if encoder else EncoderSpec(f"{self.vectors}", "", layer, "", "")
+
     def _save_moments(self, shown: Candidate, x: ByLanguage) -> None:
         """Writes the moments of the shown layer.
 
@@ -200,7 +235,7 @@ class Bias(MethodOptions, RunOptions):
         }
         if shown.method.name not in FITTED or FITTED[shown.method.name].needs != "languages":
             moments = pool_moments(moments)
-        save_moments(self.out / _MOMENTS, moments, source=shown.spec)
+        save_moments(self.out / _MOMENTS, moments, source=None if self.vectors else shown.spec)
 
     def _check(self, text: UserText) -> None:
         if "original" not in self.transforms:
@@ -247,11 +282,11 @@ class Bias(MethodOptions, RunOptions):
 
     def _fit(self, x: ByLanguage, moments: Mapping[str, Moments], spec: EncoderSpec) -> list[Method]:
         """Fits every method; the published form of LSAR only below full rank, where it differs from LSAR."""
-        names = [name for name in self.transforms if name != "lsar-published"]
-        methods = fit_methods(x, names, self.varied, source=spec, moments=moments)
+        names, source = [name for name in self.transforms if name != "lsar-published"], None if self.vectors else spec
+        methods = fit_methods(x, names, self.varied, source=source, moments=moments)
         below = tuple(rank for rank in self.ranks if rank < len(x) - 1)
         if below and "lsar-published" in self.transforms:
-            methods += fit_methods(x, ("lsar-published",), {"rank": below}, source=spec, moments=moments)
+            methods += fit_methods(x, ("lsar-published",), {"rank": below}, source=source, moments=moments)
         return sorted(methods, key=lambda method: self.transforms.index(method.name))
 
     def _results(self, page: Page, fitting: Fitting, searched: Sequence[str]) -> list[Result]:
@@ -291,14 +326,18 @@ class Bias(MethodOptions, RunOptions):
 
     @property
     def _opening(self) -> str:
-        """The arguments of ``load_encoder`` that open this encoder, but for the layer."""
+        """The arguments of ``load_encoder`` that open this encoder, but for the layer; empty for vectors."""
+        if self.vectors:
+            return ""
         given = {name: getattr(self, name) for name in ("revision", "pooling", "dim", "final_norm", "dtype")}
         named = [f"{name}={value!r}" for name, value in given.items() if value not in (None, False, "float32")]
         return ", ".join([repr(self.encoder), *named])
 
 
-def _comparable_layers(encoder: SentenceEncoder) -> tuple[int, ...]:
+def _comparable_layers(encoder: SentenceEncoder | None) -> tuple[int, ...]:
     """All layers; only the last if the checkpoint's own steps, such as LaBSE's, follow the pooling there."""
+    if encoder is None:
+        return (0,)
     if encoder.projection is not None:
         what, other = ("--dim", "no --dim") if encoder.spec.dim else (encoder.spec.pooling, "--pooling")
         console.print(f"{what} belongs to layer {encoder.spec.layer}; other layers need {other}")

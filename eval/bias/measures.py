@@ -72,7 +72,9 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """Its name in tables."""
+        """Its name in tables; of vectors, which have no pooling, no layer is known."""
+        if not self.spec.pooling:
+            return self.method.label
         return f"layer {self.layer}, {self.method.label}"
 
     @cached_property

@@ -76,7 +76,7 @@ class Page:
       candidates: every layer and method; the same methods at each layer, ``original`` among them.
       choice: the choice among them; None without search.
       yardstick: languages of the UDHR that were searched in place of text that is not aligned.
-      opening: arguments of ``load_encoder`` that open the encoder, but for the layer.
+      opening: arguments of ``load_encoder`` that open the encoder, but for the layer; empty for vectors.
     """
 
     folder: Path
@@ -375,6 +375,13 @@ class Page:
         return " ".join(lines)
 
     def _example(self, best: Candidate, saved: Path) -> str:
+        if not self.opening:  # vectors of a model that is not known
+            argument = f", {self.text.codes[0]!r}" if best.needs_language else ""
+            return (
+                "import numpy as np\n\nimport lsar_jax as lj\n\n"
+                f"transform = lj.Transform.load({str(saved)!r})\n"
+                f'vectors = transform(np.load("vectors.npy"){argument})  # yours, a row for each sentence'
+            )
         prompt = f".with_prompt({best.spec.prompt!r})" if best.spec.prompt else ""
         argument = f", language={self.text.codes[0]!r}" if best.needs_language else ""
         return (

@@ -257,6 +257,26 @@ def test_report(tmp_path, capsys, monkeypatch):
     assert "was made with other options" in capsys.readouterr().err
 
 
+def test_report_on_vectors_of_any_model(tmp_path, capsys, rng, monkeypatch):
+    monkeypatch.setattr(command, "draw_space", lambda *_: {})
+    folder, out = write(tmp_path / "text", LINES), tmp_path / "out"
+    (tmp_path / "vectors").mkdir()
+    for code, rows in planted(rng, lines=len(LINES)).items():
+        np.save(tmp_path / "vectors" / f"{code}.npy", rows)
+    options = ["--texts", str(folder), "--vectors", str(tmp_path / "vectors"), "--folds", "2", "--out", str(out)]
+    assert main(["bias", *options, "--transforms", "original", "center", "lsar"]) == 0
+    assert "Recommended: lsar rank=2. mAP" in capsys.readouterr().out
+    assert {(r["encoder"], r["pooling"]) for r in read(out)} == {(str(tmp_path / "vectors"), "")}
+    assert lj.Transform.load(out / "transform.safetensors").source is None
+    page = (out / "report.html").read_text()
+    code = html.unescape(re.search(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.S)[1])
+    names = {}
+    exec(compile(code.replace("vectors.npy", str(tmp_path / "vectors" / "de.npy")), "the page", "exec"), names)
+    assert names["vectors"].shape == (25, 24)
+    assert main(["bias", *options, "--overwrite", "--encoder", "bundled", "--max-length", "9"]) == 1
+    assert "--max-length is given, but with --vectors nothing is encoded; omit it" in capsys.readouterr().err
+
+
 def test_an_interrupted_report_goes_on(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(command, "draw_space", lambda *_: {})
     monkeypatch.setattr(command, "_FIRST", 20)
