@@ -61,6 +61,7 @@ for name in ("by-language-before", "by-language-after"):
 # transform. It knows the layer that it was fitted on.
 
 # %% language="bash"
+# export FORCE_COLOR= TERM=dumb
 # cd results/first
 # cat text/de.txt text/th.txt > documents.txt
 # lsar-jax apply bias/transform.safetensors documents.txt documents.npy --encoder bundled
