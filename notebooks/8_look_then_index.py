@@ -15,7 +15,7 @@
 # # Look at your text, then index it
 #
 # Six commands lead from a folder of text to a page on which its sentences can be looked at, to a transform, and to a
-# faiss index. They take `pip install 'lsar_jax[demo,explore]' faiss-cpu` and about a minute on two cores.
+# faiss index. They run after `pip install -e '.[notebooks]'`, and take about a minute on two cores.
 #
 # For the example, the folder has the Universal Declaration of Human Rights in four languages, a file for each, with one
 # paragraph per line. Line i is the same in all files here; your files need not be translations of each other.
