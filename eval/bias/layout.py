@@ -9,7 +9,43 @@ from eval.bias.queries import HITS, Change, Example, Hit
 from eval.report.html_page import html_table
 from eval.resampling import Span
 
-__all__ = ["STYLE", "by_language", "code_block", "figures", "number", "queries", "score_tile", "verdict"]
+__all__ = [
+    "IN_WORDS",
+    "MOMENTS",
+    "SCORES",
+    "STYLE",
+    "by_language",
+    "code_block",
+    "figures",
+    "number",
+    "queries",
+    "score_tile",
+    "verdict",
+]
+
+# What the methods do, for readers who do not know their names.
+IN_WORDS = {
+    "original": "the vectors as they are",
+    "center": "the mean of each language is subtracted",
+    "lir": "the strongest directions of each language are removed",
+    "lsar": "the directions in which the means of the languages differ are removed",
+    "lsar-published": "LSAR as its published code has it",
+    "mean+lsar": "the common mean is subtracted, and the directions in which those of the languages differ are removed",
+    "outliers": "dimensions with outlying values are set to zero",
+    "whitening": "all directions are scaled to the same variance",
+    "leace": "all by which a linear classifier tells the languages apart is removed",
+}
+
+MOMENTS = (
+    "<p><code>lsar-jax fit METHOD NEW.safetensors --moments moments.safetensors</code> fits it anew from the file "
+    "beside it, with more languages, of another rank or with an identifier, without encoding this text again.</p>"
+)
+
+# What the scores in search are; that on the UDHR is mAP too.
+SCORES = {
+    "mAP": "mean average precision, 100 if all translations of a sentence come before all others",
+    "accuracy of pairs": "sentences whose nearest sentence in the other language is the translation",
+}
 
 # What the page needs besides the style of all pages: that of its own parts, names of languages, copying.
 STYLE = """<style>

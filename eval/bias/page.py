@@ -23,30 +23,6 @@ __all__ = ["Page", "Parts"]
 # Candidates that a line names.
 _NAMED = 5
 
-# What the methods do, for readers who do not know their names.
-_IN_WORDS = {
-    "original": "the vectors as they are",
-    "center": "the mean of each language is subtracted",
-    "lir": "the strongest directions of each language are removed",
-    "lsar": "the directions in which the means of the languages differ are removed",
-    "lsar-published": "LSAR as its published code has it",
-    "mean+lsar": "the common mean is subtracted, and the directions in which those of the languages differ are removed",
-    "outliers": "dimensions with outlying values are set to zero",
-    "whitening": "all directions are scaled to the same variance",
-    "leace": "all by which a linear classifier tells the languages apart is removed",
-}
-
-_MOMENTS = (
-    "<p><code>lsar-jax fit METHOD NEW.safetensors --moments moments.safetensors</code> fits it anew from the file "
-    "beside it, with more languages, of another rank or with an identifier, without encoding this text again.</p>"
-)
-
-# What the scores in search are; that on the UDHR is mAP too.
-_SCORES = {
-    "mAP": "mean average precision, 100 if all translations of a sentence come before all others",
-    "accuracy of pairs": "sentences whose nearest sentence in the other language is the translation",
-}
-
 _COLUMNS = ("own language", "identified", "IsoScore", "cosine")
 
 
@@ -104,6 +80,11 @@ class Page:
     def before(self) -> Candidate:
         """The original embeddings at the layer of the pictures."""
         return next(candidate for candidate in self._original if candidate.layer == self.shown.layer)
+
+    @property
+    def _at(self) -> str:
+        """Where the pictures are from; vectors have no layer."""
+        return f" at layer {self.shown.layer}" if self.opening else ""
 
     @property
     def _original(self) -> list[Candidate]:
@@ -164,14 +145,14 @@ class Page:
         if best.method.transform is None:
             return [
                 *lines,
-                f"No map makes search surely better: use layer {best.layer} as it is ({best.score:.1f} of 100).",
+                f"No map makes search surely better{self._at}: use it as it is ({best.score:.1f} of 100).",
             ]
         removes = best.neutrality.own < measured.own - 1
         what = "Removing the language" if removes else f"The map {best.method.label}"
         where = "" if self.text.aligned else " for paragraphs of the Universal Declaration of Human Rights"
         first, second = _rounded(before.score, best.score)
         sure = "" if self.choice.gains[self.candidates.index(before)].low > 0 else ", which may be chance"
-        lines.append(f"{what} at layer {best.layer} raises search{where} from {first} to {second}{sure}.")
+        lines.append(f"{what}{self._at} raises search{where} from {first} to {second}{sure}.")
         if (top := max(self._original, key=lambda candidate: candidate.score)) is not before:
             lines[-1] += (
                 f" Without a map, layer {top.layer} is best, with {top.score:.{len(second.partition('.')[2])}f}."
@@ -187,7 +168,7 @@ class Page:
         measured = before.neutrality
         lines = [
             f"The text: {self.text.count:,} sentences in {len(self.text.codes)} languages; {self.text.form}.",
-            f"Bias: at layer {before.layer} without a transform, {measured.own:.1f}% of a sentence's "
+            f"Bias:{self._at} without a transform, {measured.own:.1f}% of a sentence's "
             f"{nearest} nearest neighbours are in its own language, where {measured.expected:.1f}% would be "
             f"without preference; a linear classifier identifies the language of {measured.identified:.1f}% of "
             "the sentences.",
@@ -263,7 +244,7 @@ class Page:
             f"<p><small>{escape(self._of_languages)}</small></p>",
         ]
         if best is not None and best.method.transform is not None:
-            sections += ['<h2 id="use">Use it</h2>', layout.code_block(self._example(best, saved)), _MOMENTS]
+            sections += ['<h2 id="use">Use it</h2>', layout.code_block(self._example(best, saved)), layout.MOMENTS]
         where = "at its best layer" if self.metric else "at the last layer"
         marked = f"{best.method.label} (recommended)" if best else ""
         rows = [
@@ -324,9 +305,7 @@ class Page:
             note = f"{self.metric} ({self._of_score}); 95% intervals {intervals}"
             tiles.insert(
                 0,
-                layout.score_tile(
-                    f"Search at layer {self.shown.layer}", _rounded(*(span.value for span in spans)), note
-                ),
+                layout.score_tile(f"Search{self._at}", _rounded(*(span.value for span in spans)), note),
             )
         return f'<div class="tiles">{"".join(tiles)}</div>'
 
@@ -347,11 +326,11 @@ class Page:
 
     @property
     def _of_score(self) -> str:
-        return _SCORES[self.metric.removesuffix(" on the UDHR")]
+        return layout.SCORES[self.metric.removesuffix(" on the UDHR")]
 
     def _methods(self) -> list[str]:
         names = dict.fromkeys(candidate.method.name for candidate in self.candidates)
-        return [f"{name}: {_IN_WORDS[name]}" for name in names if name in _IN_WORDS]
+        return [f"{name}: {layout.IN_WORDS[name]}" for name in names if name in layout.IN_WORDS]
 
     def _definitions(self) -> str:
         counts = list(map(len, self.text.sentences.values()))
