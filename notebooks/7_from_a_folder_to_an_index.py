@@ -69,7 +69,8 @@ for name in ("by-language-before", "by-language-after"):
 # ls documents.npy queries.npy
 
 # %% [markdown]
-# **5.** The index. Transform first, and divide by the length afterwards: then inner products are cosines.
+# **5.** The index, with faiss (`pip install faiss-cpu`, which is among what the notebooks need). Transform first, and
+# divide by the length afterwards: then inner products are cosines.
 
 # %%
 import faiss
