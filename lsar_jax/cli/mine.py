@@ -71,7 +71,7 @@ class Mine(EncoderOptions):
 
     # What --help shows.
     essential = (
-        "source", "target", "out", "encoder", "transform", "source_language", "target_language", "k", "margin",
+        "source", "target", "out", "encoder", "transform", "source_language", "target_language", "k", "retrieval",
         "threshold", "known", "known_precision", "overwrite",
     )  # fmt: skip
 
