@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.typing import stringify_annotation
 
 import lsar_jax
@@ -116,6 +117,8 @@ def _links_back(app: Sphinx, page: str, template: str, context: dict[str, Any], 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connects the extension."""
+    # Of overloads, the signature of the implementation is shown: it has the types of all.
+    ModuleAnalyzer.overloads = property(lambda self: {}, lambda self, value: None)
     app.connect("autodoc-process-signature", _signature)
     app.connect("autodoc-skip-member", _skip)
     app.connect("html-page-context", _links_back)

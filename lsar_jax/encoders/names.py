@@ -99,12 +99,18 @@ class OtherNames:
         self, sentences: str | Iterable[str], *, output: Literal["jax"], **options: Unpack[EncodeOptions]
     ) -> jax.Array: ...
 
-    def encode_query(self, sentences: Any, **options: Any) -> Any:
+    def encode_query(
+        self,
+        sentences: str | Iterable[str],
+        *,
+        output: Literal["numpy", "jax"] = "numpy",
+        **options: Unpack[EncodeOptions],
+    ) -> np.ndarray | jax.Array:
         """Returns ``encode(sentences, prompt="query")``, or without that prompt if it is not one of ``prompts``.
 
         Another ``prompt`` may be given; options and errors are those of ``encode``.
         """
-        return _encode(self, ("query",), sentences, options)
+        return _encode(self, ("query",), sentences, options, output)
 
     @overload
     def encode_document(
@@ -116,12 +122,18 @@ class OtherNames:
         self, sentences: str | Iterable[str], *, output: Literal["jax"], **options: Unpack[EncodeOptions]
     ) -> jax.Array: ...
 
-    def encode_document(self, sentences: Any, **options: Any) -> Any:
+    def encode_document(
+        self,
+        sentences: str | Iterable[str],
+        *,
+        output: Literal["numpy", "jax"] = "numpy",
+        **options: Unpack[EncodeOptions],
+    ) -> np.ndarray | jax.Array:
         """Returns ``encode`` with the first prompt named ``document``, ``passage`` or ``corpus``, or without one.
 
         Another ``prompt`` may be given; options and errors are those of ``encode``.
         """
-        return _encode(self, ("document", "passage", "corpus"), sentences, options)
+        return _encode(self, ("document", "passage", "corpus"), sentences, options, output)
 
 
 def _check_attribute(encoder: Any, name: str) -> None:
@@ -129,6 +141,6 @@ def _check_attribute(encoder: Any, name: str) -> None:
         raise AttributeError(f"a SentenceEncoder has no {name!r}; {_ATTRIBUTES[name]}", name=name, obj=encoder)
 
 
-def _encode(encoder: Any, names: Iterable[str], sentences: Any, options: dict[str, Any]) -> Any:
+def _encode(encoder: Any, names: Iterable[str], sentences: Any, options: EncodeOptions, output: str) -> Any:
     prompt = next((name for name in names if name in encoder.prompts), None)
-    return encoder.encode(sentences, **({"prompt": prompt} | options))
+    return encoder.encode(sentences, output=output, **{"prompt": prompt, **options})
