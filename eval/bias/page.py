@@ -174,11 +174,14 @@ class Page:
             "the sentences.",
         ]
         if self.choice is None or self.best is None:
+            why = "the declaration that comes with the library has fewer than two of its languages"
+            why = why if self.opening else "without an encoder there are no vectors of the declaration"
+            advice = (
+                "Add pairs of translations, such as en-de.tsv," if self.opening else "Give lines that are translations"
+            )
             return [
                 *lines,
-                "No recommendation: the text is not aligned, and the declaration that comes with the library has fewer "
-                "than two of its languages. Add pairs of translations, such as en-de.tsv, to have layers and methods "
-                "compared.",
+                f"No recommendation: the text is not aligned, and {why}. {advice} to have layers and methods compared.",
             ]
         choice, best = self.choice, self.best
         top = max(self._original, key=lambda candidate: candidate.score)
