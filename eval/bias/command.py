@@ -104,8 +104,7 @@ class Bias(MethodOptions, RunOptions):
     name = "bias"
     # What --help shows.
     essential = (
-        "folder", "vectors", "languages", "encoder", "layers", "transforms", "ranks", "count", "max_length", "cache",
-        "out",
+        "folder", "vectors", "languages", "encoder", "layers", "transforms", "ranks", "count", "cache", "out"
     )  # fmt: skip
 
     def run(self) -> list[Result]:
