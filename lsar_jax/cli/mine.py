@@ -45,8 +45,8 @@ class Mine(EncoderOptions):
       threshold: the lowest score to write, or estimate; by default, all pairs are written, and an estimate is printed.
       known: file of all translations in the inputs, to choose the threshold by: source and target, or their ids, in
         the forms of the output. Mined pairs that are not in it count as wrong.
-      known_precision: the least precision on the known pairs in percent, such as 95; by default, F1 decides.
-      precision: precision of the products.
+      precision: the least precision on the known pairs in percent, such as 95; by default, F1 decides.
+      products: precision of the products of vectors.
       recall: the share of the neighbours to find at least; below 1, a TPU sorts less.
       block: number of vectors of each side in memory.
       overwrite: replace the output if it exists.
@@ -63,8 +63,8 @@ class Mine(EncoderOptions):
     retrieval: Retrieval = "max"
     threshold: float | Literal["estimate"] | None = None
     known: Path | None = None
-    known_precision: float | None = None
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: float | None = None
+    products: Literal["float32", "bfloat16"] = "float32"
     recall: float = 1.0
     block: int = 65_536
     overwrite: bool = False
@@ -72,7 +72,7 @@ class Mine(EncoderOptions):
     # What --help shows.
     essential = (
         "source", "target", "out", "encoder", "transform", "source_language", "target_language", "k", "retrieval",
-        "threshold", "known", "known_precision", "overwrite",
+        "threshold", "known", "precision", "overwrite",
     )  # fmt: skip
 
     def run(self) -> None:
@@ -104,7 +104,7 @@ class Mine(EncoderOptions):
                 print(f"encoding the {name}, {text}", flush=True)
                 embeddings.encode(encoder, [text], path, **options, show_progress=True)
             sides.append(embeddings.open(path))
-        options = settings | {name: getattr(self, name) for name in ("precision", "overwrite")}
+        options = settings | {"precision": self.products, "overwrite": self.overwrite}
         options |= {"transform": transform, "show_progress": True, "report": partial(print, flush=True)}
         if transform is not None and transform.languages is not None:
             options["languages"] = languages
@@ -137,9 +137,9 @@ class Mine(EncoderOptions):
     def _threshold(self) -> Cut:
         """What the options say of the threshold."""
         if self.known is None:
-            if self.known_precision is not None:
-                raise ValueError("--known-precision needs --known, a file of all translations in the inputs")
+            if self.precision is not None:
+                raise ValueError("--precision needs --known, a file of all translations in the inputs")
             return self.threshold
         if self.threshold is not None:
             raise ValueError(f"--threshold {self.threshold} and --known are given; omit one")
-        return KnownPairs.read(self.known, self.known_precision)
+        return KnownPairs.read(self.known, self.precision)

@@ -152,7 +152,7 @@ def test_the_command(sides, tmp_path, refused, capsys):
     for content, options, message in (
         ("", ["--known"], "known.tsv has no pairs"),
         ("0\n", ["--known"], "known.tsv, line 1: expected source, tab, target, as mine writes them"),
-        ("0\t0\n", ["--known-precision", "0", "--known"], "it must be above 0 and at most 100 percent"),
+        ("0\t0\n", ["--precision", "0", "--known"], "it must be above 0 and at most 100 percent"),
         ("0\t0\n", ["--threshold", "1", "--known"], "--threshold 1.0 and --known are given; omit one"),
     ):
         (tmp_path / "bad").mkdir(exist_ok=True)
@@ -162,14 +162,14 @@ def test_the_command(sides, tmp_path, refused, capsys):
     (bad.with_suffix(".jsonl")).write_text('{"source": "a"}\n')
     for options, message in (
         (["--known", str(bad.with_suffix(".jsonl"))], "line 1: expected an object with source and target"),
-        (["--known-precision", "95"], "--known-precision needs --known"),
+        (["--precision", "95"], "--precision needs --known"),
         (["--threshold", "nan"], "threshold is nan"),
         (["--k", "0"], "k is 0"),
         (["--recall", "2"], "recall is 2"),
     ):
         assert message in refused(main, [*command, *options])
     assert not notes_of(out).exists()
-    assert main([*command, "--known", str(known), "--known-precision", "95"]) == 0
+    assert main([*command, "--known", str(known), "--precision", "95"]) == 0
     printed = capsys.readouterr()
     assert "on 30 known pairs in the inputs, of 30" in printed.out
     assert not printed.err
