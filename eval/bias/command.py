@@ -113,6 +113,10 @@ class Bias(MethodOptions, RunOptions):
             self._check_vectors(self.vectors)
             if is_parquet(self.vectors) and self.folder == Path("texts"):
                 return replace(self, folder=self.vectors).run()
+        if any((self.out / _WORK).glob("layer-*")) and not (self.out / "run.json").exists():
+            # Those of a first report that was interrupted after they were written; its figures are replaced anyway.
+            for name in (_RESULTS, "queries.npz", _REPORT, _TRANSFORM, _MOMENTS):
+                (self.out / name).unlink(missing_ok=True)
         # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
         with recorded(self), threadpool_limits(1, "blas"):
             return self._evaluate()
