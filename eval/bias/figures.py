@@ -27,7 +27,7 @@ _POINTS = 600
 # Stand for the colour of the text and for that of points without a colour, until the figure is on the page.
 _INK, _FAINT = "#010203", "#040506"
 _STYLE: Any = {
-    "svg.fonttype": "none", "svg.hashsalt": "", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
+    "svg.fonttype": "none", "svg.hashsalt": "", "font.size": 12, "axes.spines.top": False, "axes.spines.right": False,
     "lines.markersize": 4, "lines.linewidth": 1.4, "legend.frameon": False, "legend.labelcolor": _INK,
 } | dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK)  # fmt: skip
 
@@ -53,22 +53,22 @@ def draw_layers(candidates: Sequence[Candidate], metric: str) -> dict[str, str]:
     curves = {label: [candidate for candidate in candidates if candidate.method.label == label] for label in labels}
     layers, expected = sorted({candidate.layer for candidate in candidates}), candidates[0].neutrality.expected
     drawn: dict[str, str] = {}
+    with _picture(drawn, "the methods", (4.6, 0.3 + 0.22 * (len(curves) // 2 + 1)), "The lines of the methods") as axis:
+        lines(axis, {label: {0: np.nan} for label in curves})
+        axis.plot([], [], color=_INK, lw=1, ls=":", label="without preference")
+        axis.set_axis_off()
+        axis.legend(loc="center", ncols=2, fontsize=10.5, columnspacing=1, bbox_to_anchor=(0, 0, 1, 1))
     for name, value in measures.items():
         if not name:
             continue
         with _picture(
-            drawn, name, (4.6, 3.2), f"{name}, in percent, against the layer; a line for each method"
+            drawn, name, (4.6, 3.4), f"{name}, in percent, against the layer; a line for each method"
         ) as axis:
             of_method = {label: {candidate.layer: value(candidate) for candidate in of} for label, of in curves.items()}
             lines(axis, of_method)
-            axis.set(xlabel="layer", xticks=layers, ylabel="%")
+            axis.set(xlabel="layer", xticks=layers, ylabel="of 100" if name in (metric, "IsoScore") else "%")
             if name.startswith("neighbours"):
                 axis.axhline(expected, color=_INK, lw=1, ls=":")
-    with _picture(drawn, "the methods", (4.6, 0.3 + 0.2 * (len(curves) // 2 + 1)), "The lines of the methods") as axis:
-        lines(axis, {label: {0: np.nan} for label in curves})
-        axis.plot([], [], color=_INK, lw=1, ls=":", label="neighbours without preference")
-        axis.set_axis_off()
-        axis.legend(loc="center", ncols=2, fontsize=9, bbox_to_anchor=(0, 0, 1, 1))
     return drawn
 
 
@@ -104,7 +104,12 @@ def draw_space(method: Method, text: UserText, x: ByLanguage) -> dict[str, str]:
             with _picture(drawn, f"by {by}, {when}", (4.6, 4.4), label) as axis:
                 draw(axis, plane)
                 axis.spines[:].set_visible(True)
-                axis.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=6, fontsize=9, handletextpad=0.2)
+                # There is room for names in place of codes.
+                look: Any = {"ncols": 3, "columnspacing": 6} if by == "language" else {"ncols": 5}
+                axis.legend(loc="upper center", bbox_to_anchor=(0.5, 0), fontsize=11, handletextpad=0.2, **look)
+            if by == "language":
+                name = f"by {by}, {when}"
+                drawn[name] = re.sub(r'<text([^>]*)>([^<"]*)<', r'<text\1 data-code="\2">\2<', drawn[name])
     return drawn
 
 

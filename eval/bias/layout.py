@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from unicodedata import bidirectional
 
 import numpy as np
 
@@ -15,10 +16,13 @@ __all__ = [
     "SCORES",
     "STYLE",
     "by_language",
+    "by_layer",
     "code_block",
     "figures",
+    "marked",
     "number",
     "queries",
+    "rounded",
     "score_tile",
     "verdict",
 ]
@@ -37,8 +41,8 @@ IN_WORDS = {
 }
 
 MOMENTS = (
-    "<p><code>lsar-jax fit METHOD NEW.safetensors --moments moments.safetensors</code> fits it anew from the file "
-    "beside it, with more languages, of another rank or with an identifier, without encoding this text again.</p>"
+    "<code>lsar-jax fit METHOD NEW.safetensors --moments moments.safetensors</code> fits it anew from the file "
+    "beside it, with more languages, of another rank or with an identifier, without encoding this text again."
 )
 
 # What the scores in search are; that on the UDHR is mAP too.
@@ -66,11 +70,14 @@ STYLE = """<style>
 .columns li { margin: .2em 0; }
 .right { font-weight: 600; white-space: nowrap; }
 .code, .own { font-size: .8em; font-weight: 400; border: 1px solid var(--line); border-radius: .3em; padding: 0 .3em; }
-.own { color: var(--bad); white-space: nowrap; }
+.answer .code { font-size: 1em; border: 0; padding: 0; }
+.own { background: var(--mark); white-space: nowrap; }
 td small { display: block; white-space: nowrap; }
 th .code { font-size: 1em; border: 0; padding: 0; }
 .marked { background: var(--mark); }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24em, 100%), 1fr)); gap: 1em; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20em, 100%), 1fr)); gap: 1em; }
+@media (prefers-color-scheme: dark) { figure svg { filter: brightness(1.4); } }
+@media (max-width: 40em) { td small { white-space: normal; } .copied pre { white-space: pre-wrap; } }
 figure { margin: 0; }
 figure svg { width: 100%; height: auto; }
 figure svg text { font-family: inherit !important; }
@@ -104,7 +111,7 @@ _LONGEST = 200
 _OUTCOMES = {
     "more": "found more translations", "fewer": "found fewer translations", "same": "found as many translations",
 }  # fmt: skip
-_OUTCOMES_UNMARKED = {"differ": "found other sentences", "same": "found the same sentences"}
+_OUTCOMES_UNMARKED = {"differ": "find other sentences with the map", "same": "find the same"}
 
 
 def number(value: Span | float) -> str:
@@ -112,7 +119,7 @@ def number(value: Span | float) -> str:
     if not isinstance(value, Span):
         return f"{value + 0.0:.1f}"
     shown, low, high = (round(part, 1) + 0.0 for part in value)
-    return f"{shown:.1f} <small>{low:.1f} to {high:.1f}</small>"
+    return f"{shown:.1f} <small>{low:.1f} to&nbsp;{high:.1f}</small>"
 
 
 def score_tile(name: str, values: Sequence[str], note: str) -> str:
@@ -128,17 +135,18 @@ def queries(counts: Mapping[str, int], examples: Sequence[Example], after: str, 
     found = ", ".join(f"{counts[name]:,} {what}" for name, what in outcomes.items())
     drawn = {name: sum(example.outcome == name for example in examples) for name in outcomes}
     rule = " and ".join(f"{count} of those that {outcomes[name]}" for name, count in drawn.items() if count)
-    without = "" if right else " The text does not say which sentences translate each other, so none is marked."
+    without = "" if right else " Whether these are better, the text does not say."
     parts = [
-        f"<p>{escape(searched)} Of {total:,} queries, {found}, by their {HITS} nearest sentences. Drawn at random: "
-        f"{rule}.{without}</p>"
+        f"<p>{escape(searched)} Of {total:,} queries, {found}, by their {HITS} nearest sentences.{without} Drawn at "
+        f"random: {rule}.</p>"
     ]
     for example in examples:
         lists = [("before", example.before)] + [(f"after {after}", example.after)] * (example.before != example.after)
         columns = "".join(_hits(name, hits, example.language) for name, hits in lists)
+        outcome = f'<p class="outcome {example.outcome}">{outcomes[example.outcome]}</p>' if right else ""
+        asked = _sentence(example.text, example.language)
         parts.append(
-            f'<article class="query"><h3>{_sentence(example.text, example.language)}</h3>'
-            f'<p class="outcome {example.outcome}">{outcomes[example.outcome]}</p>'
+            f'<article class="query"><h3 dir="{_direction(example.text)}">{asked}</h3>{outcome}'
             f'<div class="columns">{columns}</div></article>'
         )
     return "\n".join(parts)
@@ -149,13 +157,20 @@ def _hits(name: str, hits: Sequence[Hit], language: str) -> str:
     for hit in hits:
         mark = '<span class="right">✓ translation</span> ' if hit.right else ""
         own = "" if hit.language != language else ' <span class="own">own language</span>'
-        items.append(f"<li>{_sentence(hit.text, hit.language)} {mark}{own}</li>")
+        sentence = _sentence(hit.text, hit.language)
+        items.append(f'<li><div dir="{_direction(hit.text)}">{sentence} {mark}{own}</div></li>')
     return f"<section><h4>{escape(name)}</h4><ol>{''.join(items)}</ol></section>"
 
 
 def _sentence(text: str, language: str) -> str:
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()}…"
-    return f'<span lang="{escape(language)}" dir="auto">{escape(shown)}</span> {code(language)}'
+    return f'<span lang="{escape(language)}">{escape(shown)}</span> {code(language)}'
+
+
+def _direction(text: str) -> str:
+    """That of most letters; dir=auto would be that of the first, which may be of a foreign name."""
+    of = [bidirectional(letter) for letter in text]
+    return "rtl" if of.count("R") + of.count("AL") > of.count("L") else "ltr"
 
 
 def code(language: str) -> str:
@@ -163,13 +178,12 @@ def code(language: str) -> str:
     return f'<span class="code" data-code="{escape(language)}">{escape(language)}</span>'
 
 
-def by_language(counts: Mapping[str, int], search: Mapping[str, Change], own: Mapping[str, Change], metric: str) -> str:
+def by_language(counts: Mapping[str, int], search: Mapping[str, Change], own: Mapping[str, Change]) -> str:
     """The table of languages, that with the lowest score after first."""
     first = {name: found.after.value for name, found in search.items()}
     first = first or {name: -found.after.value for name, found in own.items()}
     order = sorted(counts, key=lambda name: first.get(name, np.inf))
-    columns = ["language", *([f"{escape(metric)} before", "after", "gain"] if search else [])]
-    columns += ["% of neighbours in it before", "after", "sentences"]
+    columns = ["language", *(["search before", "after", "gain"] if search else []), "own before", "after", "sentences"]
     rows = []
     for name in order:
         cells = [code(name)]
@@ -181,17 +195,21 @@ def by_language(counts: Mapping[str, int], search: Mapping[str, Change], own: Ma
             cells += ["-"] * 3
         before, after, _ = own[name]
         rows.append([*cells, number(before), number(after), f"{counts[name]:,}"])
-    return html_table("With 95% intervals over resampled queries; the worst after first", columns, rows)
+    return html_table("With 95% intervals over resampled queries; the lowest after first", columns, rows)
 
 
 def verdict(search: Mapping[str, Change]) -> str:
     """Which languages gained and lost, in a sentence or two."""
     gained = [name for name, found in search.items() if found.gain.low > 0]
     lost = [name for name, found in search.items() if found.gain.high < 0]
-    lowest = min(search, key=lambda name: search[name].after.value)
+    last, first = (of(search, key=lambda name: search[name].after.value) for of in (min, max))
     some = f"{len(gained)} of {len(search)} languages gained" if len(gained) < len(search) else "Every language gained"
     losses = f"; lost: {', '.join(map(code, lost))}" if lost else ", none lost" if len(gained) < len(search) else ""
-    return f"<p>{some}{losses}. The lowest after is {code(lowest)}, with {number(search[lowest].after)}.</p>"
+    behind = "is still behind" if search[last].after.high < search[first].after.low else "is the lowest after"
+    return (
+        f"{some}{losses}. {code(last)} {behind}: {search[last].after.value:.1f}, where {code(first)} has "
+        f"{search[first].after.value:.1f}."
+    )
 
 
 def figures(drawn: Mapping[str, str]) -> str:
@@ -200,7 +218,25 @@ def figures(drawn: Mapping[str, str]) -> str:
     return f'<div class="figures">{"".join(shown)}</div>'
 
 
+def by_layer(drawn: Mapping[str, str]) -> str:
+    """The pictures of the measures by layer."""
+    said = "Of a method with ranks, the best is drawn. All numbers are in the table of every layer and method, below."
+    return f"<h2>By layer</h2>\n<p>{said}</p>\n{figures(drawn)}"
+
+
 def code_block(text: str) -> str:
     """Code that can be copied."""
     block = f'<pre tabindex="0"><code>{escape(text)}</code></pre>'
     return f'<div class="copied"><button type="button">Copy</button>{block}</div>'
+
+
+def rounded(*values: float) -> list[str]:
+    """Numbers without decimals, or with one where they are near each other."""
+    digits = 0 if max(values) - min(values) >= 10 else 1
+    return [f"{value:.{digits}f}" for value in values]
+
+
+def marked(line: str) -> str:
+    """A line whose first words, up to the colon, stand out."""
+    first, colon, others = escape(line).partition(": ")
+    return f"<b>{first}:</b> {others}" if colon and len(first) < 25 else escape(line)

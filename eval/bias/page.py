@@ -148,18 +148,26 @@ class Page:
                 f"No map makes search surely better{self._at}: use it as it is ({best.score:.1f} of 100).",
             ]
         removes = best.neutrality.own < measured.own - 1
-        what = "Removing the language" if removes else f"The map {best.method.label}"
-        where = "" if self.text.aligned else " for paragraphs of the Universal Declaration of Human Rights"
-        first, second = _rounded(before.score, best.score)
+        what = "Removing the language from the vectors" if removes else f"The map {best.method.label}"
+        first, second = layout.rounded(before.score, best.score)
         sure = "" if self.choice.gains[self.candidates.index(before)].low > 0 else ", which may be chance"
-        lines.append(f"{what}{self._at} raises search{where} from {first} to {second}{sure}.")
+        lines.append(f"{what}{self._at} raises search from {first} to {second} of 100{sure}.")
+        if not self.text.aligned:
+            lines[-1] += (
+                " This search is in the Universal Declaration of Human Rights, as your text does not say which "
+                "sentences mean the same."
+            )
         if (top := max(self._original, key=lambda candidate: candidate.score)) is not before:
             lines[-1] += (
                 f" Without a map, layer {top.layer} is best, with {top.score:.{len(second.partition('.')[2])}f}."
             )
         kind = "A map for each language, which needs the language of each sentence,"
-        kind = kind if best.needs_language else "One map for all languages"
+        kind = kind if best.needs_language else "One map for all languages, which needs no language of a sentence,"
         lines.append(f"{kind} is saved beside this page: {best.method.label}.")
+        if near := len(self.choice.as_good()):
+            others = "another choice is" if near == 1 else f"{near} other choices are"
+            lines[-1] += f" It is chosen in {100 * self.choice.again:.0f}% of resamples"
+            lines[-1] += f"; {others} not significantly worse."
         return lines
 
     def summary(self) -> list[str]:
@@ -232,64 +240,57 @@ class Page:
     def html(self, parts: Parts, saved: Path, results: Sequence[Result]) -> str:
         """The page; ``saved`` is the recommended transform."""
         best, shown, counts = self.best, self.shown, {code: len(of) for code, of in self.text.sentences.items()}
+        form = self.text.form if self.text.aligned else "which of them mean the same is not known"
+        answer = [*map(escape, self.answer()), *([layout.verdict(parts.search)] if parts.search else [])]
         sections = [
             layout.STYLE,
             f"<h1>Language in {escape(self.folder.name)}</h1>",
-            f"<p>{self.text.count:,} sentences in {len(counts)} languages; {escape(self.text.form)}.</p>",
-            f'<div class="answer">{"".join(f"<p>{escape(line)}</p>" for line in self.answer())}</div>',
+            f"<p>{self.text.count:,} sentences in {len(counts)} languages; {escape(form)}.</p>",
+            f'<div class="answer">{"".join(f"<p>{line}</p>" for line in answer)}</div>',
             self._tiles(),
             '<p><a href="#use">How to use it</a></p>' if best is not None and best.method.transform is not None else "",
             f"<h2>{len(parts.examples)} queries, before and after</h2>",
             layout.queries(parts.outcomes, parts.examples, shown.label, self._searched),
             "<h2>Results by language</h2>",
-            layout.verdict(parts.search) if parts.search else "",
-            layout.by_language(counts, parts.search, parts.own, self.metric),
+            layout.by_language(counts, parts.search, parts.own),
             f"<p><small>{escape(self._of_languages)}</small></p>",
         ]
         if best is not None and best.method.transform is not None:
-            sections += ['<h2 id="use">Use it</h2>', layout.code_block(self._example(best, saved)), layout.MOMENTS]
+            sections += ['<h2 id="use">Use it</h2>', layout.code_block(self._example(best, saved)), self._next(best)]
         where = "at its best layer" if self.metric else "at the last layer"
         marked = f"{best.method.label} (recommended)" if best else ""
+        columns = ["method", "layer", escape(self.metric) or "search", *_COLUMNS]
         rows = [
             self._row(one.method.label + " (recommended)" * (one is best), one, self._score(one))
             for one in self._best_of_each
         ]
         sections += [
             f"<h2>Each method {where}</h2>",
-            html_table(
-                "In percent, with 95% intervals", list(map(escape, self._columns("method"))), rows, escape(marked)
-            ),
-            *(f"<p>{_marked(line)}</p>" for line in self.summary()[1:]),
-            "<h2>By layer</h2>",
-            "<p>All numbers are in the table of every layer and method, below.</p>",
-            layout.figures(parts.layers),
+            html_table("Search with 95% intervals", columns, rows, escape(marked)),
+            f"<p><small>{escape(self._definitions())}</small></p>",
+            *(f"<p>{layout.marked(line)}</p>" for line in self.summary()[1:]),
+            layout.by_layer(parts.layers) if len(self._original) > 2 else "",
             f"<h2>The space before and after {escape(shown.label)}</h2>",
+            "<p>Each point is a sentence of the text; near each other are those with similar vectors (t-SNE).</p>",
             layout.figures(parts.space),
             "<h2>Fine print</h2>",
             f"<ul>{''.join(f'<li><small>{escape(line)}</small></li>' for line in self._methods())}</ul>",
-            f"<p><small>{escape(self._definitions())}</small></p>",
             "<details><summary>Every layer and method</summary>",
             html_table(
-                "In percent",
-                list(map(escape, self._columns("method"))),
+                "Columns as above",
+                columns,
                 [self._row(one.method.label, one, one.score if self.metric else None) for one in self.candidates],
             ),
             "</details>",
         ]
-        search = (
-            ""
-            if self.text.aligned or not self.metric
-            else " But the score in search is that of transforms fitted on all of it."
-        )
         how = (
             f"Each method was fitted on {self.folds - 1} of {self.folds} parts of the text and measured on the other; "
-            f"the saved transform was fitted on all of it.{search}"
+            "the saved transform was fitted on all of it."
         )
+        if self.metric and not self.text.aligned:
+            how += " The search in the declaration is with transforms that were fitted on all of the text."
         lines = "".join(f"<li>{escape(line)}</li>" for line in (how, *provenance(results[:1])))
         return document(f"Language in {self.folder}", "\n".join([*sections, f"<ul>{lines}</ul>"]))
-
-    def _columns(self, first: str) -> list[str]:
-        return [first, "layer", self.metric or "search", *_COLUMNS]
 
     def _row(self, name: str, candidate: Candidate, score: Span | float | None) -> list[str]:
         own, _, *others = candidate.neutrality
@@ -299,16 +300,17 @@ class Page:
     def _tiles(self) -> str:
         """The numbers before and after, large."""
         pair = (self.before, self.shown) if self.shown.method.transform is not None else (self.before,)
-        own = _rounded(*(candidate.neutrality.own for candidate in pair))
+        own = layout.rounded(*(candidate.neutrality.own for candidate in pair))
         fair = f"{self.before.neutrality.expected:.1f} would be fair"
         tiles = [layout.score_tile("% of neighbours in the query's own language", own, fair)]
         spans = [span for span in map(self._score, pair) if span is not None]
         if spans:
             intervals = " and ".join(f"{span.low:.1f} to {span.high:.1f}" for span in spans)
-            note = f"{self.metric} ({self._of_score}); 95% intervals {intervals}"
+            where = "" if self.text.aligned else "in the Universal Declaration of Human Rights (UDHR); "
+            note = f"{where}{self._of_score}; 95% intervals {intervals}"
             tiles.insert(
                 0,
-                layout.score_tile(f"Search{self._at}", _rounded(*(span.value for span in spans)), note),
+                layout.score_tile(f"Search{self._at}", layout.rounded(*(span.value for span in spans)), note),
             )
         return f'<div class="tiles">{"".join(tiles)}</div>'
 
@@ -316,16 +318,16 @@ class Page:
     def _searched(self) -> str:
         pool = measured_count(self.text, self.folds)
         return (
-            f"A query searches the sentences of its part of the text in all languages, about {pool - 1:,} others. The "
-            f"map was fitted on the other {self.folds - 1} of {self.folds} parts."
+            f"Each sentence is a query in turn, and searches about {pool - 1:,} others, of all languages. The map was "
+            "fitted on the rest of the text."
         )
 
     @property
     def _of_languages(self) -> str:
-        score = "The score is that of a language's pairs with English, both ways. " if self.text.pairs else ""
-        if not self.text.aligned and self.metric:
-            score = "The score is that of the declaration's paragraphs in the language. "
-        return f"{score}Where the interval of a gain holds 0, the gain may be chance."
+        which = self.metric if self.text.aligned else "mAP of the declaration's paragraphs in the language"
+        search = f"Search: {which}{' with English, both ways' if self.text.pairs else ''}. " if self.metric else ""
+        own = "Own: % of the neighbours of its sentences that are in it. "
+        return f"{search}{own}Where the interval of a gain holds 0, the gain may be chance."
 
     @property
     def _of_score(self) -> str:
@@ -344,7 +346,8 @@ class Page:
             f"({self.shown.neutrality.expected:.1f} without preference).",
             "Identified: sentences of which a linear classifier identifies the language "
             f"({100 * max(counts) / self.text.count:.1f} by chance).",
-            "IsoScore: 100 if all directions vary alike. Cosine: the mean cosine of two sentences, times 100.",
+            "IsoScore: 100 if all directions vary alike. Cosine: the mean cosine of two sentences, times 100. All "
+            "others are percentages.",
             f"A sentence is measured among {pool - 1:,} others.",
         ]
         if self.text.aligned:
@@ -356,6 +359,22 @@ class Page:
             )
         return " ".join(lines)
 
+    def _next(self, best: Candidate) -> str:
+        """What else is to be done, as HTML."""
+        cosines = " to ".join(f"{round(one.neutrality.cosine / 100, 2) + 0.0:.2f}" for one in (self.before, best))
+        lines = [
+            f"{'Embed anew' if self.opening else 'Map the vectors of'} all documents and all queries: vectors with and "
+            "without the map do not go together. Set cut-offs of cosines anew: the mean cosine of two sentences goes "
+            f"from {cosines}."
+        ]
+        if not self.text.aligned:
+            code = escape(next((code for code in self.text.codes if code != "en"), "de"))
+            lines.append(
+                "Pairs of your own make the choice surer: <code>python -m eval bias --texts pairs/</code>, where "
+                f"<code>pairs/en-{code}.tsv</code> has lines of English, a tab and a translation."
+            )
+        return f"<ul>{''.join(f'<li>{line}</li>' for line in (*lines, layout.MOMENTS))}</ul>"
+
     def _example(self, best: Candidate, saved: Path) -> str:
         if not self.opening:  # vectors of a model that is not known
             argument = f", {self.text.codes[0]!r}" if best.needs_language else ""
@@ -366,22 +385,11 @@ class Page:
             )
         prompt = f".with_prompt({best.spec.prompt!r})" if best.spec.prompt else ""
         argument = f", language={self.text.codes[0]!r}" if best.needs_language else ""
+        model = "  # multilingual-e5-small with 4-bit weights" * self.opening.startswith("'bundled'")
         return (
             "import lsar_jax as lj\n\n"
-            f"encoder = lj.load_encoder({self.opening}, layer={best.layer}){prompt}\n"
+            f"encoder = lj.load_encoder({self.opening}, layer={best.layer}){prompt}{model}\n"
             f"encoder = encoder.with_transform(lj.Transform.load({str(saved)!r}))\n"
             f'sentences = ["..."]  # yours\n'
             f"vectors = encoder.encode(sentences, normalize=True{argument})  # ready for an index of inner products"
         )
-
-
-def _rounded(*values: float) -> list[str]:
-    """Numbers without decimals, or with one where they are near each other."""
-    digits = 0 if max(values) - min(values) >= 10 else 1
-    return [f"{value:.{digits}f}" for value in values]
-
-
-def _marked(line: str) -> str:
-    """A line whose first words, up to the colon, stand out."""
-    first, colon, others = escape(line).partition(": ")
-    return f"<b>{first}:</b> {others}" if colon and len(first) < 25 else escape(line)

@@ -31,7 +31,7 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str
         lines.append(f'{opening}<th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     body, name = "\n".join(lines), html.escape(caption)
     return (
-        f"{_BOX.format(name=name)}<table><caption>{name}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"{_BOX.format(name=name)}<table><caption><span>{name}</span></caption>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
@@ -72,9 +72,16 @@ a { color: var(--link); }
 h1 { font-size: 1.6em; line-height: 1.25; margin: .3em 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.25em; margin: 2em 0 .5em; }
 li, p { max-width: 50em; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; max-width: 100%; position: relative; }
+.wide {  /* the shadow at an edge says that there is more beyond it */
+  overflow-x: auto; max-width: 100%; position: relative;
+  background: linear-gradient(to right, var(--paper) 50%, transparent) 0 0 / 3em 100% no-repeat local,
+    linear-gradient(to left, var(--paper) 50%, transparent) 100% 0 / 3em 100% no-repeat local,
+    linear-gradient(to right, var(--line), transparent) 0 0 / 1em 100% no-repeat scroll,
+    linear-gradient(to left, var(--line), transparent) 100% 0 / 1em 100% no-repeat scroll;
+}
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); padding: .2em 0; }
+caption span { display: block; max-width: calc(100vw - 2em); }
 td, th { padding: .3em .7em; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: normal; }
 th { text-align: left; }
 thead th { vertical-align: bottom; }

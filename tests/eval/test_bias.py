@@ -224,7 +224,7 @@ def test_report(tmp_path, capsys, monkeypatch):
     for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
         (tmp_path / f"{code}.txt").write_text("\n".join(text) + "\n")
     out, methods = tmp_path / "out", ["--transforms", "original", "center", "mean+lsar"]
-    assert run(tmp_path, out, "--aligned", "yes", *methods, layers=("3", "1")) == 0
+    assert run(tmp_path, out, "--aligned", "yes", *methods, layers=("3", "1", "2")) == 0
     results = read(out)
     assert {r["metric"] for r in results} == {"mAP", *command._MEASURES}
     # Not significantly worse than Centered, and it needs no language.

@@ -15,7 +15,7 @@ from eval.bias.choice import choose
 from eval.bias.figures import draw_layers, draw_space
 from eval.bias.measures import Candidate, Neutrality, held_out_rows, joined, measure_search
 from eval.bias.page import Page, Parts
-from eval.bias.queries import examples, find, own_by_language, search_by_language
+from eval.bias.queries import Example, Hit, examples, find, own_by_language, search_by_language
 from eval.methods import fit_methods
 from eval.resampling import Queries
 from lsar_jax import EncoderSpec
@@ -135,13 +135,24 @@ def test_text_and_names_of_strangers_are_escaped(rng, form):
     assert body.count("<script>") == 1  # the page's own
     assert not re.search(r'<img|<em>|href="(?!#use")|onerror=', body)
     assert unescape(body).count(HOSTILE) >= 35  # five queries with three hits before and after
-    # Sentences say what they are written in; headers of tables, what they are headers of.
-    assert body.count('dir="auto"') >= 35
+    # Sentences say how they are written; headers of tables, what they are headers of.
+    assert body.count('dir="ltr"') >= 35
     assert not re.search(r'<th(?! scope="(col|row)")[ >]', body)
     answer = unescape(re.search(r'<div class="answer">(.*?)</div>', body, re.DOTALL)[1])
     assert "Your search prefers the query's language: 40%" in answer
     assert page.answer()[-1] in answer
+    # The doubt is in the answer, and the language that is behind.
+    if form != "loose":
+        assert f"is chosen in {100 * page.choice.again:.0f}% of resamples" in answer or not page.choice.as_good()
+        assert re.search(r"(is still behind|is the lowest after): \d+\.\d, where ", answer)
+        assert "Embed anew all documents and all queries" in body
     assert ("cannot be said" in answer) == (form == "loose") == ("Use it" not in body)
+
+
+def test_a_sentence_is_laid_out_in_the_direction_of_most_of_its_letters():
+    found = [Hit("CT کی عمومی خصوصیات", "ur", False), Hit("Urdu (اردو) is spoken", "en", False)]
+    shown = layout.queries({"differ": 1, "same": 0}, [Example("؟ a", "en", "differ", found, [])], "after", "")
+    assert re.findall(r'dir="(...)"', shown) == ["ltr", "rtl", "ltr"]
 
 
 def test_the_answer_without_a_better_map(rng):
