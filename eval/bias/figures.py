@@ -104,9 +104,9 @@ def draw_space(method: Method, text: UserText, x: ByLanguage) -> dict[str, str]:
             with _picture(drawn, f"by {by}, {when}", (4.6, 4.4), label) as axis:
                 draw(axis, plane)
                 axis.spines[:].set_visible(True)
-                # There is room for names in place of codes.
-                look: Any = {"ncols": 3, "columnspacing": 6} if by == "language" else {"ncols": 5}
-                axis.legend(loc="upper center", bbox_to_anchor=(0.5, 0), fontsize=11, handletextpad=0.2, **look)
+                if by == "language":  # there is room for names in place of codes
+                    place: Any = {"loc": "upper left", "bbox_to_anchor": (0, 0)}
+                    axis.legend(**place, ncols=3, columnspacing=6.5, handletextpad=0.2, fontsize=11)
             if by == "language":
                 name = f"by {by}, {when}"
                 drawn[name] = re.sub(r'<text([^>]*)>([^<"]*)<', r'<text\1 data-code="\2">\2<', drawn[name])

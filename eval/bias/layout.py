@@ -48,7 +48,7 @@ MOMENTS = (
 # What the scores in search are; that on the UDHR is mAP too.
 SCORES = {
     "mAP": "mean average precision, 100 if all translations of a sentence come before all others",
-    "accuracy of pairs": "sentences whose nearest sentence in the other language is the translation",
+    "accuracy of pairs": "% of sentences whose nearest sentence in the other language is the translation",
 }
 
 # What the page needs besides the style of all pages: that of its own parts, names of languages, copying.
@@ -75,7 +75,7 @@ STYLE = """<style>
 td small { display: block; white-space: nowrap; }
 th .code { font-size: 1em; border: 0; padding: 0; }
 .marked { background: var(--mark); }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20em, 100%), 1fr)); gap: 1em; }
+.figures { display: grid; gap: 1em; }
 @media (prefers-color-scheme: dark) { figure svg { filter: brightness(1.4); } }
 @media (max-width: 40em) { td small { white-space: normal; } .copied pre { white-space: pre-wrap; } }
 figure { margin: 0; }
@@ -212,10 +212,11 @@ def verdict(search: Mapping[str, Change]) -> str:
     )
 
 
-def figures(drawn: Mapping[str, str]) -> str:
-    """Pictures side by side, or one below the other on a narrow screen, with their names."""
+def figures(drawn: Mapping[str, str], least: int = 20) -> str:
+    """Pictures ``least`` em wide or wider, as many side by side as the screen has room for, with their names."""
     shown = (f"<figure>{svg}<figcaption>{escape(name)}</figcaption></figure>" for name, svg in drawn.items())
-    return f'<div class="figures">{"".join(shown)}</div>'
+    columns = f"grid-template-columns: repeat(auto-fit, minmax(min({least}em, 100%), 1fr))"
+    return f'<div class="figures" style="{columns}">{"".join(shown)}</div>'
 
 
 def by_layer(drawn: Mapping[str, str]) -> str:

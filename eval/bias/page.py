@@ -271,8 +271,9 @@ class Page:
             *(f"<p>{layout.marked(line)}</p>" for line in self.summary()[1:]),
             layout.by_layer(parts.layers) if len(self._original) > 2 else "",
             f"<h2>The space before and after {escape(shown.label)}</h2>",
-            "<p>Each point is a sentence of the text; near each other are those with similar vectors (t-SNE).</p>",
-            layout.figures(parts.space),
+            "<p>Each point is a sentence of the text; near each other are those with similar vectors (t-SNE)."
+            f"{' By meaning, up to ten sentences and their translations are coloured.' * self.text.aligned}</p>",
+            layout.figures(parts.space, least=24),
             "<h2>Fine print</h2>",
             f"<ul>{''.join(f'<li><small>{escape(line)}</small></li>' for line in self._methods())}</ul>",
             "<details><summary>Every layer and method</summary>",
@@ -302,6 +303,7 @@ class Page:
         pair = (self.before, self.shown) if self.shown.method.transform is not None else (self.before,)
         own = layout.rounded(*(candidate.neutrality.own for candidate in pair))
         fair = f"{self.before.neutrality.expected:.1f} would be fair"
+        fair += "; translations that are found take the places of others" * self.text.aligned
         tiles = [layout.score_tile("% of neighbours in the query's own language", own, fair)]
         spans = [span for span in map(self._score, pair) if span is not None]
         if spans:
