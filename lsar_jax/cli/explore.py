@@ -7,6 +7,8 @@ The page needs no server and no network; what it shows is described in ``lsar_ja
 on the text itself, all of it up to ``--count`` sentences of a language.
 """
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +24,7 @@ from lsar_jax.corpora.records import is_parquet
 from lsar_jax.explorer.contents import DEFAULT_METHODS, explore
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
+from lsar_jax.languages import code_or_none
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["Explore"]
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     MethodName = str
 else:
     MethodName = tyro.extras.literal_type_from_choices([*METHODS])
+
+# Options of the encoder that lsar-jax fit has, too.
+_OF_ENCODER = ("revision", "pooling", "final_norm", "prompt")
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,10 @@ class Explore(EncoderChoice):
         import_extra("bokeh", "explore", "the explorer")
         text = read_user_text(folder, self.languages, self.count, self.aligned, self.seed)
         layers: tuple[int, ...] = ()
+        opening = ""
+        x: Mapping[str, Float[np.ndarray, "*layer sentence dim"]]
         if self.vectors is None:
-            layers, x = self._encoded(text)
+            layers, x, opening = self._encoded(text)
         else:
             x = read_user_vectors(self.vectors, folder, text)
         if self.aligned == "auto" and text.aligned and not text.pairs:
@@ -100,12 +108,35 @@ class Explore(EncoderChoice):
         page = explore(
             x, text.sentences, layers=layers, units=text.units if text.aligned else None, methods=self.transforms,
             count=self.shown, tsne=self.tsne, seed=self.seed, title=f"Language in {folder.stem}",
+            fit_options=self._fit_options(folder, text), opening=opening,
         )  # fmt: skip
         page.save(self.out)
         console.print(f"wrote {self.out}: {page.about}, {page.size / 1e6:.1f} MB; open it in a browser")
 
-    def _encoded(self, text: UserText) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "layer sentence dim"]]]:
-        """The layers, and the embeddings of the text by language."""
+    def _fit_options(self, folder: Path, text: UserText) -> str:
+        """The options of ``lsar-jax fit`` that read the same sentences; files are named as they would be if missing."""
+        place, suffix = (folder, ".txt") if self.vectors is None else (self.vectors, ".npy")
+        paths = [path for path in place.glob("*") if path.suffix == suffix or (self.vectors and path.is_dir())]
+        found = {code_or_none(path.name.removesuffix(suffix)): path for path in paths}
+        files = {code: found.get(code, f"{code}{suffix}") for code in text.codes}
+        words = [] if self.vectors else ["--encoder", self.encoder]
+        defaults = {option.name: option.default for option in fields(EncoderChoice)}
+        for option in () if self.vectors else (*_OF_ENCODER, "max_length"):
+            if (value := getattr(self, option)) != defaults[option]:
+                words += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
+        return shlex.join([*words, "--data", *(f"{code}={path}" for code, path in files.items())])
+
+    def _opening(self, prompt: str) -> str:
+        """Python that loads the encoder at a layer."""
+        given = {name: getattr(self, name) for name in _OF_ENCODER if name != "prompt"}
+        options = [f", {name}={value!r}" for name, value in given.items() if value]
+        opened = f"lj.load_encoder({self.encoder!r}, layer={{layer}}{''.join(options)})"
+        return f"{opened}.with_prompt({prompt!r})" if prompt else opened
+
+    def _encoded(
+        self, text: UserText
+    ) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "layer sentence dim"]], str]:
+        """The layers, the embeddings of the text by language, and Python that loads the encoder."""
         encoder = open_encoder(
             self.encoder, self.layers, revision=self.revision, pooling=self.pooling, dtype=self.dtype,
             final_norm=self.final_norm, prompt=self.prompt,
@@ -113,4 +144,5 @@ class Explore(EncoderChoice):
         last = encoder.spec.layer
         layers = tuple(sorted({2 * last // 3, last})) if self.layers is None else self.layers or tuple(range(last + 1))
         codes = {code: code for code in text.codes}
-        return layers, encode_all(encoder, text.sentences, layers, self.max_length, codes, self.cache)
+        x = encode_all(encoder, text.sentences, layers, self.max_length, codes, self.cache)
+        return layers, x, self._opening(encoder.spec.prompt or "")

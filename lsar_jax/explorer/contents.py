@@ -20,6 +20,7 @@ from lsar_jax.explorer.measures import (
 )
 from lsar_jax.explorer.page import LIMIT, Explorer, as_page, bytes_of_page, packed
 from lsar_jax.explorer.space import first_columns, in_basis, move, reduce
+from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import moments_by_language, pool_moments, stack_means
 from lsar_jax.shapes import AnyArray
@@ -39,6 +40,23 @@ DEFAULT_METHODS = tuple(
     )
 )
 
+# What they do, for people who have not read the papers.
+_WORDS = {
+    "center": "Subtracts from each sentence the mean of its language, which must be known.",
+    "mean": "Subtracts the mean over languages.",
+    "lir": "Removes from each sentence the main direction of its language, which must be known.",
+    "lsar": "Removes the directions in which the means of the languages differ; the rank is their number.",
+    "lsar-published": "Removes the directions in which the means of the languages differ.",
+    "mean+lsar": "Subtracts the mean over languages, then removes the directions in which the means of the languages "
+    "differ; the rank is their number.",
+    "outliers": "Sets the few dimensions with outlying values to zero.",
+    "whitening": "Subtracts the mean, and gives all directions the same variance.",
+    "language-whitening": "Subtracts the mean of each language, which must be known, and gives all its directions the "
+    "same variance.",
+    "cbie": "Removes the main directions of clusters within each language, which must be known.",
+    "leace": "Removes whatever a linear classifier could tell the language by.",
+}
+
 # The parts of a step that keep what they do not subtract, which the page can apply to coordinates of an own basis.
 _LOW_RANK = {"shift", "basis", "dual", "offset"}
 # Characters of a sentence that the page shows.
@@ -51,6 +69,7 @@ class _Method(NamedTuple):
     name: str
     steps: tuple[Step, ...]
     top: int | None
+    by_language: bool
 
     @property
     def low_rank(self) -> bool:
@@ -79,6 +98,8 @@ def explore(
     tsne: bool = False,
     seed: int = 0,
     title: str = "Language in embeddings",
+    fit_options: str = "",
+    opening: str = "",
 ) -> Explorer:
     """Makes a page to look at embeddings before and after transforms: a map, and the neighbours of each sentence.
 
@@ -99,6 +120,10 @@ def explore(
       tsne: whether to draw t-SNE, too, for which scikit-learn is needed and seconds to minutes.
       seed: seed of the draw, of CBIE and of t-SNE.
       title: title of the page.
+      fit_options: options with which ``lsar-jax fit`` reads the same sentences, for the command on the page; by default
+        vectors in ``de.npy`` and so on. ``--layer`` is added if layers have names.
+      opening: Python that loads the encoder at ``{layer}``, which the page fills in, for the code on the page; by
+        default, that code transforms vectors.
 
     Returns:
       A page, which a notebook shows; ``save`` writes it to a file.
@@ -106,7 +131,7 @@ def explore(
     Raises:
       ValueError: the languages, sentences, layers or units do not fit together, a method is unknown, or
         the means of the languages do not differ at a layer.
-      ImportError: Bokeh, or scikit-learn for t-SNE, is not installed.
+      ImportError: Bokeh or threadpoolctl, or scikit-learn for t-SNE, is not installed.
 
     Example:
       >>> rng = np.random.default_rng(0)
@@ -130,15 +155,19 @@ def explore(
     data: dict[str, Any] = {"languages": codes, "language": language.tolist(), "texts": shown, "title": title}
     data["unit"] = None if unit is None else np.unique(unit, return_inverse=True)[1].tolist()
     expected = np.average((np.array(counts) - 1) / (len(language) - 1), weights=counts)
-    fitted = [_fit(of, methods, name, seed) for of, name in zip(by_layer, names, strict=True)]
-    form = _form(data, fitted, by_layer[0][codes[0]].shape[1], tsne)
     neighbours = Neighbours(language, unit)
     data |= {"expected": float(expected), "neighbours": neighbours.k, "layers": []}
-    data["compared"] = min(COMPARED, len(language))
-    for name, of, known in zip(names, by_layer, fitted, strict=True):
-        rows = np.concatenate([np.asarray(of[code], np.float64)[chosen[code]] for code in codes])
-        layer = _layer(rows, known, counts, form, neighbours, seed if tsne else None)
-        data["layers"].append({"name": str(name)} | layer)
+    data |= {"compared": min(COMPARED, len(language)), "words": {name: _WORDS.get(name, "") for name in methods}}
+    data |= {"opening": opening, "fit": fit_options or "--data " + " ".join(f"{code}={code}.npy" for code in codes)}
+    pools = import_extra("threadpoolctl", "explore", "the explorer")
+    # BLAS's threads wait for each other without sleeping, which on processors that are in use takes most of the time.
+    with pools.threadpool_limits(1, "blas"):
+        fitted = [_fit(of, methods, name, seed) for of, name in zip(by_layer, names, strict=True)]
+        form = _form(data, fitted, by_layer[0][codes[0]].shape[1], tsne)
+        for name, of, known in zip(names, by_layer, fitted, strict=True):
+            rows = np.concatenate([np.asarray(of[code], np.float64)[chosen[code]] for code in codes])
+            layer = _layer(rows, known, counts, form, neighbours, seed if tsne else None)
+            data["layers"].append({"name": str(name)} | layer)
     return as_page(data)
 
 
@@ -157,9 +186,10 @@ def _layer(
     if seed is not None:
         drawn.append(tsne_plane(x, seed))
     for method in methods:
+        of_method = {"name": method.name, "top": method.top, "by_language": method.by_language}
         if not method.low_rank:
             y = move(method.steps, x, counts)
-            written.append({"name": method.name, "top": None, "steps": [], "states": [_state(y, neighbours)]})
+            written.append(of_method | {"steps": [], "states": [_state(y, neighbours)]})
             if seed is not None:
                 drawn.append(tsne_plane(y, seed))
             continue
@@ -172,13 +202,13 @@ def _layer(
             axes = principal_axes(z, last)
             last = z @ axes
             variance = float((last**2).sum() / max((centred**2).sum(), np.finfo(float).tiny))
-            states.append({"axes": packed(axes), "variance": variance} | measure(y, neighbours)._asdict())
+            states.append({"axes": packed(axes), "variance": variance} | _shares(y, neighbours))
             steps = inside if method.top is None else first_columns(inside, rank)
             differences.append(compare(y, move(steps, space.z, counts), space.residual, neighbours.k))
         if seed is not None:
             drawn.append(tsne_plane(y, seed))
         parts = [{key: packed(part) for key, part in step._asdict().items() if part is not None} for step in inside]
-        written.append({"name": method.name, "top": method.top, "steps": parts, "states": states})
+        written.append(of_method | {"steps": parts, "states": states})
     return {
         "dim": x.shape[1],
         "width": space.values.shape[1],
@@ -186,7 +216,7 @@ def _layer(
         **{name: packed(getattr(space, name)) for name in ("center", "scale", "residual")},
         "difference": max(largest for largest, _ in differences),
         "agreement": min(same for _, same in differences),
-        "before": measure(x, neighbours)._asdict(),
+        "before": _shares(x, neighbours),
         "methods": written,
         "tsne": [packed(plane) for plane in drawn],
     }
@@ -200,7 +230,11 @@ def _state(y: Float[np.ndarray, "sentence dim"], neighbours: Neighbours) -> dict
     near, cosines = nearest_others(y, neighbours.k)
     rows = near.astype(np.int16 if len(y) <= 1 << 15 else np.int32)
     lists = {"near": packed(rows), "cosines": packed(cosines.astype(np.float64))}
-    return {"plane": packed(plane), "variance": variance} | lists | measure(y, neighbours)._asdict()
+    return {"plane": packed(plane), "variance": variance} | lists | measure(near, neighbours)._asdict()
+
+
+def _shares(y: Float[np.ndarray, "sentence dim"], neighbours: Neighbours) -> dict[str, Any]:
+    return measure(nearest_others(y, neighbours.k)[0], neighbours)._asdict()
 
 
 def _fit(x: Mapping[str, AnyArray], names: Sequence[str], layer: int | str, seed: int) -> list[_Method]:
@@ -230,23 +264,25 @@ def _fit(x: Mapping[str, AnyArray], names: Sequence[str], layer: int | str, seed
                 f"{name} cannot be fitted at layer {layer}: {error}; leave it out of the methods"
             ) from error
         steps = tuple(Step(*(None if p is None else np.asarray(p) for p in step)) for step in transform.steps)
-        fitted.append(_Method(name, steps, top if slides else None))
+        fitted.append(_Method(name, steps, top if slides else None, transform.languages is not None))
     return fitted
 
 
 def _form(data: Mapping[str, Any], fitted: Sequence[Sequence[_Method]], dim: int, tsne: bool) -> tuple[int, type]:
     """The number of dimensions with which the page has at most ``LIMIT`` bytes, and the type of their integers."""
-    count, layers = len(data["texts"]), len(fitted)
+    count, layers, languages = len(data["texts"]), len(fitted), len(data["languages"])
     fixed, of_dimension = bytes_of_page() + len(json.dumps(data, ensure_ascii=False).encode()), 0
     for methods in fitted:
         low_rank = [method for method in methods if method.low_rank]
         parts = [part for method in low_rank for step in method.steps for part in step if part is not None]
         states = sum(len(method.ranks) for method in low_rank)
-        # Four bytes for a number of a step, two for one of an axis; a state has 300 characters besides.
+        # Four bytes for a number of a step, two for one of an axis; a state has 300 characters besides, and 16 of each
+        # language.
         of_dimension += 4 * sum(part.size for part in parts) // dim + 4 * states
-        fixed += 300 * states + 6 * count + (6 * count * (1 + len(methods)) if tsne else 0)
+        fixed += (300 + 16 * languages) * (1 + states) + 6 * count + (6 * count * (1 + len(methods)) if tsne else 0)
         # Of a state that is computed here: two coordinates, ten rows and ten cosines of two bytes, or rows of four.
-        fixed += (len(methods) - len(low_rank)) * (300 + count * 4 * (44 if count <= 1 << 15 else 64) // 3)
+        of_other = 300 + 16 * languages + count * 4 * (44 if count <= 1 << 15 else 64) // 3
+        fixed += (len(methods) - len(low_rank)) * of_other
     # Bytes are written with 64 characters.
     for kind in (np.int16, np.int8):
         width = int((LIMIT - fixed) * 3 / 4 / (of_dimension + layers * count * np.dtype(kind).itemsize))

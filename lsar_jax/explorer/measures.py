@@ -26,11 +26,14 @@ class Neighbours:
 class Shares(NamedTuple):
     """Of the nearest neighbours of all sentences: the share in the sentence's language, and that of translations found.
 
-    ``found`` is None if there are no translations; of a sentence with more than ten, ten count.
+    Of a sentence with more than ten translations, ten count. Those of a language are means over its sentences.
+    ``found`` is None if there are no translations.
     """
 
     same: float
     found: float | None
+    same_of: list[float]
+    found_of: list[float | None]
 
 
 def nearest_others(
@@ -43,20 +46,27 @@ def nearest_others(
     return near[~itself].reshape(len(x), k), cosines[~itself].reshape(len(x), k)
 
 
-def measure(x: Float[np.ndarray, "sentence dim"], of: Neighbours) -> Shares:
-    """Returns the shares of a pool of sentences, by cosine."""
-    near, _ = nearest_others(x, of.k)
-    same = top_k_share(near, of.language, of.language).share
-    if of.unit is None:
-        return Shares(same, None)
-    numbers = np.unique(of.unit, return_inverse=True)[1]
+def measure(near: Int[np.ndarray, "sentence k"], of: Neighbours) -> Shares:
+    """Returns the shares of the nearest other sentences, over all sentences and over those of each language."""
     languages = int(of.language.max()) + 1
-    pairs = np.bincount(numbers * languages + of.language, minlength=(numbers.max() + 1) * languages)
-    of_language = pairs.reshape(-1, languages)
-    others = of_language.sum(axis=1)[numbers] - of_language[numbers, of.language]
-    found = ((numbers[near] == numbers[:, None]) & (of.language[near] != of.language[:, None])).sum(axis=1)
-    known = others > 0
-    return Shares(same, float((found[known] / np.minimum(others[known], of.k)).mean()) if known.any() else None)
+    same = top_k_share(near, of.language, of.language).shares
+    found = np.full(len(near), np.nan)
+    if of.unit is not None:
+        numbers = np.unique(of.unit, return_inverse=True)[1]
+        pairs = np.bincount(numbers * languages + of.language, minlength=(numbers.max() + 1) * languages)
+        of_language = pairs.reshape(-1, languages)
+        others = of_language.sum(axis=1)[numbers] - of_language[numbers, of.language]
+        right = ((numbers[near] == numbers[:, None]) & (of.language[near] != of.language[:, None])).sum(axis=1)
+        found[others > 0] = (right / np.clip(others, 1, of.k))[others > 0]
+    rows = [of.language == number for number in range(languages)]
+    mean_found, *found_of = (_mean(found[chosen]) for chosen in (np.full(len(near), True), *rows))
+    return Shares(float(same.mean()), mean_found, [round(float(same[chosen].mean()), 3) for chosen in rows], found_of)
+
+
+def _mean(shares: Float[np.ndarray, " sentence"]) -> float | None:
+    """The mean of the shares that are defined, in thousandths."""
+    defined = shares[~np.isnan(shares)]
+    return round(float(defined.mean()), 3) if len(defined) else None
 
 
 def principal_axes(

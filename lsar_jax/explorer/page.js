@@ -7,7 +7,11 @@ const explorer = (() => {
   const data = JSON.parse($("data").textContent);
   const { languages, language, texts, unit, looks } = data;
   const count = texts.length;
-  const state = { layer: 0, method: 0, rank: 0, tsne: false, chosen: 0, hidden: new Set() };
+  // Characters of a sentence in a list, and entries of the list to choose from.
+  const SHORT = 70, LISTED = 8;
+  const state = { layer: 0, method: 0, rank: 0, tsne: false, hidden: new Set() };
+  // English, which a reader of the page knows, if there is any.
+  state.chosen = Math.max(0, language.indexOf(languages.indexOf("en")));
   const layer = () => data.layers[state.layer];
   const method = () => layer().methods[state.method];
 
@@ -123,10 +127,11 @@ const explorer = (() => {
   }
 
   /** The neighbours of a row that Python found. */
-  function known({ near, cosines }, row) {
-    const [rows, values] = [near, cosines].map((part) => (part.numbers ??= unpack(part)));
+  function known(state, row) {
+    const [rows, values] = [state.near, state.cosines].map((part) => (part.numbers ??= unpack(part)));
     const k = data.neighbours;
-    return Array.from(rows.subarray(row * k, (row + 1) * k), (other, at) => ({ row: other, cosine: values[row * k + at] }));
+    const near = rows.subarray(row * k, (row + 1) * k);
+    return Array.from(near, (other, at) => ({ row: other, cosine: values[row * k + at] }));
   }
 
   function search() {
@@ -204,12 +209,18 @@ const explorer = (() => {
 
   const names = new Intl.DisplayNames("en", { type: "language", fallback: "code" });
   const nameOf = (number) => names.of(languages[number]);
-  const code = (row) => element("span", { className: "code" }, nameOf(language[row]));
-  const sentence = (row) => element("span", { lang: languages[language[row]], dir: "auto" }, texts[row]);
+  const name = (row) => element("span", { className: "code" }, mark(language[row]), nameOf(language[row]));
+  const sentence = (row, text = texts[row]) => element("span", { lang: languages[language[row]], dir: "auto" }, text);
+
+  /** The beginning of a sentence. It is cut here: a browser cuts some right-to-left text without an ellipsis. */
+  function beginning(row) {
+    const characters = [...texts[row]];
+    return characters.length > SHORT ? `${characters.slice(0, SHORT - 1).join("").trimEnd()}…` : texts[row];
+  }
 
   function entry(row, ...notes) {
     const button = element("button", { type: "button", onclick: () => choose(row) });
-    button.append(mark(language[row]), code(row), ...notes, " ", sentence(row));
+    button.append(name(row), ...notes, " ", sentence(row, beginning(row)));
     button.dataset.row = row;
     return element("li", {}, button);
   }
@@ -223,71 +234,130 @@ const explorer = (() => {
 
   function writeSentence() {
     const row = state.chosen, size = before.length;
-    $("chosen").replaceChildren(mark(language[row]), code(row), " ", sentence(row));
+    $("chosen").replaceChildren(name(row), " ", sentence(row));
     $("before").replaceChildren(...before.map(neighbour));
     $("after").replaceChildren(...after.map(neighbour));
     $("after-title").textContent = `Nearest after ${named()}`;
     const ours = (list) => list.filter((each) => same(row, each.row)).length;
-    const found = (list) => list.filter((each) => translates(row, each.row)).length;
-    const known = texts.reduce((sum, _, other) => sum + translates(row, other), 0);
-    let line = `${ours(before)} of ${size} in its own language; ${ours(after)} of ${size} after.`;
-    const most = Math.min(known, size);
-    if (known) line += ` Translations: ${found(before)} of ${most}; ${found(after)} of ${most} after.`;
+    const known = [...texts.keys()].filter((other) => translates(row, other));
+    const lacking = (list) => known.filter((other) => !list.some((each) => each.row === other));
+    const [first, then] = [lacking(before), lacking(after)], most = Math.min(known.length, size);
+    let line = `${ours(before)} of ${size} in its own language before, ${ours(after)} after.`;
+    if (known.length) {
+      line += ` Translations: ${known.length - first.length} of ${most} before, ${known.length - then.length} after.`;
+    }
     $("verdict").textContent = line;
+    const list = (rows) => rows.map((other) => nameOf(language[other])).join(", ") || "none";
+    $("missing").hidden = known.length !== most || !first.length && !then.length;
+    $("missing").textContent = `Not among the ${size} before: ${list(first)}; after: ${list(then)}.`;
   }
 
   function writeShares() {
-    const first = layer().before, now = measured();
-    let line = `Of the ${data.neighbours} nearest to each sentence, ${percent(first.same)} are in its own language ` +
-      `before, ${percent(now.same)} after ${named()}; without preference it would be ${percent(data.expected)}.`;
-    if (first.found !== null) {
-      line += ` Translations found among them: ${percent(first.found)} before, ${percent(now.found)} after.`;
-    }
-    $("shares").textContent = line;
-    const rank = slides() ? ` --rank ${state.rank}` : "", removes = !slides() || state.rank > 0;
-    $("use").hidden = !removes;
-    const input = layer().name ? `--encoder ENCODER --layer ${layer().name} --data de=de.txt ...` : "--data de=de.npy ...";
-    $("command").textContent = `lsar-jax fit ${method().name} ${method().name}.safetensors${rank} ${input}`;
+    const first = layer().before, now = measured(), translated = first.found !== null;
+    const part = (text) => element("span", {}, text), fair = percent(data.expected);
+    $("shares").replaceChildren(
+      part(`In the own language: ${percent(first.same)} before, ${percent(now.same)} after (fair: ${fair})`),
+      ...(translated ? [part(`Translations found: ${percent(first.found)} before, ${percent(now.found)} after`)] : []),
+      element("span", { className: "small" }, "measured on the text it was fitted on"),
+    );
+    const below = translated && now.same < data.expected
+      ? " Less than fair is no fault: translations, which are in other languages, take the places." : "";
+    $("caveat").textContent = `Counted among the ${data.neighbours} nearest to each of the ${count} sentences. Fair ` +
+      `is the share if language meant nothing.${below} On new text, expect less, above all at high ranks` +
+      (slides() ? ": so the page opens at the lowest rank within a point of the best" : "") +
+      ". python -m eval bias compares layers, methods and ranks on text held out, and may choose others.";
+    $("words").textContent = data.words[method().name];
     $("map-note").textContent = state.tsne
       ? "t-SNE, drawn for rank 0 and for the highest rank only; distances between groups mean little."
-      : `A linear projection with ${percent(now.variance)} of the variance; neighbours are computed in all dimensions. ` +
-        "Rings: the chosen sentence, and its nearest after. Drag to move, Ctrl and the wheel to zoom.";
+      : `The two directions in which the sentences differ most, with ${percent(now.variance)} of the variance. ` +
+        "Neighbours are found in all directions, and need not be near here. Rings: the chosen sentence, and its " +
+        "nearest after.";
     $("map").ariaLabel = `Map of ${count} sentences in ${languages.length} languages after ${named()}. ` +
       "Sentences can be chosen in the list named Choose another.";
+    writeTable(first, now);
+    writeUse();
+  }
+
+  /** The shares of all sentences, and of those of each language. */
+  function writeTable(first, now) {
+    const text = (share) => (share === null ? "–" : percent(share));
+    [...$("legend").children].forEach((row, at) => {
+      const of = (state, key) => (at ? state[`${key}_of`][at - 1] : state[key]);
+      const shares = first.found === null ? ["same"] : ["same", "found"];
+      const cells = shares.flatMap((key) => [first, now].map((state) => element("td", {}, text(of(state, key)))));
+      row.replaceChildren(row.firstChild, ...cells);
+    });
+  }
+
+  /** The command that fits the method that is chosen, and how to load the result. */
+  function writeUse() {
+    const { name, by_language } = method(), file = `${name}.safetensors`, removes = !slides() || state.rank > 0;
+    $("use").hidden = !removes;
+    const rank = slides() ? ` --rank ${state.rank}` : "", depth = layer().name;
+    $("command").textContent = `lsar-jax fit ${name} ${file}${rank}${depth ? ` --layer ${depth}` : ""} ${data.fit}`;
+    const code = languages[language[state.chosen]];
+    const lines = ["import lsar_jax as lj", "", `transform = lj.Transform.load("${file}")`];
+    if (data.opening) {
+      const inside = by_language ? `, language="${code}"` : "";
+      lines.push(`encoder = ${data.opening.replace("{layer}", depth)}.with_transform(transform)`);
+      lines.push(`vectors = encoder.encode(sentences, normalize=True${inside})  # for an index of inner products`);
+    } else {
+      lines.push(`vectors = transform(vectors${by_language ? `, "${code}"` : ""})  # yours, a row for each sentence`);
+    }
+    $("loading").textContent = lines.join("\n");
+  }
+
+  /** Selects the text, which a browser that forbids to copy it lets a user do. */
+  function copy(id) {
+    getSelection().selectAllChildren($(id));
+    navigator.clipboard?.writeText($(id).textContent).catch(() => {});
   }
 
   /** Draws how the shares change with the rank. */
   function drawCurve() {
-    $("curve").toggleAttribute("hidden", !slides());
-    $("curve-note").hidden = !slides();
+    $("by-rank").hidden = !slides();
     if (!slides()) return;
-    const { states, top } = method(), x = (rank) => 4 + (312 * rank) / top, height = (share) => 56 - 52 * share;
-    const draw = (tag, properties) => {
+    const { states, top } = method(), wide = $("curve").clientWidth, high = 120;
+    const x = (rank) => 40 + ((wide - 56) * rank) / top, height = (share) => high - 22 - (high - 32) * share;
+    const draw = (tag, properties, text = "") => {
       const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
       for (const [key, value] of Object.entries(properties)) made.setAttribute(key, value);
+      made.append(text);
       return made;
     };
+    const across = (share, name) =>
+      draw("line", { x1: x(0), x2: x(top), y1: height(share), y2: height(share), class: name });
     const line = (key, more) => draw("polyline", {
       points: states.map((each, rank) => `${x(rank)},${height(each[key])}`).join(" "),
-      fill: "none", stroke: "currentColor", "stroke-width": 2, "vector-effect": "non-scaling-stroke", ...more,
+      fill: "none", stroke: "currentColor", "stroke-width": 2, ...more,
     });
-    const at = x(state.rank), lines = [line("same", {})];
-    if (states[0].found !== null) lines.push(line("found", { class: "found", "stroke-dasharray": "6 4" }));
-    lines.push(draw("line", { x1: at, x2: at, y1: 0, y2: 60, class: "now", "vector-effect": "non-scaling-stroke" }));
-    $("curve").replaceChildren(...lines);
-    $("top").textContent = top;
+    const parts = [0, 0.5, 1].flatMap((share) => [
+      across(share, "grid"), draw("text", { x: 34, y: height(share) + 4, "text-anchor": "end" }, percent(share)),
+    ]);
+    const step = Math.ceil(top / Math.min(top, Math.floor(wide / 40)));
+    for (let rank = 0; rank <= top; rank += step) {
+      parts.push(draw("text", { x: x(rank), y: high - 6, "text-anchor": "middle" }, rank ? String(rank) : "rank 0"));
+    }
+    parts.push(across(data.expected, "fair"), line("same", {}));
+    if (states[0].found !== null) parts.push(line("found", { class: "found", "stroke-dasharray": "6 4" }));
+    parts.push(draw("line", { x1: x(state.rank), x2: x(state.rank), y1: height(1), y2: height(0), class: "now" }));
+    $("curve").replaceChildren(...parts);
     $("curve").setAttribute("aria-label", `Share of neighbours in the own language by rank, from 0 to ${top}: ` +
       states.map((each) => percent(each.same)).join(", "));
   }
 
+  // The sentences of all languages in a mixed order, the same each time.
+  const mixed = [...texts.keys()].sort((a, b) => ((a * 7919) % 10007) - ((b * 7919) % 10007));
+
   function writeList() {
-    const text = $("find").value.trim().toLowerCase(), most = 50, found = [];
-    for (let row = 0; row < count; row++) {
-      const inside = texts[row].toLowerCase().includes(text) || [languages[language[row]], nameOf(language[row]).toLowerCase()].includes(text);
-      if (inside && visible(row)) found.push(row);
+    const text = $("find").value.trim().toLowerCase(), found = [];
+    for (let at = 0; at < count; at++) {
+      const row = mixed[at];
+      const of = [languages[language[row]], nameOf(language[row]).toLowerCase()];
+      if ((texts[row].toLowerCase().includes(text) || of.includes(text)) && visible(row)) found.push(row);
     }
-    $("list").replaceChildren(...found.slice(0, most).map((row) => entry(row)));
-    const part = found.length > most ? `, the first ${most} listed` : "";
+    $("list").replaceChildren(...found.slice(0, LISTED).map((row) => entry(row)));
+    const part = found.length > LISTED ? `; ${LISTED} of them are listed` : "";
     $("list-note").textContent = `${found.length} sentences${part}`;
   }
 
@@ -316,8 +386,13 @@ const explorer = (() => {
   function changeMethod() {
     $("rank").disabled = !slides();
     $("rank").max = slides() ? method().top : 0;
-    state.rank = slides() ? method().top : 0;
-    changeRank(state.rank);
+    changeRank(slides() ? lowest(method()) : 0);
+  }
+
+  /** The lowest rank that finds nearly as many translations as the best, or is nearly as close to the fair share. */
+  function lowest({ states }) {
+    const scores = states.map(({ same, found }) => found ?? -Math.max(same, data.expected)), best = Math.max(...scores);
+    return scores.findIndex((score) => score >= best - 0.01);
   }
 
   function changeRank(rank) {
@@ -329,7 +404,7 @@ const explorer = (() => {
 
   function toggle(number, hide) {
     state.hidden[hide ? "add" : "delete"](number);
-    $("legend").children[number].ariaPressed = String(!hide);
+    $("legend").children[number + 1].querySelector("button").ariaPressed = String(!hide);
   }
 
   function redraw() {
@@ -342,7 +417,7 @@ const explorer = (() => {
     const rows = index.indices.slice(0, 3), tip = $("tip"), frame = $("frame").getBoundingClientRect();
     tip.hidden = !rows.length;
     if (!rows.length) return;
-    tip.replaceChildren(...rows.map((row) => element("div", {}, mark(language[row]), code(row), " ", sentence(row))));
+    tip.replaceChildren(...rows.map((row) => element("div", {}, name(row), " ", sentence(row))));
     if (index.indices.length > 3) tip.append(`and ${index.indices.length - 3} more`);
     const left = Math.min(geometry.sx + 12, frame.width - tip.offsetWidth), above = geometry.sy - tip.offsetHeight - 12;
     tip.style.left = `${Math.max(0, left)}px`;
@@ -357,20 +432,22 @@ const explorer = (() => {
     options("layer", data.layers.map(({ name }) => name || "given"));
     options("method", layer().methods.map(({ name }) => name));
     options("projection", layer().tsne.length ? ["linear", "t-SNE"] : ["linear"]);
-    $("legend").replaceChildren(...languages.map((_, number) => {
+    $("projection").parentNode.hidden = !layer().tsne.length;
+    $("layer").parentNode.hidden = data.layers.length === 1 && !layer().name;
+    const untranslated = layer().before.found === null;
+    for (const part of document.querySelectorAll(".of-found")) part.hidden = untranslated;
+    const row = (...children) => element("tr", {}, Object.assign(element("th", {}, ...children), { scope: "row" }));
+    $("legend").replaceChildren(row("All"), ...languages.map((_, number) => {
       const button = element("button", { type: "button", ariaPressed: "true" }, mark(number), nameOf(number));
       button.onclick = () => { toggle(number, !state.hidden.has(number)); redraw(); };
-      return button;
+      return row(button);
     }));
-    const lowest = Math.min(...data.layers.map(({ agreement }) => agreement));
+    const alike = Math.min(...data.layers.map(({ agreement }) => agreement));
     const largest = Math.max(...data.layers.map(({ difference }) => difference));
-    const widths = [...new Set(data.layers.map(({ width, dim, values }) =>
-      `${width} of ${dim} dimensions of ${8 * KINDS[values.kind].BYTES_PER_ELEMENT} bits`))].join(", ");
-    $("about").textContent = `${count} sentences, drawn from those that the methods were fitted on, which flatters ` +
-      "high ranks. The shares over all sentences are those of whole vectors. The neighbours of a sentence " +
-      `before, and after what only subtracts, are computed here, in ${widths}: measured on ${data.compared} sentences, cosines differ by at most ${upper(largest)} from ` +
-      `those of whole vectors, and in every setting ${Math.floor(100 * lowest)}% or more of the neighbours ` +
-      "are the same.";
+    const kept = [...new Set(data.layers.map(({ width, dim }) => `${width} of ${dim}`))].join(" or ");
+    $("about").textContent = `The percentages are exact. To be small, the page keeps ${kept} dimensions of each ` +
+      `vector, rounded: measured on ${data.compared} sentences, the cosines in its lists differ by at most ${upper(largest)} ` +
+      `from exact ones, and ${Math.floor(100 * alike)}% or more of the neighbours are the same at every rank.`;
     await Bokeh.embed.embed_item(JSON.parse($("figure").textContent), "map");
     $("layer").onchange = () => { state.layer = Number($("layer").value); changeMethod(); };
     $("method").onchange = () => { state.method = Number($("method").value); changeMethod(); };
@@ -383,9 +460,20 @@ const explorer = (() => {
     $("whole").onclick = fit;
     $("all").onclick = () => { languages.forEach((_, number) => toggle(number, false)); redraw(); };
     $("none").onclick = () => { languages.forEach((_, number) => toggle(number, true)); redraw(); };
+    for (const button of document.querySelectorAll("[data-copies]")) button.onclick = () => copy(button.dataset.copies);
+    for (const button of $("sides").children) {
+      button.onclick = () => {
+        $("lists").dataset.side = button.dataset.side;
+        for (const other of $("sides").children) other.ariaPressed = String(other === button);
+      };
+    }
+    window.onresize = drawCurve;
     $("controls").onsubmit = (event) => event.preventDefault();
     const dark = matchMedia("(prefers-color-scheme: dark)");
-    const colour = () => { model("ring").glyph.line_color = dark.matches ? "#ffffff" : "#000000"; };
+    const colour = () => { 
+      model("ring").glyph.line_color = dark.matches ? "#ffffff" : "#000000";
+      model("marks").glyph.line_color = dark.matches ? "#161616" : "#ffffff";
+    };
     dark.onchange = colour;
     colour();
     changeMethod();

@@ -21,9 +21,12 @@ __all__ = ["LIMIT", "Explorer", "as_page", "bytes_of_page", "packed"]
 # Bytes of a page of 2,000 sentences.
 LIMIT = 5_000_000
 
-# Six colours that the colour-blind tell apart (Okabe and Ito) on white and black, and seven markers of Bokeh with their
-# characters: 42 languages look different.
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+# Twelve colours with a contrast of at least 3:1 on white and on the page's dark background, and seven markers of Bokeh
+# with their characters: 84 languages look different, and any twelve differ in colour.
+_COLOURS = (
+    "#2478d0", "#c66a00", "#168a52", "#b04fc8", "#d63c3c", "#148a96", "#8a7a10", "#d6408e", "#6d67e0", "#a8623a",
+    "#5b8a1e", "#7b7f8a",
+)  # fmt: skip
 _MARKERS = {
     "circle": "●", "square": "■", "triangle": "▲", "diamond": "◆", "inverted_triangle": "▼", "star": "★", "hex": "⬢"
 }  # fmt: skip
@@ -111,7 +114,10 @@ def _map() -> dict[str, Any]:
         name="plot",
     )  # fmt: skip
     plot.axis.visible = plot.grid.visible = False
-    marks = plot.scatter("x", "y", size=7, color="colour", marker="marker", alpha=0.75, line_alpha=0, source=points)
+    marks = plot.scatter(
+        "x", "y", size=7, fill_color="colour", marker="marker", line_color="white", line_width=0.5, source=points,
+        name="marks",
+    )  # fmt: skip
     marks.nonselection_glyph = marks.selection_glyph = None
     plot.scatter("x", "y", size="size", line_width="width", fill_alpha=0, line_color="grey", source=rings, name="ring")
     zoom = WheelZoomTool(modifiers="ctrl")

@@ -1,5 +1,7 @@
 """The command of the explorer: text that is encoded, and vectors of any model."""
 
+import shlex
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,9 @@ def test_text_is_encoded_at_each_layer(tmp_path, fake, refused):
     data = data_of(Saved(out))
     assert ([layer["name"] for layer in data["layers"]], data["languages"]) == (["1", "3"], list(CODES))
     assert data["title"] == "Language in text"
+    files = " ".join(f"{code}={folder / code}.txt" for code in CODES)
+    assert data["fit"] == f"{shlex.join(ENCODER)} --data {files}"
+    assert data["opening"].startswith(f"lj.load_encoder({ENCODER[1]!r}, layer={{layer}}")
     assert len(data["texts"]) == 60
     assert data["unit"] == 3 * list(range(20))
     assert {text.split(" ", 1)[1] for text in data["texts"]} <= {*LINES}
@@ -56,6 +61,7 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
     data = data_of(Saved(tmp_path / "page.html"))
     [layer] = data["layers"]
     assert layer["name"] == ""
+    assert (data["fit"], data["opening"]) == (f"--data {' '.join(f'{c}={tmp_path / c}.npy' for c in x)}", "")
     z, residual = moved(data, layer, layer["methods"][0], 0), numbers(layer["residual"])
     lines = [1, *(row for row in range(2, len(LINES) + 2) if row != 5)]
     right = np.concatenate([rows[lines] for rows in x.values()])
@@ -89,6 +95,7 @@ def test_one_file_holds_text_languages_and_vectors(tmp_path, rng, refused):
     assert out.read_text(encoding="utf-8") == page
     data = data_of(Saved(out))
     assert (data["languages"], data["unit"], len(data["texts"])) == (["de", "fr"], None, 50)
+    assert data["fit"] == "--data fr=fr.npy de=de.npy"
     z, residual = moved(data, data["layers"][0], {"steps": []}, 0), numbers(data["layers"][0]["residual"])
     lengths = np.concatenate([np.linalg.norm(x[code], axis=1) for code in ("de", "fr")])
     assert np.allclose(np.sqrt((z**2).sum(axis=1) + residual**2), lengths, rtol=1e-3)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
+from lsar_jax.explorer import contents
 from lsar_jax.explorer import page as page_module
+from lsar_jax.transforms.methods import METHODS
 from tests.explorer.reading import cosines, data_of, moved, near, numbers
 from tests.optional import need
 
@@ -117,6 +119,8 @@ def test_shares_are_those_of_whole_vectors(case, right):
         found = (line[nearest] == line[:, None]).sum(axis=1) / 3
         assert state["same"] == pytest.approx(same.mean(), abs=2e-3)
         assert state["found"] == pytest.approx(found.mean(), abs=2e-3)
+        for values, key in ((same.mean(axis=1), "same_of"), (found, "found_of")):
+            assert state[key] == pytest.approx(values.reshape(4, LINES).mean(axis=1), abs=8e-3)
         shares.append(state["same"])
     assert max(shares) > 0.5 > 0.3 > min(shares)
 
@@ -215,6 +219,27 @@ def test_two_thousand_sentences_have_five_megabytes(rng):
 def test_bad_input(case, unchecked, changed, message):
     with pytest.raises(ValueError, match=message):
         lj.explore(**({"x": case[0], "texts": texts()} | changed))
+
+
+def test_every_method_is_explained():
+    assert {*contents._WORDS} == {*METHODS}
+
+
+def luminance(colour):
+    parts = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def test_marks_stand_out_and_differ():
+    style = page_module._text("page.css")
+    for ground in re.findall(r"--(?:page|panel): (#\w+)", style):
+        ground = luminance(ground if len(ground) == 7 else "#" + "".join(2 * digit for digit in ground[1:]))
+        for colour in page_module._COLOURS:
+            dark, light = sorted((ground, luminance(colour)))
+            assert (light + 0.05) / (dark + 0.05) >= 3, colour
+    colours, markers = len(page_module._COLOURS), len(page_module._MARKERS)
+    assert len({(number % colours, number % markers) for number in range(84)}) == 84
 
 
 def test_json_of_the_map_has_no_points():
