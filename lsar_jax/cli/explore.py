@@ -92,7 +92,8 @@ class Explore(EncoderChoice):
                 raise ValueError(f"--{name} is given, but with --vectors nothing is encoded; omit it")
         inputs = [path for path in (folder, self.vectors) if path and path.is_file()]
         check_outputs([self.out], inputs, overwrite=self.overwrite)
-        import_extra("bokeh", "explore", "the explorer")
+        for module in ("bokeh", "threadpoolctl"):
+            import_extra(module, "explore", "the explorer")
         text = read_user_text(folder, self.languages, self.count, self.aligned, self.seed)
         layers: tuple[int, ...] = ()
         opening = ""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,6 +161,7 @@ def explore(
     data |= {"compared": min(COMPARED, len(language)), "words": {name: _WORDS.get(name, "") for name in methods}}
     data |= {"opening": opening, "fit": fit_options or "--data " + " ".join(f"{code}={code}.npy" for code in codes)}
     pools = import_extra("threadpoolctl", "explore", "the explorer")
+    import_module("scipy.linalg")  # has a BLAS of its own, and the limit holds for those that are loaded
     # BLAS's threads wait for each other without sleeping, which on processors that are in use takes most of the time.
     with pools.threadpool_limits(1, "blas"):
         fitted = [_fit(of, methods, name, seed) for of, name in zip(by_layer, names, strict=True)]
