@@ -294,7 +294,9 @@ const explorer = (() => {
     const { name, by_language } = method(), file = `${name}.safetensors`, removes = !slides() || state.rank > 0;
     $("use").hidden = !removes;
     const rank = slides() ? ` --rank ${state.rank}` : "", depth = layer().name;
-    $("command").textContent = `lsar-jax fit ${name} ${file}${rank}${depth ? ` --layer ${depth}` : ""} ${data.fit}`;
+    const command = `lsar-jax fit ${name} ${file}${rank}${depth ? ` --layer ${depth}` : ""} ${data.fit}`;
+    // A browser would end a line inside of --data.
+    $("command").replaceChildren(...command.split(" ").flatMap((word) => [element("span", {}, word), " "]).slice(0, -1));
     const code = languages[language[state.chosen]];
     const lines = ["import lsar_jax as lj", "", `transform = lj.Transform.load("${file}")`];
     if (data.opening) {
@@ -347,7 +349,7 @@ const explorer = (() => {
   }
 
   // The sentences of all languages in a mixed order, the same each time.
-  const mixed = [...texts.keys()].sort((a, b) => ((a * 7919) % 10007) - ((b * 7919) % 10007));
+  const mixed = [...texts.keys()].sort((a, b) => (((a + 1) * 7919) % 10007) - (((b + 1) * 7919) % 10007));
 
   function writeList() {
     const text = $("find").value.trim().toLowerCase(), found = [];
@@ -384,7 +386,7 @@ const explorer = (() => {
   }
 
   function changeMethod() {
-    $("rank").disabled = !slides();
+    $("rank").disabled = $("slider").hidden = !slides();
     $("rank").max = slides() ? method().top : 0;
     changeRank(slides() ? lowest(method()) : 0);
   }
@@ -446,8 +448,8 @@ const explorer = (() => {
     const largest = Math.max(...data.layers.map(({ difference }) => difference));
     const kept = [...new Set(data.layers.map(({ width, dim }) => `${width} of ${dim}`))].join(" or ");
     $("about").textContent = `The percentages are exact. To be small, the page keeps ${kept} dimensions of each ` +
-      `vector, rounded: measured on ${data.compared} sentences, the cosines in its lists differ by at most ${upper(largest)} ` +
-      `from exact ones, and ${Math.floor(100 * alike)}% or more of the neighbours are the same at every rank.`;
+      `vector, rounded: measured on ${data.compared} sentences, the cosines in its lists differ by at most ` +
+      `${upper(largest)} from exact ones, and ${Math.floor(100 * alike)}% or more of the neighbours are the same at every rank.`;
     await Bokeh.embed.embed_item(JSON.parse($("figure").textContent), "map");
     $("layer").onchange = () => { state.layer = Number($("layer").value); changeMethod(); };
     $("method").onchange = () => { state.method = Number($("method").value); changeMethod(); };

@@ -169,6 +169,8 @@ def test_the_slider_and_the_menus_change_the_numbers_to_those_of_numpy(open_page
                                " return [Array.from(d.x), Array.from(d.y)]; })()")  # fmt: skip
         assert np.allclose(np.transpose(points), y, atol=1e-3 * np.abs(y).max())
     assert len(lines) > 4
+    page.locator("[data-copies=command]").click()
+    assert page.evaluate("getSelection().toString()") == page.text_content("#command")
 
 
 def test_the_keyboard_alone_is_enough(open_page, case):
