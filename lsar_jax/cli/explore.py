@@ -106,8 +106,9 @@ class Explore(EncoderChoice):
             last = {code: rows[-1] if rows.ndim == 3 else rows for code, rows in x.items()}
             text = text if finds_lines(last) else text.not_aligned()
             console.print(f"the text is read as {text.form} (--aligned reads it otherwise)")
+        methods = None if self.transforms == DEFAULT_METHODS else self.transforms
         page = explore(
-            x, text.sentences, layers=layers, units=text.units if text.aligned else None, methods=self.transforms,
+            x, text.sentences, layers=layers, units=text.units if text.aligned else None, methods=methods,
             count=self.shown, tsne=self.tsne, seed=self.seed, title=f"Language in {folder.stem}",
             fit_options=self._fit_options(folder, text), opening=opening,
         )  # fmt: skip

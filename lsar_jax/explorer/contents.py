@@ -1,6 +1,7 @@
 """``explore``: fits the transforms, measures each rank, and puts what a page needs to compute with into it."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -31,6 +32,8 @@ from lsar_jax.transforms.lsar import significant_values
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["DEFAULT_METHODS", "explore"]
+
+_log = logging.getLogger("lsar_jax")
 
 # Those with a slider first. ``mean`` alone removes no difference of languages, and ``lsar-published`` is ``lsar`` at
 # the highest rank.
@@ -94,7 +97,7 @@ def explore(
     *,
     layers: Sequence[int | str] = (),
     units: Mapping[str, Sequence[int] | Int[AnyArray, " _"]] | None = None,
-    methods: Sequence[str] = DEFAULT_METHODS,
+    methods: Sequence[str] | None = None,
     count: int = 2000,
     tsne: bool = False,
     seed: int = 0,
@@ -116,7 +119,7 @@ def explore(
       layers: names of the layers of ``x``, needed if it has several.
       units: language -> a number for each sentence; sentences of one number are translations of each other. Of texts
         whose lines are aligned: ``{code: range(n) for code in x}``.
-      methods: names of ``lsar-jax fit``.
+      methods: names of ``lsar-jax fit``; by default, those that can be fitted on ``x``.
       count: number of sentences on the page, as many of each language and drawn at random, translations together.
       tsne: whether to draw t-SNE, too, for which scikit-learn is needed and seconds to minutes.
       seed: seed of the draw, of CBIE and of t-SNE.
@@ -146,7 +149,8 @@ def explore(
     codes = list(by_layer[0])
     sentences = _sentences(texts, {code: len(rows) for code, rows in by_layer[0].items()})
     numbers = _units(units, sentences)
-    _check_methods(methods)
+    if methods is not None:
+        _check_methods(methods)
     count = whole_number("count", count, 2 * len(codes), 1_000_000, "at least two sentences of each language")
     chosen = _drawn(numbers, sentences, count, seed)
     counts = [len(rows) for rows in chosen.values()]
@@ -158,7 +162,7 @@ def explore(
     expected = np.average((np.array(counts) - 1) / (len(language) - 1), weights=counts)
     neighbours = Neighbours(language, unit)
     data |= {"expected": float(expected), "neighbours": neighbours.k, "layers": []}
-    data |= {"compared": min(COMPARED, len(language)), "words": {name: _WORDS.get(name, "") for name in methods}}
+    data |= {"compared": min(COMPARED, len(language)), "words": _WORDS}
     data |= {"opening": opening, "fit": fit_options or "--data " + " ".join(f"{code}={code}.npy" for code in codes)}
     pools = import_extra("threadpoolctl", "explore", "the explorer")
     import_module("scipy.linalg")  # has a BLAS of its own, and the limit holds for those that are loaded
@@ -239,8 +243,9 @@ def _shares(y: Float[np.ndarray, "sentence dim"], neighbours: Neighbours) -> dic
     return measure(nearest_others(y, neighbours.k)[0], neighbours)._asdict()
 
 
-def _fit(x: Mapping[str, AnyArray], names: Sequence[str], layer: int | str, seed: int) -> list[_Method]:
-    """Fits each method on the embeddings of a layer, at its highest rank."""
+def _fit(x: Mapping[str, AnyArray], names: Sequence[str] | None, layer: int | str, seed: int) -> list[_Method]:
+    """Fits each method on the embeddings of a layer, at its highest rank; without names, all that can be."""
+    all_of, names = names is None, names or DEFAULT_METHODS
     second = any(METHODS[name].needs in ("pooled", "languages") for name in names)
     moments = moments_by_language(x, least=2, second_moment=second)
     given: dict[str, Mapping[str, Any]] = {"means": moments, "languages": moments, "embeddings": x}
@@ -262,9 +267,11 @@ def _fit(x: Mapping[str, AnyArray], names: Sequence[str], layer: int | str, seed
         try:
             transform = method(given[method.needs], **options)
         except ValueError as error:
-            raise ValueError(
-                f"{name} cannot be fitted at layer {layer}: {error}; leave it out of the methods"
-            ) from error
+            where = f" at layer {layer}" if layer != "" else ""
+            if all_of:
+                _log.warning("the page is without %s, which cannot be fitted%s: %s", name, where, error)
+                continue
+            raise ValueError(f"{name} cannot be fitted{where}: {error}; leave it out of the methods") from error
         steps = tuple(Step(*(None if p is None else np.asarray(p) for p in step)) for step in transform.steps)
         fitted.append(_Method(name, steps, top if slides else None, transform.languages is not None))
     return fitted

@@ -208,8 +208,8 @@ def test_two_thousand_sentences_have_five_megabytes(rng):
         ({"methods": ()}, "give a list of different names"),
         ({"count": 7}, "count is 7; it must be a whole number from 8"),
         (
-            {"x": {c: np.eye(LINES, 8) * n for n, c in enumerate(CODES, 1)}},
-            "cbie cannot be fitted .* 1 to 8 .* leave it",
+            {"x": {c: np.eye(LINES, 8) * n for n, c in enumerate(CODES, 1)}, "methods": ("lsar", "cbie")},
+            "cbie cannot be fitted: .* 1 to 8 .* leave it",
         ),
         ({"x": {"de": np.ones((3, 2))}}, "at least two languages"),
         ({"x": dict.fromkeys(CODES, np.ones((LINES, DIM)))}, "the means of de, en, fr, sw do not differ"),
@@ -219,6 +219,14 @@ def test_two_thousand_sentences_have_five_megabytes(rng):
 def test_bad_input(case, unchecked, changed, message):
     with pytest.raises(ValueError, match=message):
         lj.explore(**({"x": case[0], "texts": texts()} | changed))
+
+
+def test_a_page_is_without_what_cannot_be_fitted(case, caplog):
+    few = {code: rows[:4] for code, rows in case[0].items()}
+    page = lj.explore(few, {code: lines[:4] for code, lines in texts().items()})
+    assert "the page is without cbie, which cannot be fitted: de has 4 sentences" in caplog.text
+    methods = [method["name"] for method in data_of(page)["layers"][0]["methods"]]
+    assert methods == [name for name in contents.DEFAULT_METHODS if name != "cbie"]
 
 
 def test_every_method_is_explained():
