@@ -12,7 +12,7 @@ from lsar_jax import __version__
 from lsar_jax.embeddings.job import changed_options
 from lsar_jax.files import check_outside, check_parent, read_json, sha256, text_sha256, write_json
 
-__all__ = ["already_run", "digest_of", "recorded"]
+__all__ = ["already_run", "digest_of", "record", "recorded"]
 
 _RESULTS = "results.jsonl"
 _RECORD = "run.json"
@@ -38,8 +38,17 @@ def recorded(command: Any) -> Iterator[None]:
         # A figure may fail after the results are written; they are those of these options all the same. A run that was
         # killed before it wrote its record leaves that of other results.
         if complete or _digest(command.out) != before:
-            made = {"options": _options(command), "version": __version__, "results": _digest(command.out)}
-            write_json(command.out / _RECORD, made | {"complete": complete, "inputs": inputs})
+            _write_record(command, complete, inputs)
+
+
+def record(command: Any) -> None:
+    """Records the options of results that are written, before the end of the command: a kill then loses nothing."""
+    _write_record(command, False, _inputs(command))
+
+
+def _write_record(command: Any, complete: bool, inputs: dict[str, list[str]]) -> None:
+    made = {"options": _options(command), "version": __version__, "results": _digest(command.out)}
+    write_json(command.out / _RECORD, made | {"complete": complete, "inputs": inputs})
 
 
 def _check_folder(command: Any) -> None:
@@ -67,8 +76,8 @@ def already_run(command: Any) -> bool:
 
 
 def digest_of(command: Any) -> str:
-    """Returns a digest of the options, the version and the input files of a command, for the names of its work."""
-    return text_sha256(json.dumps([_options(command), __version__, _inputs(command)]))
+    """Returns a digest of the options and the version of a command, for the names of its work."""
+    return text_sha256(json.dumps([_options(command), __version__]))
 
 
 def _record(folder: Path) -> dict[str, Any]:

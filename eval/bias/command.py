@@ -15,6 +15,7 @@ languages, of another rank or with an identifier; ``results.jsonl``. A report th
 command is repeated: embeddings and the measures of each layer are kept in ``--out`` until it is finished.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ from eval.evaluate import encode_texts, result_of
 from eval.fitting import Fitting, MethodOptions
 from eval.methods import FITTED, Method, MethodName, check_methods, fit_methods
 from eval.results import Result, read_results, write_results
-from eval.run_record import digest_of, recorded
+from eval.run_record import digest_of, record, recorded
 from eval.task import Score, Task
 from lsar_jax import EncoderSpec, Moments, SentenceEncoder, corpora, pool_moments, save_moments
 from lsar_jax.checks import whole_number
@@ -49,6 +50,7 @@ from lsar_jax.corpora.records import is_parquet
 from lsar_jax.embeddings.job import remove_partial_files, work_folder
 from lsar_jax.encoders.progress import Meter, in_words
 from lsar_jax.files import check_outputs, text_sha256, write_text
+from lsar_jax.shapes import AnyArray
 
 __all__ = ["Bias"]
 
@@ -113,10 +115,6 @@ class Bias(MethodOptions, RunOptions):
             self._check_vectors(self.vectors)
             if is_parquet(self.vectors) and self.folder == Path("texts"):
                 return replace(self, folder=self.vectors).run()
-        if any((self.out / _WORK).glob("layer-*")) and not (self.out / "run.json").exists():
-            # Those of a first report that was interrupted after they were written; its figures are replaced anyway.
-            for name in (_RESULTS, "queries.npz", _REPORT, _TRANSFORM, _MOMENTS):
-                (self.out / name).unlink(missing_ok=True)
         # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
         with recorded(self), threadpool_limits(1, "blas"):
             return self._evaluate()
@@ -153,6 +151,7 @@ class Bias(MethodOptions, RunOptions):
             )  # fmt: skip
             results = self._results(page, fitting, list(measured.yardstick) or text.codes)
             write_results(results, self.out / _RESULTS)
+            record(self)  # so that the same command goes on if this one is killed while it draws
             x = {code: rows[layers.index(page.shown.layer)] for code, rows in measured.x.items()}
             self._save_moments(page.shown, x)
             self._write(page, x)
@@ -211,7 +210,9 @@ class Bias(MethodOptions, RunOptions):
             place, spec = layers.index(layer), self._spec(encoder, layer)
             paragraphs = {code: searched["udhr", code][place] for code in yardstick}
             rows, fit = {code: value[place] for code, value in x.items()}, partial(options._fit, spec=spec)
-            name = text_sha256(json.dumps([digest, spec.to_dict()]))[:16]
+            pairs = {code: np.stack(sides) for code, sides in text.pairs.items()}
+            measured = [rows, paragraphs, text.units if text.aligned else {}, pairs]
+            name = text_sha256(json.dumps([digest, spec.to_dict(), *map(_digest, measured)]))[:16]
             kept = self.out / _WORK / f"layer-{layer}-{name}.safetensors" if digest else None
             found[layer] = measure_layer(text, rows, paragraphs, spec, fit, folds, self.seed, kept)
             left = meter("", len(found), len(order))
@@ -335,6 +336,15 @@ class Bias(MethodOptions, RunOptions):
         given = {name: getattr(self, name) for name in ("revision", "pooling", "dim", "final_norm", "dtype")}
         named = [f"{name}={value!r}" for name, value in given.items() if value not in (None, False, "float32")]
         return ", ".join([repr(self.encoder), *named])
+
+
+def _digest(arrays: Mapping[str, AnyArray]) -> str:
+    """A digest of what is measured, by language."""
+    digest = hashlib.sha256()
+    for code, array in arrays.items():
+        digest.update(f"{code} {array.shape} {array.dtype};".encode())
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()
 
 
 def _comparable_layers(encoder: SentenceEncoder | None) -> tuple[int, ...]:

@@ -128,9 +128,12 @@ def score_tile(name: str, values: Sequence[str], note: str) -> str:
     return f'<div class="tile"><b>{escape(name)}</b><p class="big">{shown}</p><p>{escape(note)}</p></div>'
 
 
-def queries(counts: Mapping[str, int], examples: Sequence[Example], after: str, searched: str) -> str:
-    """Some queries with what they found before and after the transform ``after``, and how they were chosen."""
-    total, right = sum(counts.values()), not counts["differ"]
+def queries(counts: Mapping[str, int], examples: Sequence[Example], after: str, searched: str, right: bool) -> str:
+    """Some queries with what they found before and after the transform ``after``, and how they were chosen.
+
+    ``right`` says whether it is known what they should find.
+    """
+    total = sum(counts.values())
     outcomes = _OUTCOMES if right else _OUTCOMES_UNMARKED
     found = ", ".join(f"{counts[name]:,} {what}" for name, what in outcomes.items())
     drawn = {name: sum(example.outcome == name for example in examples) for name in outcomes}
@@ -195,20 +198,20 @@ def by_language(counts: Mapping[str, int], search: Mapping[str, Change], own: Ma
             cells += ["-"] * 3
         before, after, _ = own[name]
         rows.append([*cells, number(before), number(after), f"{counts[name]:,}"])
-    return html_table("With 95% intervals over resampled queries; the lowest after first", columns, rows)
+    order_of = "the lowest search after" if search else "the highest share after"
+    return html_table(f"With 95% intervals over resampled queries; {order_of} first", columns, rows)
 
 
 def verdict(search: Mapping[str, Change]) -> str:
-    """Which languages gained and lost, in a sentence or two."""
+    """Which languages gained and lost, each by its interval, in a sentence or two."""
     gained = [name for name, found in search.items() if found.gain.low > 0]
     lost = [name for name, found in search.items() if found.gain.high < 0]
     last, first = (of(search, key=lambda name: search[name].after.value) for of in (min, max))
     some = f"{len(gained)} of {len(search)} languages gained" if len(gained) < len(search) else "Every language gained"
     losses = f"; lost: {', '.join(map(code, lost))}" if lost else ", none lost" if len(gained) < len(search) else ""
-    behind = "is still behind" if search[last].after.high < search[first].after.low else "is the lowest after"
     return (
-        f"{some}{losses}. {code(last)} {behind}: {search[last].after.value:.1f}, where {code(first)} has "
-        f"{search[first].after.value:.1f}."
+        f"{some}{losses}, by the interval of each alone. {code(last)} is the lowest after, with "
+        f"{search[last].after.value:.1f}, and {code(first)} the highest, with {search[first].after.value:.1f}."
     )
 
 

@@ -112,9 +112,9 @@ class Mine(EncoderOptions):
         print(f"wrote {count:,} pairs to {self.out}")
         if settings["threshold"] is None:
             print(
-                "warning: without --threshold, pairs that are not translations are written too: often half of them. "
-                "Read some pairs about the estimated threshold, and give --threshold NUMBER or --threshold estimate "
-                "with --overwrite; or give --known, a file of the translations in the inputs",
+                "warning: without --threshold, pairs that are not translations are written too, often many. The best "
+                "come first: read some about the estimated threshold, and cut the file there (head -n LINES). Or give "
+                "--threshold NUMBER, --threshold estimate or --known, a file of all translations in the inputs",
                 file=sys.stderr,
             )
 

@@ -59,19 +59,21 @@ class KnownPairs(NamedTuple):
 def known_rows(threshold: object, source: Side, target: Side) -> set[tuple[int, int]]:
     """Returns the rows of the known pairs that are in both collections, among the distinct sentences.
 
-    They are found by text or, if none is, by id.
+    They are found by text or by id, whichever finds more.
 
     Raises:
       ValueError: none is.
     """
     if not isinstance(threshold, KnownPairs):
         return set()
+    every: list[set[tuple[int, int]]] = []
     for by_id in (False, True):
         left, right = (
             _rows_of(side, {pair[n] for pair in threshold.pairs}, by_id) for n, side in enumerate((source, target))
         )
-        if found := {(left[a], right[b]) for a, b in threshold.pairs if a in left and b in right}:
-            return found
+        every.append({(left[a], right[b]) for a, b in threshold.pairs if a in left and b in right})
+    if found := max(every, key=len):
+        return found
     one, other = threshold.pairs[0]
     raise ValueError(
         f"none of the {len(threshold.pairs):,} known pairs is in the inputs, neither as sentences nor as ids; give "

@@ -29,8 +29,9 @@ def estimate_threshold(score: Float[np.ndarray, " pair"]) -> Threshold:
     The scores are taken for a mixture of two normal distributions, of which that with the larger mean holds the
     translations (fitted by expectation maximisation, Dempster, Laird and Rubin 1977; to at most 2,000 quantiles of the
     scores). A pair is right with its probability in the mixture, which gives the expected precision, recall (of the
-    translations among the pairs) and F1, in percent. These are what the mixture says, not measured, and often too high
-    for collections with many sentences that are nearly translations.
+    translations among the pairs) and F1, in percent. These are what the mixture says, not measured. They are often too
+    high for collections with many sentences that are nearly translations, and mean nothing where all pairs are right or
+    all are wrong: look at the histogram for two groups.
 
     Args:
       score: scores of mined pairs, ``[pair]``, in any order, in units of their margin; all, and not those above a
@@ -132,9 +133,10 @@ def choose_threshold(pairs: Pairs, threshold: Cut, known: set[tuple[int, int]]) 
             raise
         return 0.0, ""
     text = (
-        f"estimated threshold {estimate.value:.4g}: expected precision {estimate.precision:.0f}%, "
-        f"recall {estimate.recall:.0f}%; {int((pairs.score >= estimate.value).sum()):,} of {len(pairs.score):,} pairs "
-        f"reach it\n{histogram(pairs.score, estimate.value)}"
+        f"estimated threshold {estimate.value:.4g}, which {int((pairs.score >= estimate.value).sum()):,} of "
+        f"{len(pairs.score):,} pairs reach: if the scores are two groups, right and wrong, precision "
+        f"{estimate.precision:.0f}% and recall {estimate.recall:.0f}%; this is not measured\n"
+        f"{histogram(pairs.score, estimate.value)}"
     )
     return estimate.value if threshold == "estimate" else 0.0, text
 

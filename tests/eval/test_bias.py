@@ -15,6 +15,7 @@ from eval.metrics import probe_folds
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
 from lsar_jax.cli.user_text import UserText, finds_lines, read_user_text
+from lsar_jax.files import read_json
 from lsar_jax.transforms.methods import fit_mean_then_lsar
 from tests.eval.test_tasks import ENCODER, read
 
@@ -299,9 +300,22 @@ def test_an_interrupted_report_goes_on(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(command, "measure_layer", killed)
     assert run(folder, tmp_path / "parts", *options, layers=("0", "1", "2", "3")) == 130
     assert len(list((tmp_path / "parts" / ".job").glob("layer-*"))) == 1
-    monkeypatch.setattr(command, "measure_layer", measure)
+    # From then on: kept measures are read, and results are known as this report's before the pictures are drawn.
+    parts, again = tmp_path / "parts", []
+
+    def counted(*arguments):
+        again.append(arguments[-1] is not None and not arguments[-1].is_file())
+        return measure(*arguments)
+
+    def drawn(*_):
+        assert read_json(parts / "run.json", dict)["complete"] is False
+        return {}
+
+    monkeypatch.setattr(command, "measure_layer", counted)
+    monkeypatch.setattr(command, "draw_space", drawn)
     capsys.readouterr()
-    assert run(folder, tmp_path / "parts", *options, layers=("0", "1", "2", "3")) == 0
+    assert run(folder, parts, *options, layers=("0", "1", "2", "3")) == 0
+    assert again[-4:].count(True) == 3
     assert "encoded" not in capsys.readouterr().out
     assert read(tmp_path / "parts") == read(tmp_path / "whole")
     assert not (tmp_path / "parts" / ".job").exists()

@@ -144,14 +144,14 @@ def test_text_and_names_of_strangers_are_escaped(rng, form):
     # The doubt is in the answer, and the language that is behind.
     if form != "loose":
         assert f"is chosen in {100 * page.choice.again:.0f}% of resamples" in answer or not page.choice.as_good()
-        assert re.search(r"(is still behind|is the lowest after): \d+\.\d, where ", answer)
+        assert re.search(r"is the lowest after, with \d+\.\d, and ", answer)
         assert "Embed anew all documents and all queries" in body
     assert ("cannot be said" in answer) == (form == "loose") == ("Use it" not in body)
 
 
 def test_a_sentence_is_laid_out_in_the_direction_of_most_of_its_letters():
     found = [Hit("CT کی عمومی خصوصیات", "ur", False), Hit("Urdu (اردو) is spoken", "en", False)]
-    shown = layout.queries({"differ": 1, "same": 0}, [Example("؟ a", "en", "differ", found, [])], "after", "")
+    shown = layout.queries({"differ": 1, "same": 0}, [Example("؟ a", "en", "differ", found, [])], "after", "", False)
     assert re.findall(r'dir="(...)"', shown) == ["ltr", "rtl", "ltr"]
 
 
@@ -169,7 +169,9 @@ def test_the_answer_without_a_better_map(rng):
     counts, drawn = examples(text, found, 0)
     assert (counts["same"], len(drawn)) == (90, 5)
     assert all(example.before == example.after for example in drawn)
-    assert "found as many translations" in layout.queries(counts, drawn, "layer 2, original", "")
+    assert "found as many translations" in layout.queries(counts, drawn, "layer 2, original", "", True)
+    # Nor is anything right in text that does not say what means the same.
+    assert "translations" not in layout.queries(counts, drawn, "layer 2, original", "", False)
 
 
 def test_a_map_for_each_language_that_is_hardly_better_is_named(rng):

@@ -125,6 +125,8 @@ def test_known_pairs_choose_the_threshold(sides, tmp_path):
             assert set(got) == {pair for pair, score in every.items() if score >= expected.value - 1e-6}
             assert f"precision {expected.precision:.1f}%, recall {expected.recall:.1f}% on 30 known pairs" in said
             assert "of 31;" in said
+    # One pair that is found by text does not keep the others from being found by id.
+    assert "on 30 known pairs" in texts(sides, out, threshold=KnownPairs((*known, ("0\t40", "1\t41"))))[1]
     assert set(texts(sides, out, threshold="estimate")[0]) < set(every)
     assert texts(sides, out, threshold=1.2)[1] == ""
 
