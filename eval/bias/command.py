@@ -343,7 +343,7 @@ def _digest(arrays: Mapping[str, AnyArray]) -> str:
     digest = hashlib.sha256()
     for code, array in arrays.items():
         digest.update(f"{code} {array.shape} {array.dtype};".encode())
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 

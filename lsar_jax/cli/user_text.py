@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax import corpora, languages, transforms
+from lsar_jax.arrays import check_floats
 from lsar_jax.cli.console import console
 from lsar_jax.cli.inputs import open_vectors
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
@@ -150,8 +151,22 @@ def read_user_vectors(path: Path, folder: Path, text: UserText) -> dict[str, Flo
 
     Raises:
       FileNotFoundError: there are no vectors of a language.
-      ValueError: there are more or fewer vectors than lines, or the text is pairs.
+      ValueError: there are more or fewer vectors than lines, their widths differ, a value is not finite, or the text is
+        pairs.
     """
+    x = _read_vectors(path, folder, text)
+    widths = {code: rows.shape[-1] for code, rows in x.items()}
+    if len({*widths.values()}) > 1:
+        raise ValueError(f"the vectors of {path} have different widths: {widths}")
+    for code, rows in x.items():
+        check_floats(f"{path}, {code}", rows)
+        if len(bad := np.flatnonzero(~np.isfinite(rows).all(axis=1))):
+            sentence = text.sentences[code][bad[0]]
+            raise ValueError(f"{path}, {code}: the vector of {sentence!r:.80} has a value that is not finite")
+    return x
+
+
+def _read_vectors(path: Path, folder: Path, text: UserText) -> dict[str, Float[np.ndarray, "sentence dim"]]:
     if folder.is_file():
         rows = _rows(folder)
         vectors = _open(path)
