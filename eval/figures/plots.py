@@ -27,7 +27,8 @@ def bars(values: Mapping[str, Mapping[str, Span]], ylabel: str, title: str, path
             heights, low, high = np.array(spans).T
             drawn = axis.bar(
                 left, heights, 0.92 * width, label=method, color=colormaps["viridis"](index / len(methods)),
-                yerr=(heights - low, high - heights), capsize=2, ecolor="0.3",
+                # An interval of no width can be beside its value by a rounding.
+                yerr=np.maximum((heights - low, high - heights), 0), capsize=2, ecolor="0.3",
             )  # fmt: skip
             axis.bar_label(drawn, fmt="%.1f", fontsize=8)
         axis.set_xticks(range(len(values)), list(values))
