@@ -141,8 +141,8 @@ def explore(
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(30, 16)) + 5 * rng.normal(size=16) for code in ("de", "en", "fr")}
       >>> texts = {code: [f"sentence {i}" for i in range(30)] for code in x}
-      >>> lj.explore(x, texts, units={code: range(30) for code in x})
-      Explorer(90 sentences in 3 languages, 1 layer, 1.3 MB)
+      >>> lj.explore(x, texts, units={code: range(30) for code in x}).about
+      '90 sentences in 3 languages, 1 layer'
     """
     check_flags(tsne=tsne)
     by_layer, names = _by_layer(x, layers)
