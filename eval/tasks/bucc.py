@@ -9,6 +9,7 @@ the ratio margin over four neighbours in each direction; the best threshold on t
 training split, and the pairs above it are scored. ``eval.data.bucc`` documents the files and where to get them.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -113,9 +114,10 @@ def bucc(
 
 def _number(name: str) -> float | None:
     try:
-        return float(name)
+        value = float(name)
     except ValueError:
         return None
+    return None if math.isnan(value) else value
 
 
 def _threshold(name: str, sample: _Found, training: _Found) -> float | None:

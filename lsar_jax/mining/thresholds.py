@@ -145,7 +145,9 @@ def _by_known(pairs: Pairs, threshold: KnownPairs, known: set[tuple[int, int]]) 
     rows = list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
     right = np.array([pair in known for pair in rows], bool)
     if not right.any():
-        raise ValueError(f"none of the {len(known):,} known pairs in the inputs was mined; look for an error in them")
+        raise ValueError(
+            f"none of the {len(known):,} known pairs in the inputs was mined; give pairs that are translations"
+        )
     chosen = best_threshold(pairs.score.astype(np.float64), right, len(known), precision=threshold.precision)
     sources, targets = ({pair[side] for pair in known} for side in (0, 1))
     written = [pair for pair, score in zip(rows, pairs.score, strict=True) if score >= chosen.value]
@@ -153,7 +155,7 @@ def _by_known(pairs: Pairs, threshold: KnownPairs, known: set[tuple[int, int]]) 
     text = (
         f"threshold {chosen.value:.4g}: precision {chosen.precision:.1f}%, recall {chosen.recall:.1f}% on "
         f"{len(known):,} known pairs in the inputs, of {len(threshold.pairs):,}; of the {len(written):,} pairs above "
-        f"it, {unknown:,} have no sentence of a known pair and count as wrong"
+        f"it, {unknown:,} have no sentence of a known pair and count as wrong; the threshold was chosen on these pairs"
     )
     return chosen.value, text
 

@@ -91,8 +91,10 @@ def test_thresholds_are_compared(made, tmp_path, capsys):
     for name in ("none", "0.9", "estimate", ""):
         assert values["F1 de at best"] >= values[f"F1 de at {name}" if name else "F1 de"]
     assert values["F1 mean at best"] == values["F1 de at best"]
-    assert main([*command, "--thresholds", "half", "--out", str(tmp_path / "no")]) == 1
-    assert "--thresholds has 'half'; give a number or one of none, estimate, known, best" in capsys.readouterr().err
+    for name in ("half", "nan"):
+        assert main([*command, "--thresholds", name, "--out", str(tmp_path / "no")]) == 1
+        said = capsys.readouterr().err
+        assert f"--thresholds has {name!r}; give a number or one of none, estimate, known, best" in said
 
 
 def test_made_files(made, bitext):
