@@ -7,12 +7,12 @@ from jaxtyping import Bool, Float, Int
 
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import TopShare, top_k_share
+from lsar_jax.retrieval.search import nearest_others
 
 __all__ = [
     "find_own",
     "language_nmi",
     "language_probe",
-    "nearest_others",
     "own_share",
     "paired_cosine",
     "precision_of_ranks",
@@ -43,15 +43,7 @@ def find_own(
 
 def own_share(x: Float[np.ndarray, "vector dim"], language: Int[np.ndarray, " vector"], k: int) -> TopShare:
     """The share of each row's k nearest other rows, by cosine, that are in its language, numbered from 0."""
-    return top_k_share(nearest_others(x, k), language, language)
-
-
-def nearest_others(x: Float[np.ndarray, "vector dim"], k: int) -> Int[np.ndarray, "vector k"]:
-    """The k other rows that are nearest to each row, by cosine, the nearest first."""
-    near = np.asarray(nearest(x, x, k + 1)[1])
-    itself = near == np.arange(len(x))[:, None]
-    itself[~itself.any(axis=1), -1] = True  # copies have pushed the row out of its own neighbours
-    return near[~itself].reshape(len(x), k)
+    return top_k_share(nearest_others(x, k)[1], language, language)
 
 
 def paired_cosine(a: Float[np.ndarray, "pair dim"], b: Float[np.ndarray, "pair dim"]) -> Float[np.ndarray, " pair"]:

@@ -14,7 +14,17 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-__all__ = ["Queries", "Span", "interval", "paired_interval", "paired_test", "resampled_correlations", "strata_of"]
+__all__ = [
+    "Queries",
+    "Span",
+    "interval",
+    "intervals_at_once",
+    "paired_interval",
+    "paired_test",
+    "resampled_correlations",
+    "strata_of",
+    "width_at_once",
+]
 
 # Number of values drawn at a time.
 _BLOCK = 1 << 22
@@ -125,13 +135,37 @@ def interval(queries: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple
 
 def paired_interval(first: Queries, second: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
     """Returns the 95% percentile interval of the difference in means over queries that are resampled together."""
-    rng = np.random.default_rng(seed)
-    pairs = _paired(first, second)
-    means = np.zeros(resamples)
-    for pair in pairs:
-        before, after = _resampled(rng, pair, resamples)
-        means += (after - before) / len(pairs)
-    return _percentiles(means)
+    return _percentiles(_differences(first, second, resamples, seed))
+
+
+def intervals_at_once(
+    pairs: Sequence[tuple[Queries, Queries]], *, resamples: int = 1000, seed: int = 0
+) -> list[tuple[float, float]]:
+    """Returns intervals of the differences of several pairs, second minus first, all of which hold in 95% of resamples.
+
+    Pairs with the same clusters are resampled together.
+    """
+    values = np.array([second.mean - first.mean for first, second in pairs])
+    drawn = np.stack([_differences(first, second, resamples, seed) for first, second in pairs], axis=1)
+    errors = drawn.std(axis=0)
+    differs = errors > 1e-9
+    deviates = np.abs(drawn - drawn.mean(axis=0))[:, differs] / errors[differs]
+    units = min(len(part.total) for first, _ in pairs for part in first.parts())
+    width = width_at_once(deviates.max(axis=1, initial=0), units) * errors
+    return list(zip((values - width).tolist(), (values + width).tolist(), strict=True))
+
+
+def width_at_once(widest: Float[np.ndarray, " resample"], units: int) -> float:
+    """How many standard errors wide intervals are that hold at once in 95% of resamples of so many units.
+
+    ``widest`` has the largest of the deviates of each resample, in standard errors.
+    """
+    from scipy.stats import norm as normal
+    from scipy.stats import t as student
+
+    # The errors are estimated from few units: what is so far out in a normal distribution is further out in Student's.
+    limit = student.ppf(normal.cdf(np.quantile(widest, 0.95)), units - 1)
+    return float(limit * np.sqrt(units / (units - 1)))
 
 
 def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
@@ -195,6 +229,17 @@ def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
             whole.total[places], whole.number[places] = part.total, part.number
         result.append((spread[0], spread[1]))
     return result
+
+
+def _differences(first: Queries, second: Queries, resamples: int, seed: int) -> Float[np.ndarray, " resample"]:
+    """The difference in means, second minus first, in each resample of the queries."""
+    rng = np.random.default_rng(seed)
+    pairs = _paired(first, second)
+    means = np.zeros(resamples)
+    for pair in pairs:
+        before, after = _resampled(rng, pair, resamples)
+        means += (after - before) / len(pairs)
+    return means
 
 
 def _resampled(rng: np.random.Generator, parts: Sequence[_Part], resamples: int) -> Float[np.ndarray, "part resample"]:

@@ -14,10 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.stats import norm as normal
-from scipy.stats import t as student
 
-from eval.resampling import Queries, Span
+from eval.resampling import Queries, Span, width_at_once
 
 __all__ = ["Choice", "choose"]
 
@@ -96,9 +94,7 @@ def _widths(deviations: Float[np.ndarray, "draw candidate"], units: int) -> Floa
         differs = error > 1e-6  # not the candidate itself, nor a method that moves no sentence
         apart = np.abs(deviations[:, [candidate]] - deviations[:, differs]) / error[differs]
         widest = np.maximum(widest, apart.max(axis=1, initial=0))
-    # The errors are estimated from few units: what is so far out in a normal distribution is further out in Student's.
-    limit = student.ppf(normal.cdf(np.quantile(widest, 0.95)), units - 1)
-    return limit * np.sqrt(units / (units - 1)) * errors
+    return width_at_once(widest, units) * errors
 
 
 def _scores(

@@ -18,6 +18,7 @@ from lsar_jax import EncoderSpec, Moments, merge_moments
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.cli.user_text import UserText
 from lsar_jax.geometry import expected_anisotropy, isoscore
+from lsar_jax.retrieval.preference import fair_share
 
 __all__ = ["Candidate", "Neutrality", "held_out_rows", "measure_layer", "measured_count", "neighbours"]
 
@@ -213,11 +214,10 @@ def measure_neutrality(x: ByLanguage, probed: Int[np.ndarray, " vector"]) -> Neu
     pool = np.concatenate(list(x.values()))
     counts = np.array([len(rows) for rows in x.values()])
     share = own_share(pool, np.repeat(np.arange(len(x)), counts), neighbours(len(pool))).share
-    expected = float(np.average((counts - 1) / (len(pool) - 1), weights=counts))
     identified = probe_accuracy(pool, [code for code, rows in x.items() for _ in rows], probed)
     # Zero is printed without a sign.
     cosine = 100 * float(expected_anisotropy(pool)) + 0.0
-    return Neutrality(100 * share, 100 * expected, identified, 100 * isoscore(pool), cosine)
+    return Neutrality(100 * share, 100 * fair_share(counts), identified, 100 * isoscore(pool), cosine)
 
 
 def without(whole: Moments, part: Moments) -> Moments:

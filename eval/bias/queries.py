@@ -4,7 +4,7 @@ Before is without a transform, after is with that of cross-validation, which was
 the query and the sentences that it searches are in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +13,10 @@ from jaxtyping import Float, Int
 from eval.anisotropy import ByLanguage
 from eval.bias.measures import Candidate, held_out_rows, neighbours
 from eval.methods import FITTED, Method, fit_methods
-from eval.metrics import nearest_others
-from eval.resampling import Queries, Span, interval, paired_interval
+from eval.resampling import Queries, Span, interval, intervals_at_once
 from lsar_jax import EncoderSpec
 from lsar_jax.cli.user_text import UserText
+from lsar_jax.retrieval.search import nearest_others
 
 __all__ = [
     "HITS",
@@ -24,7 +24,7 @@ __all__ = [
     "Example",
     "Found",
     "Hit",
-    "change",
+    "changes",
     "examples",
     "find",
     "own_by_language",
@@ -38,7 +38,10 @@ _EXAMPLES, _WORSE = 5, 2
 
 
 class Change(NamedTuple):
-    """A score before and after, and its gain, with 95% intervals over resampled queries."""
+    """A score before and after, and its gain, with 95% intervals over resampled queries.
+
+    Those of the gains of several languages hold for all of them at once.
+    """
 
     before: Span
     after: Span
@@ -92,7 +95,7 @@ def find(text: UserText, x: ByLanguage, method: Method, spec: EncoderSpec, folds
         ids = np.concatenate([start[code] + np.flatnonzero(rows) for code, rows in few.items()])
         fitted = _fitted(method, {code: rows[~of_fold[code]] for code, rows in x.items()}, spec)
         moved = (np.concatenate(list(rows.values())) for rows in (pool, fitted.move_together(pool)))
-        near = np.stack([ids[nearest_others(rows, neighbours(len(ids)))] for rows in moved])
+        near = np.stack([ids[nearest_others(rows, neighbours(len(ids)))[1]] for rows in moved])
         asked.append(ids)
         own.append(100.0 * (language[near] == language[ids][:, None]).mean(axis=2))
         hits.append(near[..., :HITS])
@@ -102,7 +105,7 @@ def find(text: UserText, x: ByLanguage, method: Method, spec: EncoderSpec, folds
 def own_by_language(text: UserText, found: Found) -> dict[str, Change]:
     """Language -> neighbours of its sentences that are in it, in percent."""
     codes = np.array([code for code, sentences in text.sentences.items() for _ in sentences])[found.asked]
-    return {code: change(*(Queries(values[codes == code]) for values in found.own)) for code in text.codes}
+    return changes({code: [Queries(values[codes == code]) for values in found.own] for code in text.codes})
 
 
 def search_by_language(
@@ -121,10 +124,12 @@ def search_by_language(
         codes = np.repeat(yardstick, len(first.values) // len(yardstick))
     clusters = np.arange(len(codes)) if first.clusters is None else first.clusters
     parts = {code: codes == code for code in dict.fromkeys(codes.tolist())}
-    return {
-        code: change(*(Queries(queries.values[rows], clusters=clusters[rows]) for queries in (first, second)))
-        for code, rows in parts.items()
-    }
+    return changes(
+        {
+            code: [Queries(queries.values[rows], clusters=clusters[rows]) for queries in (first, second)]
+            for code, rows in parts.items()
+        }
+    )
 
 
 def examples(text: UserText, found: Found, seed: int) -> tuple[dict[str, int], list[Example]]:
@@ -160,10 +165,14 @@ def examples(text: UserText, found: Found, seed: int) -> tuple[dict[str, int], l
     return {name: len(rows) for name, rows in shuffled.items()}, made
 
 
-def change(before: Queries, after: Queries) -> Change:
-    """The scores of the same queries before and after."""
-    first, second = (Span(queries.mean, *interval(queries)) for queries in (before, after))
-    return Change(first, second, Span(after.mean - before.mean, *paired_interval(before, after)))
+def changes(scores: Mapping[str, Sequence[Queries]]) -> dict[str, Change]:
+    """Language -> what the scores of the same queries before and after say."""
+    gains = intervals_at_once([(before, after) for before, after in scores.values()])
+    result = {}
+    for (code, (before, after)), gain in zip(scores.items(), gains, strict=True):
+        spans = (Span(queries.mean, *interval(queries)) for queries in (before, after))
+        result[code] = Change(*spans, Span(after.mean - before.mean, *gain))
+    return result
 
 
 def _fitted(method: Method, x: ByLanguage, spec: EncoderSpec) -> Method:

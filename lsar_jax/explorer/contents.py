@@ -16,7 +16,6 @@ from lsar_jax.explorer.measures import (
     Neighbours,
     compare,
     measure,
-    nearest_others,
     principal_axes,
     tsne_plane,
 )
@@ -25,6 +24,8 @@ from lsar_jax.explorer.space import first_columns, in_basis, move, reduce
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import moments_by_language, pool_moments, stack_means
+from lsar_jax.retrieval.preference import fair_share
+from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.shapes import AnyArray
 from lsar_jax.transforms import language_subspace
 from lsar_jax.transforms.base.steps import Step
@@ -43,23 +44,6 @@ DEFAULT_METHODS = tuple(
         key=lambda name: (METHODS[name].varied != "rank", [*METHODS].index(name)),
     )
 )
-
-# What they do, for people who have not read the papers.
-_WORDS = {
-    "center": "Subtracts from each sentence the mean of its language, which must be known.",
-    "mean": "Subtracts the mean over languages.",
-    "lir": "Removes from each sentence the main direction of its language, which must be known.",
-    "lsar": "Removes the directions in which the means of the languages differ; the rank is their number.",
-    "lsar-published": "Removes the directions in which the means of the languages differ.",
-    "mean+lsar": "Subtracts the mean over languages, then removes the directions in which the means of the languages "
-    "differ; the rank is their number.",
-    "outliers": "Sets the few dimensions with outlying values to zero.",
-    "whitening": "Subtracts the mean, and gives all directions the same variance.",
-    "language-whitening": "Subtracts the mean of each language, which must be known, and gives all its directions the "
-    "same variance.",
-    "cbie": "Removes the main directions of clusters within each language, which must be known.",
-    "leace": "Removes whatever a linear classifier could tell the language by.",
-}
 
 # The parts of a step that keep what they do not subtract, which the page can apply to coordinates of an own basis.
 _LOW_RANK = {"shift", "basis", "dual", "offset"}
@@ -159,10 +143,10 @@ def explore(
     shown = [_shortened(sentences[code][row]) for code, rows in chosen.items() for row in rows]
     data: dict[str, Any] = {"languages": codes, "language": language.tolist(), "texts": shown, "title": title}
     data["unit"] = None if unit is None else np.unique(unit, return_inverse=True)[1].tolist()
-    expected = np.average((np.array(counts) - 1) / (len(language) - 1), weights=counts)
     neighbours = Neighbours(language, unit)
-    data |= {"expected": float(expected), "neighbours": neighbours.k, "layers": []}
-    data |= {"compared": min(COMPARED, len(language)), "words": _WORDS}
+    data |= {"expected": fair_share(np.array(counts)), "neighbours": neighbours.k, "layers": []}
+    data |= {"compared": min(COMPARED, len(language))}
+    data |= {"words": {name: method.summary for name, method in METHODS.items()}}
     data |= {"opening": opening, "fit": fit_options or "--data " + " ".join(f"{code}={code}.npy" for code in codes)}
     pools = import_extra("threadpoolctl", "explore", "the explorer")
     import_module("scipy.linalg")  # has a BLAS of its own, and the limit holds for those that are loaded
@@ -233,14 +217,14 @@ def _state(y: Float[np.ndarray, "sentence dim"], neighbours: Neighbours) -> dict
     centred = y - y.mean(axis=0)
     plane = centred @ principal_axes(centred, None)
     variance = float((plane**2).sum() / max((centred**2).sum(), np.finfo(float).tiny))
-    near, cosines = nearest_others(y, neighbours.k)
+    cosines, near = nearest_others(y.astype(np.float32), neighbours.k)
     rows = near.astype(np.int16 if len(y) <= 1 << 15 else np.int32)
     lists = {"near": packed(rows), "cosines": packed(cosines.astype(np.float64))}
     return {"plane": packed(plane), "variance": variance} | lists | measure(near, neighbours)._asdict()
 
 
 def _shares(y: Float[np.ndarray, "sentence dim"], neighbours: Neighbours) -> dict[str, Any]:
-    return measure(nearest_others(y, neighbours.k)[0], neighbours)._asdict()
+    return measure(nearest_others(y.astype(np.float32), neighbours.k)[1], neighbours)._asdict()
 
 
 def _fit(x: Mapping[str, AnyArray], names: Sequence[str] | None, layer: int | str, seed: int) -> list[_Method]:

@@ -6,10 +6,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.extras import import_extra
-from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import top_k_share
 
-__all__ = ["COMPARED", "Neighbours", "Shares", "compare", "measure", "nearest_others", "principal_axes", "tsne_plane"]
+__all__ = ["COMPARED", "Neighbours", "Shares", "compare", "measure", "principal_axes", "tsne_plane"]
 
 # Sentences whose cosines on the page are compared with those of whole vectors.
 COMPARED = 250
@@ -34,16 +33,6 @@ class Shares(NamedTuple):
     found: float | None
     same_of: list[float]
     found_of: list[float | None]
-
-
-def nearest_others(
-    x: Float[np.ndarray, "sentence dim"], k: int
-) -> tuple[Int[np.ndarray, "sentence k"], Float[np.ndarray, "sentence k"]]:
-    """Returns the k nearest other sentences of each, the nearest first, and their cosines."""
-    cosines, near = (np.asarray(part) for part in nearest(x.astype(np.float32), x.astype(np.float32), k + 1))
-    itself = near == np.arange(len(x))[:, None]
-    itself[~itself.any(axis=1), -1] = True  # copies have pushed the sentence out of its own neighbours
-    return near[~itself].reshape(len(x), k), cosines[~itself].reshape(len(x), k)
 
 
 def measure(near: Int[np.ndarray, "sentence k"], of: Neighbours) -> Shares:

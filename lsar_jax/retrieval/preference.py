@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from lsar_jax.checks import whole_number, whole_numbers
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["Preference", "TopShare", "language_preference", "top_k_share"]
+__all__ = ["Preference", "TopShare", "fair_share", "language_preference", "top_k_share"]
 
 
 class Preference(NamedTuple):
@@ -106,6 +106,27 @@ def top_k_share(
     shares = (of_candidate[ids] == of_query[:, None]).mean(axis=1)
     pool_shares = np.bincount(of_candidate, minlength=of_query.max() + 1)[of_query] / pool
     return TopShare(_mean(shares), _mean(pool_shares), shares, pool_shares)
+
+
+def fair_share(counts: Int[AnyArray, " language"]) -> float:
+    """Returns the share of a text's neighbours that are in its language, expected without preference, from 0 to 1.
+
+    It is the mean share of the other texts, and a little below that of the pool, which counts the text itself.
+
+    Args:
+      counts: number of texts in each language, ``[language]``; at least two in all.
+
+    Raises:
+      ValueError: a count is not a whole number from 0, or there are fewer than two texts.
+
+    Example:
+      >>> lj.retrieval.preference.fair_share(np.array([50, 50]))
+      0.4949494949494949
+    """
+    number = whole_numbers("counts", counts, len(counts), 0)
+    if number.sum() < 2:
+        raise ValueError(f"counts has {number.sum()} texts; give at least two")
+    return float(np.average((number - 1) / (number.sum() - 1), weights=number))
 
 
 def _mean(x: Float[np.ndarray, " query"]) -> float:

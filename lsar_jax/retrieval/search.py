@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Array, Float, Int
 
@@ -32,7 +33,16 @@ from lsar_jax.retrieval.scan import Precision, products, search, search_both
 from lsar_jax.retrieval.top_k import Best
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["Precision", "check_metric", "check_recall", "chunk_for", "nearest", "nearest_both", "similarity"]
+__all__ = [
+    "Precision",
+    "check_metric",
+    "check_recall",
+    "chunk_for",
+    "nearest",
+    "nearest_both",
+    "nearest_others",
+    "similarity",
+]
 
 Metric = Literal["cosine", "dot"]
 
@@ -95,6 +105,16 @@ def nearest(
     lists = search(left, chunks, len(candidates), k=k, rows=rows, precision=precision, mesh=mesh, recall=recall)
     scores, ids = _of_all_devices(lists, k, mesh)
     return _scaled(scores, exponents)[: len(queries)], ids[: len(queries)]
+
+
+def nearest_others(
+    x: Float[AnyArray, "vector dim"], k: int
+) -> tuple[Float[np.ndarray, "vector k"], Int[np.ndarray, "vector k"]]:
+    """Returns the cosines and the rows of the k other rows that are nearest to each row, the nearest first."""
+    cosines, near = (np.asarray(part) for part in nearest(x, x, k + 1))
+    itself = near == np.arange(len(near))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # copies have pushed the row out of its own neighbours
+    return cosines[~itself].reshape(-1, k), near[~itself].reshape(-1, k)
 
 
 def nearest_both(

@@ -41,6 +41,7 @@ class FitMethod:
       fixed: options that this entry sets.
       varied: the option that evaluations vary: ``rank``, ``components`` or ``seed``; empty for none.
       least: number of languages that it needs.
+      summary: what it does, for readers who have not read the papers.
     """
 
     fit: Callable[..., Transform]
@@ -48,6 +49,7 @@ class FitMethod:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     varied: str = ""
     least: int = 1
+    summary: str = ""
 
     def __call__(
         self, x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, **options: Any
@@ -102,15 +104,57 @@ def fit_mean_then_lsar(
 
 
 METHODS: dict[str, FitMethod] = {
-    "center": FitMethod(fit_center, "means"),
-    "mean": FitMethod(fit_center, "means", {"per_language": False}),
-    "lir": FitMethod(fit_lir, "languages", varied="components"),
-    "lsar": FitMethod(fit_lsar, "means", varied="rank", least=2),
-    "lsar-published": FitMethod(fit_lsar, "means", {"published": True}, varied="rank", least=2),
-    "mean+lsar": FitMethod(fit_mean_then_lsar, "means", varied="rank", least=2),
-    "outliers": FitMethod(fit_outliers, "means"),
-    "whitening": FitMethod(fit_whitening, "pooled"),
-    "language-whitening": FitMethod(fit_whitening, "languages", {"per_language": True}),
-    "cbie": FitMethod(fit_cbie, "embeddings", varied="seed"),
-    "leace": FitMethod(fit_leace, "pooled", least=2),
+    "center": FitMethod(
+        fit_center, "means", summary="Subtracts from each sentence the mean of its language, which must be known."
+    ),
+    "mean": FitMethod(fit_center, "means", {"per_language": False}, summary="Subtracts the mean over languages."),
+    "lir": FitMethod(
+        fit_lir,
+        "languages",
+        varied="components",
+        summary="Removes from each sentence the main directions of its language, which must be known.",
+    ),
+    "lsar": FitMethod(
+        fit_lsar,
+        "means",
+        varied="rank",
+        least=2,
+        summary="Removes the directions in which the means of the languages differ; the rank is their number.",
+    ),
+    "lsar-published": FitMethod(
+        fit_lsar,
+        "means",
+        {"published": True},
+        varied="rank",
+        least=2,
+        summary="Removes the directions in which the means of the languages differ, as LSAR's published code does.",
+    ),
+    "mean+lsar": FitMethod(
+        fit_mean_then_lsar,
+        "means",
+        varied="rank",
+        least=2,
+        summary="Subtracts the mean over languages, then removes the directions in which the means of the languages "
+        "differ; the rank is their number.",
+    ),
+    "outliers": FitMethod(fit_outliers, "means", summary="Sets the few dimensions with outlying values to zero."),
+    "whitening": FitMethod(
+        fit_whitening, "pooled", summary="Subtracts the mean, and gives all directions the same variance."
+    ),
+    "language-whitening": FitMethod(
+        fit_whitening,
+        "languages",
+        {"per_language": True},
+        summary="Subtracts the mean of each language, which must be known, and gives all its directions the same "
+        "variance.",
+    ),
+    "cbie": FitMethod(
+        fit_cbie,
+        "embeddings",
+        varied="seed",
+        summary="Removes the main directions of clusters within each language, which must be known.",
+    ),
+    "leace": FitMethod(
+        fit_leace, "pooled", least=2, summary="Removes whatever a linear classifier could tell the language by."
+    ),
 }

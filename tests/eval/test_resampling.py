@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from eval.resampling import Queries, interval, paired_interval, paired_test, resampled_correlations, strata_of
+from eval.resampling import (
+    Queries,
+    interval,
+    intervals_at_once,
+    paired_interval,
+    paired_test,
+    resampled_correlations,
+    strata_of,
+)
 
 
 def test_interval_is_scipys(rng):
@@ -58,6 +66,25 @@ def test_paired_test_finds_nothing_where_there_is_nothing(rng):
     assert small <= 20  # 5% of 200 is 10, its standard deviation 3.1
     assert paired_test(Queries(first), Queries(first + 1 + noise / 5))[1] < 0.001
     assert paired_test(Queries(first), Queries(first)) == (0, 1)
+
+
+def test_of_many_languages_without_a_difference_none_is_found(rng):
+    found = {"at once": 0, "alone": 0}
+    for _ in range(60):
+        pairs = [(Queries(rng.normal(50, 10, 50)), Queries(rng.normal(50, 10, 50))) for _ in range(20)]
+        spans = {"at once": intervals_at_once(pairs, resamples=200)}
+        spans["alone"] = [paired_interval(*pair, resamples=200) for pair in pairs]
+        for name, of in spans.items():
+            found[name] += any(low > 0 or high < 0 for low, high in of)
+    assert found["at once"] <= 8  # of 60, where 3 are expected; their standard deviation is 1.7
+    assert found["alone"] > 30
+    # One that loses, and one that no query of changes, among them.
+    same = Queries(rng.normal(50, 10, 50))
+    pairs = [*pairs, (same, Queries(same.values - rng.normal(8, 4, 50))), (same, same)]
+    *others, (_, high), nothing = intervals_at_once(pairs)
+    assert high < -5
+    assert all(low < 0 < high for low, high in others)
+    assert nothing == (0, 0)
 
 
 def test_refusals():

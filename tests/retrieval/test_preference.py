@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from lsar_jax.retrieval import candidate_ranks, nearest
-from lsar_jax.retrieval.preference import language_preference, top_k_share
+from lsar_jax.retrieval.preference import fair_share, language_preference, top_k_share
+from lsar_jax.retrieval.search import nearest_others
 
 
 def pool(rng, groups=40, languages=3, dim=6, bias=0.0):
@@ -56,6 +57,21 @@ def test_top_share_by_hand():
     assert (result.share, result.pool_share) == (pytest.approx(0.5), pytest.approx(1 / 3))
 
 
+def test_neighbours_of_vectors_without_language_have_the_fair_share(rng):
+    counts = np.array([40, 160, 800])
+    language = np.repeat(np.arange(3), counts)
+    cosines, near = nearest_others(rng.normal(size=(1000, 8)).astype(np.float32), 10)
+    assert not (near == np.arange(1000)[:, None]).any()
+    assert (np.diff(cosines) <= 0).all()
+    fair = fair_share(counts)
+    assert fair == pytest.approx((40 * 39 + 160 * 159 + 800 * 799) / (1000 * 999))
+    assert top_k_share(near, language, language).share == pytest.approx(fair, abs=0.02)
+    # Of eleven copies, ten others are the neighbours, whether or not the vector itself is among the nearest.
+    near = nearest_others(np.repeat(np.eye(2, dtype=np.float32), 11, axis=0), 3)[1]
+    assert (near // 11 == np.arange(22)[:, None] // 11).all()
+    assert not (near == np.arange(22)[:, None]).any()
+
+
 IDS = np.arange(3)
 
 
@@ -68,6 +84,7 @@ IDS = np.arange(3)
         (lambda: language_preference(IDS[None], IDS, 3), "query_language has shape"),
         (lambda: language_preference(IDS[:, None], IDS * 0, 3), "no query has two relevant candidates"),
         (lambda: language_preference(IDS[None], IDS[:1], 0), "pool is 0"),
+        (lambda: fair_share(IDS[:2]), "counts has 1 texts; give at least two"),
         (lambda: top_k_share(IDS, IDS, IDS), r"top_ids have shape \(3,\)"),
         (lambda: top_k_share(IDS[None], IDS[:2], IDS[:1]), "top_ids holds 2; it must be from 0 to 1"),
         (lambda: top_k_share(IDS[None], IDS, IDS), "query_language has shape"),
