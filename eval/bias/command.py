@@ -59,6 +59,10 @@ _MOMENTS, _FIGURES = "moments.safetensors", "figures"
 # Folder of what is kept of a report that was interrupted, and the names in it.
 _WORK = ".job"
 _WORK_FILES = r"lock|layer-\d+-[0-9a-f]{16}\.safetensors|embeddings/([0-9a-f]{32}-[0-9a-f]{16}\.safetensors)?"
+_FIGURE = (
+    r"(mAP(-on-the-UDHR)?|accuracy-of-pairs|neighbours-in-the-own-language|language-identified-by-a-linear-classifier|"
+    r"IsoScore|the-methods|by-(language|meaning)-(before|after))\.svg"
+)
 # Sentences of a language that the first answer is from.
 _FIRST = 100
 
@@ -147,7 +151,7 @@ class Bias(MethodOptions, RunOptions):
             candidates, choice = measured.candidates, measured.choice()
             page = Page(
                 self.folder, measured.text, measured.metric, candidates, choice, self.folds,
-                list(measured.yardstick), self._opening,
+                list(measured.yardstick), self._opening, self.max_length,
             )  # fmt: skip
             results = self._results(page, fitting, list(measured.yardstick) or text.codes)
             write_results(results, self.out / _RESULTS)
@@ -204,8 +208,7 @@ class Bias(MethodOptions, RunOptions):
         found: dict[int, list[Candidate]] = {}
         metric = metric_of(text, yardstick)
         order = [layer for layer in order if layer in different]
-        meter = Meter(show=False)
-        meter("", 0, len(order))
+        meter, new = Meter(show=False), 0
         for layer in order:
             place, spec = layers.index(layer), self._spec(encoder, layer)
             paragraphs = {code: searched["udhr", code][place] for code in yardstick}
@@ -214,13 +217,16 @@ class Bias(MethodOptions, RunOptions):
             measured = [rows, paragraphs, text.units if text.aligned else {}, pairs]
             name = text_sha256(json.dumps([digest, spec.to_dict(), *map(_digest, measured)]))[:16]
             kept = self.out / _WORK / f"layer-{layer}-{name}.safetensors" if digest else None
+            # Those that an interrupted report measured, which come first, take no time.
+            if measures := kept is None or not kept.is_file():
+                meter("", new, new + len(order) - len(found))
             found[layer] = measure_layer(text, rows, paragraphs, spec, fit, folds, self.seed, kept)
-            left = meter("", len(found), len(order))
+            new += measures
+            left = meter("", new, new + len(order) - len(found)) if measures else None
             if digest:
                 time_left = f", {in_words(left)} left" if left else ""
-                console.print(
-                    f"layer {layer} ({len(found)} of {len(order)}{time_left}): {difference(found[layer], metric)}"
-                )
+                where = f"layer {layer} ({len(found)} of {len(order)}{time_left}): " if encoder else ""
+                console.print(f"{where}{difference(found[layer], metric)}")
         return Measured(
             text, [c for layer in sorted(found, key=layers.index) for c in found[layer]], x, metric, yardstick
         )
@@ -265,7 +271,8 @@ class Bias(MethodOptions, RunOptions):
         }
         different = [layer for layer, span in spans.items() if span]
         if not different:
-            raise ValueError(f"the languages of {self.folder} have the same mean at every layer; give different texts")
+            where = "" if self.vectors else " at every layer"
+            raise ValueError(f"the languages of {self.folder} have the same mean{where}; give different texts")
         if say and (same := [str(layer) for layer, span in spans.items() if not span]):
             console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
         most = min(spans[layer] for layer in different)
@@ -319,9 +326,14 @@ class Bias(MethodOptions, RunOptions):
             saved.unlink(missing_ok=True)  # that of an earlier report
         found = find(text, x, shown.method, shown.spec, self.folds, self.seed)
         search = search_by_language(text, page.before, shown, page.yardstick, self.folds, self.seed)
-        layers, space = draw_layers(page.candidates, page.metric), draw_space(shown.method, text, x)
+        several = len({candidate.layer for candidate in page.candidates}) > 2
+        layers = draw_layers(page.candidates, page.metric) if several else {}
+        space = draw_space(shown.method, text, x)
         parts = Parts(layers, space, search, own_by_language(text, found), *examples(text, found, self.seed))
         (self.out / _FIGURES).mkdir(exist_ok=True)
+        for path in (self.out / _FIGURES).iterdir():
+            if re.fullmatch(_FIGURE, path.name):
+                path.unlink()  # that of an earlier report
         for name, svg in (layers | space).items():
             write_text(self.out / _FIGURES / f"{re.sub(r'[^a-zA-Z]+', '-', name)}.svg", svg)
         # The results are read again for the day that they were written on.

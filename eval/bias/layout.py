@@ -11,13 +11,12 @@ from eval.report.html_page import html_table
 from eval.resampling import Span
 
 __all__ = [
-    "IN_WORDS",
-    "MOMENTS",
     "SCORES",
     "STYLE",
     "by_language",
     "by_layer",
     "code_block",
+    "farthest",
     "figures",
     "marked",
     "number",
@@ -26,24 +25,6 @@ __all__ = [
     "score_tile",
     "verdict",
 ]
-
-# What the methods do, for readers who do not know their names.
-IN_WORDS = {
-    "original": "the vectors as they are",
-    "center": "the mean of each language is subtracted",
-    "lir": "the strongest directions of each language are removed",
-    "lsar": "the directions in which the means of the languages differ are removed",
-    "lsar-published": "LSAR as its published code has it",
-    "mean+lsar": "the common mean is subtracted, and the directions in which those of the languages differ are removed",
-    "outliers": "dimensions with outlying values are set to zero",
-    "whitening": "all directions are scaled to the same variance",
-    "leace": "all by which a linear classifier tells the languages apart is removed",
-}
-
-MOMENTS = (
-    "<code>lsar-jax fit METHOD NEW.safetensors --moments moments.safetensors</code> fits it anew from the file "
-    "beside it, with more languages, of another rank or with an identifier, without encoding this text again."
-)
 
 # What the scores in search are; that on the UDHR is mAP too.
 SCORES = {
@@ -203,16 +184,29 @@ def by_language(counts: Mapping[str, int], search: Mapping[str, Change], own: Ma
 
 
 def verdict(search: Mapping[str, Change]) -> str:
-    """Which languages gained and lost, each by its interval, in a sentence or two."""
+    """Which languages gained and lost, by intervals that hold for all of them at once, in a sentence or two."""
     gained = [name for name, found in search.items() if found.gain.low > 0]
     lost = [name for name, found in search.items() if found.gain.high < 0]
     last, first = (of(search, key=lambda name: search[name].after.value) for of in (min, max))
     some = f"{len(gained)} of {len(search)} languages gained" if len(gained) < len(search) else "Every language gained"
     losses = f"; lost: {', '.join(map(code, lost))}" if lost else ", none lost" if len(gained) < len(search) else ""
     return (
-        f"{some}{losses}, by the interval of each alone. {code(last)} is the lowest after, with "
+        f"{some}{losses}, by intervals that hold for all of them at once. {code(last)} is the lowest after, with "
         f"{search[last].after.value:.1f}, and {code(first)} the highest, with {search[first].after.value:.1f}."
     )
+
+
+def farthest(own: Mapping[str, Change], fair: float) -> list[str]:
+    """A sentence about the language that has most of its neighbours in itself before, if that is twice what is fair."""
+    name = max(own, key=lambda name: own[name].before.value)
+    before, after, _ = own[name]
+    if before.low <= 2 * fair:
+        return []
+    changed = f" before, and {after.value:.0f}% after" * (after.value != before.value)
+    return [
+        f"{code(name)} is the farthest from the others: {before.value:.0f}% of the neighbours of its sentences are in "
+        f"it{changed}."
+    ]
 
 
 def figures(drawn: Mapping[str, str], least: int = 20) -> str:

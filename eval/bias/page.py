@@ -17,6 +17,7 @@ from eval.resampling import Span, interval
 from eval.results import Result
 from lsar_jax import corpora
 from lsar_jax.cli.user_text import UserText
+from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["Page", "Parts"]
 
@@ -53,6 +54,7 @@ class Page:
       choice: the choice among them; None without search.
       yardstick: languages of the UDHR that were searched in place of text that is not aligned.
       opening: arguments of ``load_encoder`` that open the encoder, but for the layer; empty for vectors.
+      max_length: the tokens of a sentence that were encoded.
     """
 
     folder: Path
@@ -63,6 +65,11 @@ class Page:
     folds: int
     yardstick: Sequence[str]
     opening: str
+    max_length: int
+
+    @property
+    def _title(self) -> str:
+        return f"Language in {self.folder.resolve().name}"
 
     @property
     def best(self) -> Candidate | None:
@@ -122,16 +129,28 @@ class Page:
     def _rank(self, candidate: Candidate) -> float:
         return candidate.score if self.metric else candidate.layer
 
+    @property
+    def _each(self) -> str:
+        """What the rows of the table are."""
+        where = " at its best layer" if self.metric else " at the last layer"
+        return f"each method{where * bool(self.opening)}"
+
+    @property
+    def _columns(self) -> list[str]:
+        return ["method", *["layer"] * bool(self.opening), self.metric or "search", *_COLUMNS]
+
     def table(self) -> tuple[str, list[str], list[list[str]]]:
         """The title, the columns and the rows: each method at its best layer, else at the last."""
         rows = []
         for candidate in self._best_of_each:
             own, _, *others = candidate.neutrality
             values = [f"{value:.1f}" for value in (own, *others)]
-            rows.append([candidate.method.label, f"{candidate.layer}", str(self._score(candidate) or ""), *values])
-        where = "at its best layer" if self.metric else "at the last layer"
-        title = f"Language in {self.folder}: each method {where}, in percent"
-        return title, ["method", "layer", self.metric or "search", *_COLUMNS], rows
+            rows.append([*self._first_cells(candidate), str(self._score(candidate) or ""), *values])
+        return f"{self._title}: {self._each}, in percent", self._columns, rows
+
+    def _first_cells(self, candidate: Candidate) -> list[str]:
+        """The method and the layer; vectors have no layer."""
+        return [candidate.method.label, *[f"{candidate.layer}"] * bool(self.opening)]
 
     def answer(self) -> list[str]:
         """What was found and what to do, for readers who know none of the measures."""
@@ -142,14 +161,21 @@ class Page:
             f"{measured.expected:.0f}% would be fair"
         )
         lines = [f"Your search {'prefers' if prefers else 'does not prefer'} the query's language: {found}."]
-        if self.text.aligned and not prefers:
+        hidden = self.text.aligned and not prefers
+        if hidden:
             lines = [
-                f"{found}. Translations take the places of others here, so that this text does not show whether search "
-                "prefers the query's language."
+                f"Over all languages, {found}. Translations take the places of others here, so that this does not show "
+                "whether search prefers the query's language."
             ]
         best, before = self.best, self.before
         if best is None or self.choice is None:
-            return [*lines, "What makes search better cannot be said, as nothing shows which sentences mean the same."]
+            last = " at the last layer" * bool(self.opening)
+            return [
+                *lines,
+                "What makes search better cannot be said, as nothing shows which sentences mean the same. Shown below "
+                f"is {self.shown.method.label}, with which the fewest neighbours{last} are in the query's own "
+                "language; search need not be better with it.",
+            ]
         if best.method.transform is None:
             return [
                 *lines,
@@ -172,11 +198,13 @@ class Page:
         kind = "A map for each language, which needs the language of each sentence,"
         kind = kind if best.needs_language else "One map for all languages, which needs no language of a sentence,"
         lines.append(f"{kind} is saved beside this page: {best.method.label}.")
+        if best.method.name in METHODS:
+            lines[-1] += f" {METHODS[best.method.name].summary}"
         if near := len(self.choice.as_good()):
             others = "another choice is" if near == 1 else f"{near} other choices are"
             lines[-1] += f" It is chosen in {100 * self.choice.again:.0f}% of resamples"
             lines[-1] += f"; {others} not significantly worse."
-        return lines
+        return [*lines[1:], lines[0]] if hidden else lines  # what was found first
 
     def summary(self) -> list[str]:
         """What was found, a sentence or two a line."""
@@ -197,7 +225,8 @@ class Page:
             )
             return [
                 *lines,
-                f"No recommendation: the text is not aligned, and {why}. {advice} to have layers and methods compared.",
+                f"No recommendation: the text is not aligned, and {why}. {advice} to have "
+                f"{'layers and ' * bool(self.opening)}methods compared.",
             ]
         choice, best = self.choice, self.best
         top = max(self._original, key=lambda candidate: candidate.score)
@@ -209,8 +238,9 @@ class Page:
         )
         units, left_out = ("text", "sentences") if self.text.aligned else ("declaration", "paragraphs")
         lines.append(
-            f"Certainty: the same layer and method is chosen in {100 * choice.again:.0f}% of 1,000 resamples of the "
-            f"{units}; the choice of each resample scores {choice.elsewhere:.1f} on the {left_out} that were not drawn."
+            f"Certainty: the same {'layer and ' * bool(self.opening)}method is chosen in {100 * choice.again:.0f}% of "
+            f"1,000 resamples of the {units}; the choice of each resample scores {choice.elsewhere:.1f} on the "
+            f"{left_out} that were not drawn."
         )
         if near := [self.candidates[index].label for index in choice.as_good()]:
             more = f" and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
@@ -236,7 +266,7 @@ class Page:
             if known := sum(len({*self.text.sentences[code]} & {*paragraphs[code]}) for code in paragraphs):
                 lines[-1] += f" Take care: {known} sentences of the text are paragraphs of the declaration."
         lines.append(
-            "Mining: a transform changes it less. Each with its own threshold, F1 changed by at most 1.1 points on "
+            "Mining: a transform changes it less. Each with its best threshold, F1 changed by at most 1.1 points on "
             "three noisy pairs of files, and by 1.3 to 2.9 in BUCC's form: lsar-jax mine --threshold estimate, or "
             "--known."
         )
@@ -252,9 +282,10 @@ class Page:
         answer = list(map(escape, self.answer()))
         if parts.search and self._moves:
             answer.append(layout.verdict(parts.search))
+        answer += layout.farthest(parts.own, self.before.neutrality.expected)
         sections = [
             layout.STYLE,
-            f"<h1>Language in {escape(self.folder.name)}</h1>",
+            f"<h1>{escape(self._title)}</h1>",
             f"<p>{self.text.count:,} sentences in {len(counts)} languages; {escape(form)}.</p>",
             f'<div class="answer">{"".join(f"<p>{line}</p>" for line in answer)}</div>',
             self._tiles(),
@@ -267,32 +298,22 @@ class Page:
         ]
         if best is not None and best.method.transform is not None:
             sections += ['<h2 id="use">Use it</h2>', layout.code_block(self._example(best, saved)), self._next(best)]
-        where = "at its best layer" if self.metric else "at the last layer"
-        marked = f"{best.method.label} (recommended)" if best else ""
-        columns = ["method", "layer", escape(self.metric) or "search", *_COLUMNS]
-        rows = [
-            self._row(one.method.label + " (recommended)" * (one is best), one, self._score(one))
-            for one in self._best_of_each
-        ]
+        marked, columns = f"{best.method.label} (recommended)" if best else "", [*map(escape, self._columns)]
+        rows = [self._row(one, self._score(one), " (recommended)" * (one is best)) for one in self._best_of_each]
         sections += [
-            f"<h2>Each method {where}</h2>",
-            html_table("Search with 95% intervals", columns, rows, escape(marked)),
+            f"<h2>{self._each.capitalize()}</h2>",
+            html_table("Search with 95% intervals" if self.metric else "Without search", columns, rows, escape(marked)),
             f"<p><small>{escape(self._definitions())}</small></p>",
             *(f"<p>{layout.marked(line)}</p>" for line in self.summary()[1:]),
-            layout.by_layer(parts.layers) if len(self._original) > 2 else "",
+            layout.by_layer(parts.layers) if parts.layers else "",
             f"<h2>The space before and after {escape(shown.label)}</h2>",
             "<p>Each point is a sentence of the text; near each other are those with similar vectors (t-SNE)."
-            f"{' By meaning, up to ten sentences and their translations are coloured.' * self.text.aligned}</p>",
+            f"{' By meaning, up to ten sentences and their translations are coloured.' * self.text.aligned}"
+            f"{' The map was fitted on these sentences, too.' * (shown.method.transform is not None)}</p>",
             layout.figures(parts.space, least=24),
             "<h2>Fine print</h2>",
             f"<ul>{''.join(f'<li><small>{escape(line)}</small></li>' for line in self._methods())}</ul>",
-            "<details><summary>Every layer and method</summary>",
-            html_table(
-                "Columns as above",
-                columns,
-                [self._row(one.method.label, one, one.score if self.metric else None) for one in self.candidates],
-            ),
-            "</details>",
+            *(self._every(columns) if len(self._original) > 1 else ()),
         ]
         how = (
             f"Each method was fitted on {self.folds - 1} of {self.folds} parts of the text and measured on the other; "
@@ -301,12 +322,22 @@ class Page:
         if self.metric and not self.text.aligned:
             how += " The search in the declaration is with transforms that were fitted on all of the text."
         lines = "".join(f"<li>{escape(line)}</li>" for line in (how, *provenance(results[:1])))
-        return document(f"Language in {self.folder}", "\n".join([*sections, f"<ul>{lines}</ul>"]))
+        return document(self._title, "\n".join([*sections, f"<ul>{lines}</ul>"]))
 
-    def _row(self, name: str, candidate: Candidate, score: Span | float | None) -> list[str]:
+    def _every(self, columns: Sequence[str]) -> list[str]:
+        """The table of every layer and method, to be unfolded."""
+        rows = [self._row(one, one.score if self.metric else None) for one in self.candidates]
+        return [
+            "<details><summary>Every layer and method</summary>",
+            html_table("Columns as above", columns, rows),
+            "</details>",
+        ]
+
+    def _row(self, candidate: Candidate, score: Span | float | None, mark: str = "") -> list[str]:
         own, _, *others = candidate.neutrality
+        name, *layer = map(escape, self._first_cells(candidate))
         cells = ["-" if score is None else layout.number(score), *map(layout.number, (own, *others))]
-        return [escape(name), f"{candidate.layer}", *cells]
+        return [name + mark, *layer, *cells]
 
     def _tiles(self) -> str:
         """The numbers before and after, large."""
@@ -339,7 +370,8 @@ class Page:
         which = self.metric if self.text.aligned else "mAP of the declaration's paragraphs in the language"
         search = f"Search: {which}{' with English, both ways' if self.text.pairs else ''}. " if self.metric else ""
         own = "Own: % of the neighbours of its sentences that are in it. "
-        return f"{search}{own}Where the interval of a gain holds 0, the gain may be chance."
+        gains = "The intervals of gains hold for all languages at once: where one holds 0, the gain may be chance."
+        return f"{search}{own}{gains if self.metric else ''}"
 
     @property
     def _of_score(self) -> str:
@@ -347,7 +379,8 @@ class Page:
 
     def _methods(self) -> list[str]:
         names = dict.fromkeys(candidate.method.name for candidate in self.candidates)
-        return [f"{name}: {layout.IN_WORDS[name]}" for name in names if name in layout.IN_WORDS]
+        summaries = {"original": "The vectors as they are."} | {name: of.summary for name, of in METHODS.items()}
+        return [f"{name}: {summaries[name]}" for name in names if name in summaries]
 
     def _definitions(self) -> str:
         counts = list(map(len, self.text.sentences.values()))
@@ -385,7 +418,9 @@ class Page:
                 "Pairs of your own make the choice surer: <code>python -m eval bias --texts pairs/</code>, where "
                 f"<code>pairs/en-{code}.tsv</code> has lines of English, a tab and a translation."
             )
-        return f"<ul>{''.join(f'<li>{line}</li>' for line in (*lines, layout.MOMENTS))}</ul>"
+        if best.method.name in METHODS:
+            lines.append(_of_moments(best))
+        return f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
 
     def _example(self, best: Candidate, saved: Path) -> str:
         if not self.opening:  # vectors of a model that is not known
@@ -403,5 +438,23 @@ class Page:
             f"encoder = lj.load_encoder({self.opening}, layer={best.layer}){prompt}{model}\n"
             f"encoder = encoder.with_transform(lj.Transform.load({str(saved)!r}))\n"
             f'sentences = ["..."]  # yours\n'
-            f"vectors = encoder.encode(sentences, normalize=True{argument})  # ready for an index of inner products"
+            f"# Cut at {self.max_length} tokens, as measured, and ready for an index of inner products.\n"
+            f"vectors = encoder.encode(sentences, max_length={self.max_length}, normalize=True{argument})"
         )
+
+
+def _of_moments(best: Candidate) -> str:
+    """What the saved moments are good for with the recommended method, as HTML."""
+    name, method = best.method.name, METHODS[best.method.name]
+    if method.needs == "embeddings":
+        return f"{name} cannot be fitted again from <code>moments.safetensors</code>: it needs the embeddings."
+    ways = ["with more languages (<code>--data</code>)"]
+    if method.varied:
+        ways.append(f"with other <code>--{method.varied}</code>")
+    if best.needs_language:
+        ways.append("with an identifier of the language (<code>--identifier</code>)")
+    command = f"lsar-jax fit {name} NEW.safetensors --moments moments.safetensors"
+    return (
+        f"<code>{command}</code> fits it anew from the file beside it, {' or '.join(ways)}; this text is not encoded "
+        "again."
+    )

@@ -225,6 +225,9 @@ def test_report(tmp_path, capsys, monkeypatch):
     for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
         (tmp_path / f"{code}.txt").write_text("\n".join(text) + "\n")
     out, methods = tmp_path / "out", ["--transforms", "original", "center", "mean+lsar"]
+    (out / "figures").mkdir(parents=True)
+    for name in ("accuracy-of-pairs", "mine"):
+        (out / "figures" / f"{name}.svg").write_text("")
     assert run(tmp_path, out, "--aligned", "yes", *methods, layers=("3", "1", "2")) == 0
     results = read(out)
     assert {r["metric"] for r in results} == {"mAP", *command._MEASURES}
@@ -235,7 +238,11 @@ def test_report(tmp_path, capsys, monkeypatch):
     assert f"mAP {best['value']:.1f} (" in printed
     page = (out / "report.html").read_text()
     # Four measures with a legend, and the space by language and by meaning; none is a bitmap, or loaded.
-    assert page.count('<svg role="img" aria-label="') == len(list((out / "figures").glob("*.svg"))) == 9
+    drawn = {path.name for path in (out / "figures").iterdir()}
+    assert page.count('<svg role="img" aria-label="') == len(drawn) - 1 == 9
+    # Those of an earlier report, of pairs, are replaced; other files are left.
+    assert {name for name in drawn if not re.fullmatch(command._FIGURE, name)} == {"mine.svg"}
+    assert "accuracy-of-pairs.svg" not in drawn
     assert not re.search(r"<img|src=|data:image", page)
     # The recommended row stands out, with the interval that is printed.
     [row] = re.findall(r'<tr class="marked"><th scope="row">(.*?)</tr>', page)
@@ -246,6 +253,7 @@ def test_report(tmp_path, capsys, monkeypatch):
     names = {}
     exec(compile(code, "the page", "exec"), names)
     assert names["vectors"].shape == (1, 32)
+    assert "encode(sentences, max_length=24, " in code
     assert (saved.source.layer, saved.fits[-1].method) == (best["layer"], "lsar")
     assert dict(saved.fits[0].fitted_on) == {code: 25 for code in ("de", "en", "es", "fr")}
     # From the moments, the transform is fitted again, and no sentence is encoded.
@@ -266,10 +274,14 @@ def test_report_on_vectors_of_any_model(tmp_path, capsys, rng, monkeypatch):
         np.save(tmp_path / "vectors" / f"{code}.npy", rows)
     options = ["--texts", str(folder), "--vectors", str(tmp_path / "vectors"), "--folds", "2", "--out", str(out)]
     assert main(["bias", *options, "--transforms", "original", "center", "lsar"]) == 0
-    assert "Recommended: lsar rank=2. mAP" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Recommended: lsar rank=2. mAP" in printed
     assert {(r["encoder"], r["pooling"]) for r in read(out)} == {(str(tmp_path / "vectors"), "")}
     assert lj.Transform.load(out / "transform.safetensors").source is None
     page = (out / "report.html").read_text()
+    # They have no layer, no encoder and no pooling.
+    assert not re.search(r"layer|pooling", printed + re.sub(r"<style>.*?</style>", "", page, flags=re.S))
+    assert [path.name for path in (out / "figures").iterdir()] == []
     code = html.unescape(re.search(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.S)[1])
     names = {}
     exec(compile(code.replace("vectors.npy", str(tmp_path / "vectors" / "de.npy")), "the page", "exec"), names)
@@ -318,24 +330,43 @@ def test_an_interrupted_report_goes_on(tmp_path, capsys, monkeypatch):
         assert read_json(parts / "run.json", dict)["complete"] is False
         return {}
 
+    work = []
+
+    def meter(_, done, total):
+        work.append((done, total))
+        return 1.0
+
     monkeypatch.setattr(command, "measure_layer", counted)
     monkeypatch.setattr(command, "draw_space", drawn)
+    monkeypatch.setattr(command, "Meter", lambda show: meter)
     capsys.readouterr()
     assert run(folder, parts, *options, layers=("0", "1", "2", "3")) == 0
     assert again[-4:].count(True) == 3
-    assert "encoded" not in capsys.readouterr().out
+    # The layer whose measures are read is no work that was done.
+    assert work[-6:] == [(0, 3), (1, 3), (1, 3), (2, 3), (2, 3), (3, 3)]
+    printed = capsys.readouterr().out
+    assert re.search(r"layer \d \(1 of 4\): ", printed)
+    assert "encoded" not in printed
     assert read(tmp_path / "parts") == read(tmp_path / "whole")
     assert not (tmp_path / "parts" / ".job").exists()
 
 
-def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch):
+def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake):
     monkeypatch.setattr(command, "draw_space", lambda *_: {})
+    # A paragraph has the direction of its number and, twice as long, that of its language.
+    vectors = {
+        paragraph: (np.eye(fake.dim)[-1 - number % 16] + 2 * np.eye(fake.dim)[of]).astype(np.float32)
+        for of, code in enumerate(("de", "fr"))
+        for number, paragraph in enumerate(lj.corpora.udhr("all")[code])
+    }
+    monkeypatch.setattr(fake, "_vector", lambda self, text, layer: vectors[text])
     for code, text in lj.corpora.udhr("fit", ["de", "fr"]).items():
         (tmp_path / f"{code}.txt").write_text("\n".join(text if code == "de" else text[:22]) + "\n")
     assert run(tmp_path, tmp_path / "out", "--transforms", "original", "center") == 0
     printed = capsys.readouterr().out
     assert "the 50 paragraphs of the Universal Declaration of Human Rights in 2 of its languages" in printed
-    assert "center needs the language of each sentence" in printed or "Recommended: layer 2, original" in printed
+    assert "Recommended: layer 2, center. mAP on the UDHR" in printed
+    assert "center needs the language of each sentence. The best that does not is layer 2, original" in printed
     assert "Take care: 47 sentences of the text are paragraphs of the declaration" in printed
     assert {r["metric"] for r in read(tmp_path / "out")} > {"mAP on the UDHR"}
     # In languages that the declaration is not in, nothing is recommended.

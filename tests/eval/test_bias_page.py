@@ -14,10 +14,10 @@ from eval.bias import figures, layout
 from eval.bias.choice import choose
 from eval.bias.figures import draw_layers, draw_space
 from eval.bias.measures import Candidate, Neutrality, held_out_rows, joined, measure_search
-from eval.bias.page import Page, Parts
-from eval.bias.queries import Example, Hit, examples, find, own_by_language, search_by_language
+from eval.bias.page import Page, Parts, _of_moments
+from eval.bias.queries import Change, Example, Hit, examples, find, own_by_language, search_by_language
 from eval.methods import fit_methods
-from eval.resampling import Queries
+from eval.resampling import Queries, Span
 from lsar_jax import EncoderSpec
 from lsar_jax.cli.user_text import UserText
 from tests.optional import missing, need
@@ -119,7 +119,7 @@ def made(rng, form):
     text, metric = case(x, form), {"aligned": "mAP", "pairs": "accuracy of pairs", "loose": ""}[form]
     both = candidates(text, x)
     choice = choose([one.search for one in both]) if metric else None
-    page = Page(Path(f"corpora/{HOSTILE.replace('/', '')}"), text, metric, both, choice, FOLDS, (), "'bundled'")
+    page = Page(Path(f"corpora/{HOSTILE.replace('/', '')}"), text, metric, both, choice, FOLDS, (), "'bundled'", 128)
     shown = page.shown
     found = find(text, x, shown.method, SPEC, FOLDS, 0)
     search = search_by_language(text, page.before, shown, (), FOLDS, 0)
@@ -146,7 +146,26 @@ def test_text_and_names_of_strangers_are_escaped(rng, form):
         assert f"is chosen in {100 * page.choice.again:.0f}% of resamples" in answer or not page.choice.as_good()
         assert re.search(r"is the lowest after, with \d+\.\d, and ", answer)
         assert "Embed anew all documents and all queries" in body
+        assert "by intervals that hold for all of them at once" in answer
+        assert "The intervals of gains hold for all languages at once" in body
+        assert "lsar-jax fit center NEW.safetensors --moments moments.safetensors</code> fits it anew" in body
     assert ("cannot be said" in answer) == (form == "loose") == ("Use it" not in body)
+    assert ("Shown below is center, with which the fewest neighbours at the last layer" in answer) == (form == "loose")
+    assert "The map was fitted on these sentences, too." in body
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lsar", "with more languages (<code>--data</code>) or with other <code>--rank</code>; this"),
+        ("lir", "or with other <code>--components</code> or with an identifier of the language (<code>--identifier<"),
+        ("leace", "with more languages (<code>--data</code>); this"),
+        ("cbie", "cbie cannot be fitted again from <code>moments.safetensors</code>: it needs the embeddings"),
+    ],
+)
+def test_what_the_moments_are_good_for(rng, name, said):
+    [method] = fit_methods(planted(rng, lines=30), (name,), source=SPEC)
+    assert said in _of_moments(Candidate(SPEC, method, Neutrality(1, 1, 1, 1, 1), None))
 
 
 def test_a_sentence_is_laid_out_in_the_direction_of_most_of_its_letters():
@@ -162,8 +181,9 @@ def test_the_answer_without_a_better_map(rng):
     # The same hits for both, and the first of equals is chosen.
     both = [before, Candidate(SPEC, after.method, before.neutrality, Queries(before.search.values - 1.0))]
     both[0] = Candidate(SPEC, before.method, before.neutrality, Queries(before.search.values))
-    page = Page(Path("text"), text, "mAP", both, choose([one.search for one in both]), FOLDS, (), "'bundled'")
-    assert "layer" not in replace(page, opening="").answer()[-1]  # vectors have none
+    page = Page(Path("text"), text, "mAP", both, choose([one.search for one in both]), FOLDS, (), "'bundled'", 128)
+    assert page.table()[0] == "Language in text: each method at its best layer, in percent"
+    assert replace(page, folder=Path()).table()[0].startswith(f"Language in {Path.cwd().name}: ")
     assert page.answer()[-1].startswith("No map makes search surely better at layer 2: use it as it is")
     found = find(text, x, page.shown.method, SPEC, FOLDS, 0)
     counts, drawn = examples(text, found, 0)
@@ -181,11 +201,19 @@ def test_a_map_for_each_language_that_is_hardly_better_is_named(rng):
     noise = rng.normal(0, 5, len(before.search.values))
     both = [before, Candidate(SPEC, after.method, after.neutrality, Queries(before.search.values + 0.1 + noise))]
     choice = choose([one.search for one in both], [not one.needs_language for one in both])
-    page = Page(Path("text"), text, "mAP", both, choice, FOLDS, (), "'bundled'")
+    page = Page(Path("text"), text, "mAP", both, choice, FOLDS, (), "'bundled'", 128)
     assert (choice.best, choice.top) == (0, 1)
     assert any(
         line.startswith(f"The highest score is {both[1].score:.1f}, of layer 2, center, ") for line in page.summary()
     )
+
+
+def test_the_language_that_is_the_farthest_is_named():
+    near, far, after = (Change(Span(x, x - 3, x + 3), Span(y, y, y), Span(0)) for x, y in ((9, 5), (38, 1), (38, 38)))
+    [said] = layout.farthest({"de": near, "zh": far}, 7.0)
+    assert re.search(r">zh</span> is the farthest .*: 38% of .* are in it before, and 1% after\.$", said)
+    assert layout.farthest({"zh": after}, 7.0)[0].endswith("are in it.")
+    assert layout.farthest({"de": near}, 7.0) == []
 
 
 @pytest.mark.slow
