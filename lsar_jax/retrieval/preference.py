@@ -120,8 +120,8 @@ def fair_share(counts: Int[AnyArray, " language"]) -> float:
       ValueError: a count is not a whole number from 0, or there are fewer than two texts.
 
     Example:
-      >>> lj.retrieval.preference.fair_share(np.array([50, 50]))
-      0.4949494949494949
+      >>> lj.retrieval.preference.fair_share(np.array([1, 3]))
+      0.5
     """
     number = whole_numbers("counts", counts, len(counts), 0)
     if number.sum() < 2:
