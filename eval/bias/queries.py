@@ -170,8 +170,8 @@ def changes(scores: Mapping[str, Sequence[Queries]]) -> dict[str, Change]:
     gains = intervals_at_once([(before, after) for before, after in scores.values()])
     result = {}
     for (code, (before, after)), gain in zip(scores.items(), gains, strict=True):
-        spans = (Span(queries.mean, *interval(queries)) for queries in (before, after))
-        result[code] = Change(*spans, Span(after.mean - before.mean, *gain))
+        first, second = (Span(queries.mean, *interval(queries)) for queries in (before, after))
+        result[code] = Change(first, second, Span(after.mean - before.mean, *gain))
     return result
 
 
