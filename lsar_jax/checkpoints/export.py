@@ -4,6 +4,7 @@ The weights are written with the tensor names and the config of the encoder's ow
 layers after it are written in the files that sentence-transformers uses for them.
 """
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,12 @@ from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Tru
 from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer
 
 __all__ = ["check_exportable", "export"]
+
+# What an export writes, as paths relative to its folder; those of folders end in /.
+_FILES = (
+    r"(config|config_sentence_transformers|modules|sentence_bert_config|special_tokens_map|tokenizer|tokenizer_config"
+    r"|vocab)\.json|merges\.txt|model\.safetensors|\d+_[A-Z]\w+/(config\.json|model\.safetensors)?"
+)
 
 
 def check_exportable(encoder: Any) -> None:
@@ -68,6 +75,8 @@ def export(encoder: Any, folder: Path, *, overwrite: bool = False) -> None:
     first = [encoder.architecture.module, *([] if static else ["Pooling"])]
     kinds = [*first, *(type(layer).__name__ for layer in layers)]
     paths = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds[1:], 1))]
+    if overwrite and (folder / "modules.json").is_file():
+        _check_replaced(folder)
     with new_folder(folder, "modules.json" if overwrite else "") as new:
         for path in paths[1:]:
             (new / path).mkdir()
@@ -106,6 +115,15 @@ def export(encoder: Any, folder: Path, *, overwrite: bool = False) -> None:
             elif isinstance(layer, LayerNorm):
                 write_json(new / path / "config.json", {"dimension": len(layer.bias)})
                 _write_tensors(new / path, {"norm.weight": layer.weight, "norm.bias": layer.bias})
+
+
+def _check_replaced(folder: Path) -> None:
+    """Raises FileExistsError if a folder has more than an export writes, which would be lost with it."""
+    for path in sorted(folder.rglob("*")):
+        if not re.fullmatch(_FILES, path.relative_to(folder).as_posix() + "/" * path.is_dir()):
+            raise FileExistsError(
+                f"{path} is not of an export, and would be deleted; move it, or choose another folder"
+            )
 
 
 def _pooling(modes: list[str], width: int) -> dict[str, Any]:

@@ -142,12 +142,16 @@ def test_a_folder_is_replaced_as_a_whole(tiny, tmp_path, monkeypatch):
     folder = tmp_path / "written"
     (tmp_path / "link").symlink_to(folder)
     tiny.to_sentence_transformers(folder, overwrite=True)  # nothing is there
-    (folder / "onnx").mkdir()
     moved = tiny.with_transform(lj.transforms.fit_outliers({"en": tiny.encode(TEXTS)}))
     moved.to_sentence_transformers(tmp_path / "link", overwrite=True)
     np.testing.assert_allclose(lj.load_encoder(folder).encode(TEXTS), moved.encode(TEXTS), atol=1e-5)
     assert {path.name for path in tmp_path.iterdir()} == {"written", "link"}
-    assert not (folder / "onnx").exists()
+    # Nothing else is deleted with it.
+    for name in (".git", "README.md", "1_Pooling/notes"):
+        (folder / name).write_text("theirs")
+        with pytest.raises(FileExistsError, match=f"{name} is not of an export, and would be deleted; move it"):
+            tiny.to_sentence_transformers(folder, overwrite=True)
+        (folder / name).unlink()  # still there
     # The old folder stays until the new one is complete.
     kept = sorted(path.name for path in folder.iterdir())
     monkeypatch.setattr("lsar_jax.checkpoints.export._write_tensors", lambda *_: 1 / 0)
