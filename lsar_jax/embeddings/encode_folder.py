@@ -256,9 +256,9 @@ class _Encoding:
         if vectors in names:
             places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
             x = Unfinished(unfinished, f"{self.job.digest}, {digest}", len(places), self.job.dim)
-            result, report = self.encoder.encode_with_report(
+            result, report = self.encoder._encode(
+                lambda *_: x,
                 list(places),
-                output=x,
                 language=self.job.language,
                 max_length=self.job.max_length,
                 normalize=self.job.normalize,

@@ -155,10 +155,8 @@ class MomentsResult:
 Collector = HostResult | DeviceResult | MomentsResult
 
 
-def collector(output: str | HostResult, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
-    """Returns the collector for ``output``, or ``output`` itself if it is one; other names are a ValueError."""
-    if isinstance(output, HostResult):
-        return output
+def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
+    """Returns the collector for ``output``; other names are a ValueError."""
     if output not in ("numpy", "jax"):
         raise ValueError(f"output {output!r} is not one of numpy, jax")
     if output == "numpy":

@@ -222,7 +222,7 @@ class SentenceEncoder(OtherNames):
         self,
         sentences: str | Iterable[str],
         *,
-        output: Literal["numpy"] | HostResult = "numpy",
+        output: Literal["numpy"] = "numpy",
         **options: Unpack[EncodeOptions],
     ) -> tuple[np.ndarray, EncodeReport]: ...
 
@@ -235,13 +235,10 @@ class SentenceEncoder(OtherNames):
         self,
         sentences: str | Iterable[str],
         *,
-        output: Literal["numpy", "jax"] | HostResult = "numpy",
+        output: Literal["numpy", "jax"] = "numpy",
         **options: Unpack[EncodeOptions],
     ) -> tuple[np.ndarray | jax.Array, EncodeReport]:
-        """Returns the result of ``encode``, with its options and errors, and an ``EncodeReport``; nothing is logged.
-
-        ``output`` may also be what collects the embeddings in host memory.
-        """
+        """Returns the result of ``encode``, with its options and errors, and an ``EncodeReport``; nothing is logged."""
         check_names("encode", options, (*EncodeOptions.__annotations__, "output"))
 
         def collect(specs: Sequence[EncoderSpec], total: int | None) -> Collector:
@@ -362,11 +359,11 @@ class SentenceEncoder(OtherNames):
 
         Args:
           folder: path of the folder.
-          overwrite: whether to replace a folder with a ``modules.json``, once the new one is complete. All that is in
-            it goes, so that nothing made from the old weights, such as ONNX files, stays beside the new ones.
+          overwrite: whether to replace a folder that this wrote, once the new one is complete.
 
         Raises:
-          FileExistsError: ``folder`` exists and is not to be replaced.
+          FileExistsError: ``folder`` exists and is not to be replaced, or it has other files too, such as ``.git``, or
+            ONNX files that were made from the old weights.
           ValueError: such a folder cannot express the encoder: XLM, LASER, the mean without special tokens, a layer
             of a decoder without its final norm, or a transform that depends on the language.
         """
