@@ -22,13 +22,23 @@ def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise missing_extra([package or module], extra, what) from error
+        hint = missing_extra([package or module], extra, what)
+        raise ImportError(f"{hint}{_unless_absent(error, module)}") from error
 
 
 def install_hint(error: ImportError, what: str) -> str:
     """The message of an error, or that of ``missing_extra`` if evaluations lack a package."""
     name = (error.name or "").partition(".")[0]
-    return str(missing_extra([_OF_EVAL[name]], "eval", what)) if name in _OF_EVAL else str(error)
+    if name not in _OF_EVAL:
+        return str(error)
+    return f"{missing_extra([_OF_EVAL[name]], 'eval', what)}{_unless_absent(error, name)}"
+
+
+def _unless_absent(error: ImportError, module: str) -> str:
+    """The end of a message: why a module cannot be imported, unless its package is absent."""
+    package, why = module.partition(".")[0], " ".join(str(error).split())
+    absent = isinstance(error, ModuleNotFoundError) and error.name == package
+    return "" if absent else f"; importing {package} failed: {why}"
 
 
 def missing_extra(packages: Sequence[str], extra: str, what: str) -> ImportError:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import lsar_jax as lj
+from lsar_jax.extras import import_extra, install_hint
 from tests.commands import parsed
 from tests.optional import need
 
@@ -50,6 +51,25 @@ def test_extras():
     for package in (re.split(r"[><=]", requirement)[0] for requirement in extras["eval"]):
         imported = re.compile(rf"^ *(import|from) {modules.get(package, package)}\b", re.M)
         assert any(imported.search(text) for path, text in code.items() if path.is_relative_to(ROOT / "eval")), package
+
+
+def test_a_package_that_cannot_be_imported_is_told_from_one_that_is_absent(tmp_path, monkeypatch):
+    (tmp_path / "broken_package.py").write_text("import absent_package")
+    monkeypatch.syspath_prepend(tmp_path)
+    hint = "this needs {0}: pip install 'lsar_jax[hub]' (in a checkout: pip install -e '.[hub]')"
+    for name, end in (
+        ("absent_package", ""),
+        ("broken_package", "; importing {0} failed: No module named 'absent_package'"),
+    ):
+        with pytest.raises(ImportError) as error:
+            import_extra(name, "hub", "this")
+        assert str(error.value) == (hint + end).format(name)
+        assert str(error.value.__cause__) == "No module named 'absent_package'"
+    hint = "eval needs scikit-learn: pip install 'lsar_jax[eval]' (in a checkout: pip install -e '.[eval]')"
+    assert install_hint(ModuleNotFoundError("", name="sklearn"), "eval") == hint
+    broken = ImportError("libgomp.so:\n no such file", name="sklearn.utils")
+    assert install_hint(broken, "eval") == f"{hint}; importing sklearn failed: libgomp.so: no such file"
+    assert install_hint(ImportError("why", name="other"), "eval") == "why"
 
 
 def blocks(page):
