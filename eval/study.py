@@ -145,9 +145,11 @@ class Study:
                 write_results(examples, self.out / "results.jsonl")
                 return examples
             # Aligning takes long, and what is wrong with the options of fine-tuning would be said after it.
+            opened = None
             for task in self.tasks:
                 for features in {False, "linear" in self.objectives}:
-                    self._finetuning(task, "original", self.encoder, None, features=features).check()
+                    checked = self._finetuning(task, "original", self.encoder, None, features=features)
+                    opened = checked.check(opened)
             # The encoder that is not aligned comes first, as what the others are compared with.
             rows: dict[str, tuple[str, Path | None]] = {"original": (self.encoder, None)}
             rows |= {objective: self._aligned(objective) for objective in self.objectives}

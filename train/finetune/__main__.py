@@ -108,13 +108,16 @@ class Finetune:
         """Trains all seeds, tests them, and prints the scores; returns what ``transfer.json`` holds."""
         return self._complete()._run(TASKS[self.task])
 
-    def check(self) -> None:
-        """Raises the errors of options, text and encoder, all of which come before training."""
+    def check(self, encoder: SentenceEncoder | None = None) -> SentenceEncoder:
+        """Raises the errors of options, text and encoder, all of which come before training; returns the encoder.
+
+        Another run with the same encoder and layer can be given it, and does not load it again.
+        """
         run, task = self._complete(), TASKS[self.task]
         run._check()
         run._english(task)
         run._tests(task)
-        run._open()
+        return run._open(encoder)
 
     def _complete(self) -> Self:
         """The options with the defaults of the task, and with the commits of datasets of the Hub."""
@@ -181,10 +184,10 @@ class Finetune:
         at_least(1, **{name: getattr(self, name) for name in ("most", "most_dev", "most_tested", "at_once")})
         at_least(1, held_out=self.held_out, log_every=self.log_every, max_length=self.encoder.max_length)
 
-    def _open(self) -> SentenceEncoder:
+    def _open(self, encoder: SentenceEncoder | None = None) -> SentenceEncoder:
         if self.encoder.prompt is not None:
             raise ValueError(f"--prompt is {self.encoder.prompt!r}, but words and pairs have no prompt; omit it")
-        encoder = self.encoder.open_transformer(self.layer, "fine-tuned")
+        encoder = encoder or self.encoder.open_transformer(self.layer, "fine-tuned")
         if encoder.needs_language:
             raise ValueError(f"{encoder.spec.id} needs the language, which fine-tuning does not support")
         if self.encoder.max_length + sum(encoder.tokenizer.specials) > longest(encoder):
