@@ -1,14 +1,28 @@
 """Console output of training and evaluations."""
 
+import sys
 from collections.abc import Iterable, Sequence
+from typing import IO, Any, cast
 
 from rich.console import Console
 from rich.table import Table
 
 __all__ = ["console", "decomposed_note", "print_table"]
 
+
+class _Output:
+    """Standard output as it is now: while a bar is shown, that of the bar, which a console would pass by."""
+
+    @property
+    def rich_proxied_file(self) -> "_Output":
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stdout, name)
+
+
 # Names of files and languages may have brackets and colons, which are not markup.
-console = Console(width=110, highlight=False, soft_wrap=True, markup=False, emoji=False)
+console = Console(file=cast(IO[str], _Output()), width=110, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> None:

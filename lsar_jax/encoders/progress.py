@@ -28,6 +28,8 @@ _FIRST = 5.0
 _EVERY = 30.0
 # The rate is that of the last so many lines, because the first steps of a job may compile programs.
 _LINES = 4
+# What is on the terminal, with a bar for each meter that is open: those of a job stand below each other.
+_shown: Any = None
 
 
 class Meter:
@@ -44,25 +46,33 @@ class Meter:
     def __init__(self, show: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         self._show, self._clock = show and is_first(), clock
         self._bar: Any = None
+        self._task: Any = None
         # When lines were due, and what was done then.
         self._marks: deque[tuple[float, int | float]] = deque(maxlen=_LINES)
         self._next = clock() + _FIRST
 
     def __enter__(self) -> "Meter":
+        global _shown
         if self._show:
             from rich import get_console
             from rich.progress import BarColumn, Progress, TextColumn
 
             console = get_console()
             if console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal):
-                self._bar = Progress(BarColumn(), TextColumn("{task.description}", markup=False), transient=True)
-                self._bar.add_task("", total=None)
-                self._bar.start()
+                if _shown is None:
+                    _shown = Progress(BarColumn(), TextColumn("{task.description}", markup=False), transient=True)
+                    _shown.start()
+                self._bar, self._task = _shown, _shown.add_task("", total=None, visible=False)
         return self
 
     def __exit__(self, *_: object) -> None:
+        global _shown
         if self._bar is not None:
-            self._bar.stop()
+            if len(self._bar.tasks) == 1:
+                self._bar.stop()
+                _shown = None
+            else:
+                self._bar.remove_task(self._task)
 
     def __call__(
         self, text: str, done: int | float, total: int | float | None = None, note: str = "", *, most: bool = False
@@ -93,7 +103,7 @@ class Meter:
             text += f", {new / seconds:,.0f} a second"
         text += note and f"; {note}"
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], description=text, completed=done, total=total)
+            self._bar.update(self._task, description=text, completed=done, total=total, visible=True)
         elif self._show and due:
             print(text, flush=True)
         if due or not begun:

@@ -1,10 +1,13 @@
 """How far a job is, in the words of a log: when a line comes, what it counts, and the time left."""
 
 import io
+import re
 
 import pytest
 import rich
 
+from lsar_jax.cli.console import console
+from lsar_jax.encoders import progress
 from lsar_jax.encoders.progress import Meter
 
 
@@ -86,6 +89,24 @@ def test_one_bar_on_a_terminal(clock, monkeypatch, capsys):
             meter(f"file [{done}]", done, 2)
             clock.now += 40
     assert "file [2] (100%)" in screen.getvalue()
+    assert capsys.readouterr().out == ""
+
+
+def test_what_is_printed_and_the_bars_of_a_job_stand_below_each_other(clock, monkeypatch, capsys):
+    screen = io.StringIO()
+    monkeypatch.setattr(rich, "_console", rich.console.Console(file=screen, force_terminal=True, width=100))
+    with Meter(clock=clock) as job:
+        for part in range(2):
+            job(f"part {part}", part, 2)
+            with Meter(clock=clock) as meter:
+                meter("encoded", 1, 2)
+                progress._shown.refresh()
+                console.print(f"printed {part}")
+    shown = re.sub(r"[━╺╸]+|\x1b\[[\d;]*m| +(?=\n)", "", screen.getvalue())
+    for part, percent in enumerate((0, 50)):
+        bars = f" part {part} ({percent}%)\n encoded (50%)"
+        erased = "\r\x1b[2K\x1b[1A\x1b[2K"  # both, from the line of the second
+        assert f"{bars}{erased}printed {part}\n{bars}{erased}" in shown
     assert capsys.readouterr().out == ""
 
 

@@ -272,7 +272,7 @@ def test_the_token_budget_bounds_a_batch(tiny, corpus, alone, monkeypatch):
 
 
 def test_the_bars_of_two_encoders(tiny, capsys, monkeypatch):
-    """Of sentences that come from another call, for example; before 14.1, rich refused it."""
+    """Of sentences that come from another call, for example."""
     monkeypatch.setattr("lsar_jax.encoders.progress._FIRST", 1e9)
     inner = (text for text in ["a", "b"] if tiny.encode(text, show_progress=True) is not None)
     assert len(tiny.encode(inner, show_progress=True)) == 2
