@@ -56,7 +56,7 @@ def bucc(
       languages: language codes; by default, those of the shared task.
       thresholds: thresholds to compare with the sample's: numbers; none; estimate, from the training scores alone, as
         lsar-jax mine does; known, that with a precision of 95% on the pairs of the sample, as its --known does; and
-        best, chosen by the training pairs themselves.
+        best, chosen by the training pairs themselves. What cannot be estimated, or reached, has no row.
     """
     for name in thresholds:
         if name not in _THRESHOLDS and _number(name) is None:
@@ -121,16 +121,16 @@ def _number(name: str) -> float | None:
 
 
 def _threshold(name: str, sample: _Found, training: _Found) -> float | None:
-    """The value of one of ``--thresholds``; None for a precision that none reaches."""
+    """The value of one of ``--thresholds``; None for what cannot be estimated, and a precision that none reaches."""
     if name == "none":
         return 0.0
-    if name == "estimate":
-        return estimate_threshold(training.score).value
     if name == "best":
         return best_threshold(training.score, training.gold >= 0, len(training.gold_source)).value
-    if name == "known":
+    if name in ("estimate", "known"):
         try:
-            return best_threshold(sample.score, sample.gold >= 0, len(sample.gold_source), precision=95.0).value
+            if name == "estimate":
+                return estimate_threshold(training.score).value
+            return best_threshold(sample.score, sample.gold >= 0, len(sample.gold_source), least_precision=95.0).value
         except ValueError:
             return None
     return float(name)

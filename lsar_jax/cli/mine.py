@@ -45,8 +45,9 @@ class Mine(EncoderOptions):
       threshold: the lowest score to write, or estimate; by default, all pairs are written, and an estimate is printed.
       known: file of all translations in the inputs, to choose the threshold by: source and target, or their ids, in
         the forms of the output. Mined pairs that are not in it count as wrong.
-      precision: the least precision on the known pairs in percent, such as 95; by default, F1 decides.
-      products: precision of the products of vectors.
+      precision: the least precision on the known pairs in percent, such as 95 (bfloat16 is a value of --products); by
+        default, F1 decides.
+      products: numeric precision of the products of vectors.
       recall: the share of the neighbours to find at least; below 1, a TPU sorts less.
       block: number of vectors of each side in memory.
       overwrite: replace the output if it exists.
@@ -113,8 +114,9 @@ class Mine(EncoderOptions):
         if settings["threshold"] is None:
             print(
                 "warning: without --threshold, pairs that are not translations are written too, often many. The best "
-                "come first: read some about the estimated threshold, and cut the file there (head -n LINES). Or give "
-                "--threshold NUMBER, --threshold estimate or --known, a file of all translations in the inputs",
+                "come first: read some, about the estimated threshold if there is one, and cut the file there (head -n "
+                "LINES). Or give --threshold NUMBER, --threshold estimate or --known, a file of all translations in "
+                "the inputs",
                 file=sys.stderr,
             )
 

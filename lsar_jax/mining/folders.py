@@ -119,8 +119,8 @@ def mine_folders(
       FileExistsError: there is a file at ``out``, and ``overwrite`` is not given.
       ValueError: the folders are the same or of different embedding spaces, an option is out of range, the transform is
         applied already, the job was begun with other options or folders, its folder holds something else, no known
-        pair is in the folders, or no threshold reaches the precision. A job that ended so goes on with another
-        threshold.
+        pair is in the folders, or no threshold reaches the precision or can be estimated. A job that ended so goes on
+        with another threshold.
 
     Example:
       >>> import tempfile

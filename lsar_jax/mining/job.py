@@ -51,7 +51,7 @@ def neighbour_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def threshold_record(threshold: Cut) -> Any:
     """The threshold as the record of a job has it."""
     if isinstance(threshold, KnownPairs):
-        return ["known", text_sha256(json.dumps(threshold.pairs)), threshold.precision]
+        return ["known", text_sha256(json.dumps(threshold.pairs)), threshold.least_precision]
     return threshold if threshold is None or isinstance(threshold, str) else float(threshold)
 
 

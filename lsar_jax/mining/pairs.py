@@ -28,6 +28,7 @@ __all__ = [
     "margin_score",
     "mine",
     "pairs_of_neighbours",
+    "threshold_after",
 ]
 
 Margin = Literal["ratio", "distance", "absolute"]
@@ -107,7 +108,7 @@ def mine(
         in order of their score, unless one of the two rows is already in an accepted pair; ``intersection`` keeps the
         pairs that are the best of both rows; ``forward`` and ``backward`` keep the best pair of each source or of each
         target, so a row of the other side may occur repeatedly.
-      precision: precision of the products, as for ``retrieval.nearest``.
+      precision: numeric precision of the products, as for ``retrieval.nearest``.
       recall: the share of the neighbours to find at least, as for ``retrieval.nearest``; below 1, a TPU sorts less in
         float32 too.
       mesh: devices that the targets are split over, as for the candidates of ``retrieval.nearest``.
@@ -176,7 +177,7 @@ def best_threshold(
     right: Bool[np.ndarray, " pair"],
     gold: int,
     *,
-    precision: float | None = None,
+    least_precision: float | None = None,
 ) -> Threshold:
     """Returns the threshold with the best F1, midway between two scores; if several are equally good, the highest.
 
@@ -184,7 +185,7 @@ def best_threshold(
       score: scores of candidate pairs, ``[pair]``, in any order.
       right: whether each is a gold pair, ``[pair]``.
       gold: number of gold pairs, found or not.
-      precision: return the lowest threshold with at least this precision, in percent, instead.
+      least_precision: return the lowest threshold with at least this precision, in percent, instead.
 
     Raises:
       ValueError: there are no pairs or no gold pairs, lengths differ, more pairs are right than are gold, a score is
@@ -210,18 +211,28 @@ def best_threshold(
     counts, correct = ends + 1, np.cumsum(right)[ends]
     rates = np.array([correct / counts, correct / gold, 2 * correct / (counts + gold)])
     best = int(np.argmax(rates[2]))
-    if precision is not None:
-        if not len(reached := np.flatnonzero(100 * rates[0] >= precision)):
+    if least_precision is not None:
+        if not len(reached := np.flatnonzero(100 * rates[0] >= least_precision)):
             most = int(np.argmax(rates[0]))
             raise ValueError(
-                f"no threshold reaches a precision of {precision:g}%; the highest is {100 * rates[0, most]:.1f}%, of "
-                f"the {counts[most]:,} pairs that score at least {score[ends[most]]:.4g}"
+                f"no threshold reaches a precision of {least_precision:g}%; the highest is "
+                f"{100 * rates[0, most]:.1f}%, of the {counts[most]:,} pairs that score at least "
+                f"{score[ends[most]]:.4g}"
             )
         best = int(reached[-1])
-    end = ends[best]
-    # The lowest score has no next one, so it is itself the threshold.
-    value = score[end] if end == len(score) - 1 else (float(score[end]) + float(score[end + 1])) / 2
-    return Threshold(float(value), *(100 * rates[:, best]).tolist())
+    return Threshold(threshold_after(score, int(ends[best])), *(100 * rates[:, best]).tolist())
+
+
+def threshold_after(score: Float[np.ndarray, " pair"], end: int) -> float:
+    """Returns a threshold that the scores up to ``end``, best first, reach, and the others do not.
+
+    It is midway between two scores, but the upper where none is between, be it in float32, in which ``mine`` scores:
+    numpy compares a float32 array with a Python number rounded to float32.
+    """
+    upper, lower = float(score[end]), float(score[min(end + 1, len(score) - 1)])
+    middle = (upper + lower) / 2
+    with np.errstate(over="ignore"):
+        return middle if lower < middle and lower < np.float32(middle) <= upper else upper
 
 
 @partial(jax.jit, static_argnames="margin")

@@ -7,17 +7,20 @@ a threshold holds for one encoder, layer, transform and kind of text, and is to 
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from lsar_jax.checks import as_float, shown
 from lsar_jax.mining.known_pairs import KnownPairs
-from lsar_jax.mining.pairs import Pairs, Threshold, best_threshold
+from lsar_jax.mining.pairs import Pairs, Threshold, best_threshold, threshold_after
 
 __all__ = ["Cut", "check_cut", "choose_threshold", "estimate_threshold", "histogram"]
 
 # A mixture is fitted to so many quantiles of the scores, in so many steps at most, from these shares of right pairs.
 _QUANTILES, _STEPS, _STARTS = 2000, 500, (0.6, 0.4, 0.2, 0.08)
 _LEAST = 20
+# Scores are two groups if the mixture gains so much log-likelihood a score over one normal distribution, without these
+# shares of the lowest and the highest scores: long tails, too, are a gain, but no group.
+_GAIN, _TAIL = 0.045, 0.03
 
 
 Cut = float | Literal["estimate"] | KnownPairs | None
@@ -30,15 +33,16 @@ def estimate_threshold(score: Float[np.ndarray, " pair"]) -> Threshold:
     translations (fitted by expectation maximisation, Dempster, Laird and Rubin 1977; to at most 2,000 quantiles of the
     scores). A pair is right with its probability in the mixture, which gives the expected precision, recall (of the
     translations among the pairs) and F1, in percent. These are what the mixture says, not measured. They are often too
-    high for collections with many sentences that are nearly translations, and mean nothing where all pairs are right or
-    all are wrong: look at the histogram for two groups.
+    high for collections with many sentences that are nearly translations. Where nearly all pairs are right, or nearly
+    all are wrong, there is no threshold to find: scores are refused that two normal distributions describe hardly
+    better than one does (a gain in log-likelihood below 0.045 a score, less the penalty of BIC, Schwarz 1978).
 
     Args:
       score: scores of mined pairs, ``[pair]``, in any order, in units of their margin; all, and not those above a
         threshold.
 
     Raises:
-      ValueError: there are fewer than 20 scores, one is not finite, or they are all equal.
+      ValueError: there are fewer than 20 scores, one is not finite, or they are all equal or not two groups.
 
     Example:
       >>> rng = np.random.default_rng(0)
@@ -55,6 +59,7 @@ def estimate_threshold(score: Float[np.ndarray, " pair"]) -> Threshold:
         raise ValueError(f"all scores are {score[0]:.6g}, so no threshold can be estimated")
     count = min(len(score), _QUANTILES)
     sample = np.quantile(score, (np.arange(count) + 0.5) / count)
+    _check_two_groups(sample[int(_TAIL * count) : count - int(_TAIL * count)], len(score))
     share, mean, deviation = max((_mixture(sample, start) for start in _STARTS), key=lambda fit: fit[0])[1:]
     low, high = np.argsort(mean)
     log = _log_density(score, share, mean, deviation)
@@ -65,9 +70,23 @@ def estimate_threshold(score: Float[np.ndarray, " pair"]) -> Threshold:
     found, total = np.cumsum(right)[ends], max(float(right.sum()), 1e-12)
     best = int(np.argmax(2 * found / (ends + 1 + total)))
     end = ends[best]
-    value = score[end] if end == len(score) - 1 else (score[end] + score[end + 1]) / 2
-    precision, recall = found[best] / (end + 1), found[best] / total
-    return Threshold(float(value), *(100 * float(x) for x in (precision, recall, 2 * found[best] / (end + 1 + total))))
+    rates = found[best] / (end + 1), found[best] / total, 2 * found[best] / (end + 1 + total)
+    return Threshold(threshold_after(score, int(end)), *(100 * float(rate) for rate in rates))
+
+
+def _check_two_groups(x: Float[np.ndarray, " sample"], count: int) -> None:
+    """Raises ValueError if two normal distributions describe a sample of ``count`` scores hardly better than one."""
+    gain = -np.inf
+    if x[0] < x[-1]:
+        # The mean log-likelihood of one distribution, without the constant that _mixture leaves out.
+        one = -np.log(x.std()) - 0.5
+        # Two have three parameters more.
+        gain = max(_mixture(x, start)[0] for start in _STARTS) - one - 1.5 * np.log(count) / count
+    if gain < _GAIN:
+        raise ValueError(
+            f"the {count:,} scores are not two groups, right and wrong, as where nearly all pairs are right or nearly "
+            "all are wrong, so no threshold can be estimated; read some pairs, and give a number or known pairs"
+        )
 
 
 def _mixture(
@@ -111,7 +130,7 @@ def check_cut(threshold: Cut) -> None:
         raise ValueError(f"threshold is {shown(threshold)}; it must be a number that fits a float")
 
 
-def choose_threshold(pairs: Pairs, threshold: Cut, known: set[tuple[int, int]]) -> tuple[float, str]:
+def choose_threshold(pairs: Pairs, threshold: Cut, known: Int[np.ndarray, "known 2"]) -> tuple[float, str]:
     """Returns the lowest score to write, and what to say about it; empty if the threshold is a number.
 
     Args:
@@ -120,7 +139,7 @@ def choose_threshold(pairs: Pairs, threshold: Cut, known: set[tuple[int, int]]) 
       known: the rows of the known pairs, as ``known_rows`` returns them.
 
     Raises:
-      ValueError: no threshold reaches the precision, or there are too few pairs to estimate one.
+      ValueError: no threshold reaches the precision, or none can be estimated.
     """
     if isinstance(threshold, KnownPairs):
         return _by_known(pairs, threshold, known)
@@ -128,36 +147,46 @@ def choose_threshold(pairs: Pairs, threshold: Cut, known: set[tuple[int, int]]) 
         return float(threshold), ""
     try:
         estimate = estimate_threshold(pairs.score)
-    except ValueError:
+    except ValueError as error:
         if threshold == "estimate":
             raise
-        return 0.0, ""
+        return 0.0, f"no threshold is estimated: {error}"
     text = (
-        f"estimated threshold {estimate.value:.4g}, which {int((pairs.score >= estimate.value).sum()):,} of "
-        f"{len(pairs.score):,} pairs reach: if the scores are two groups, right and wrong, precision "
+        f"estimated threshold {estimate.value:.6f}, which {int((pairs.score >= estimate.value).sum()):,} of "
+        f"{len(pairs.score):,} pairs reach: if the groups are right and wrong, precision "
         f"{estimate.precision:.0f}% and recall {estimate.recall:.0f}%; this is not measured\n"
         f"{histogram(pairs.score, estimate.value)}"
     )
     return estimate.value if threshold == "estimate" else 0.0, text
 
 
-def _by_known(pairs: Pairs, threshold: KnownPairs, known: set[tuple[int, int]]) -> tuple[float, str]:
-    rows = list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
-    right = np.array([pair in known for pair in rows], bool)
+def _by_known(pairs: Pairs, threshold: KnownPairs, known: Int[np.ndarray, "known 2"]) -> tuple[float, str]:
+    # A pair as one number: source << 32 | target.
+    numbers, every = (left.astype(np.int64) << 32 | right for left, right in (known.T, (pairs.source, pairs.target)))
+    right = np.isin(every, numbers)
     if not right.any():
         raise ValueError(
             f"none of the {len(known):,} known pairs in the inputs was mined; give pairs that are translations"
         )
-    chosen = best_threshold(pairs.score.astype(np.float64), right, len(known), precision=threshold.precision)
-    sources, targets = ({pair[side] for pair in known} for side in (0, 1))
-    written = [pair for pair, score in zip(rows, pairs.score, strict=True) if score >= chosen.value]
-    unknown = sum(source not in sources and target not in targets for source, target in written)
+    chosen = best_threshold(pairs.score, right, len(known), least_precision=threshold.least_precision)
+    written = pairs.score >= chosen.value
+    count, places = int(written.sum()), (pairs.source[written], pairs.target[written])
+    unknown = int(np.logical_and(*(~np.isin(rows, known[:, n]) for n, rows in enumerate(places))).sum())
+    low, high = _interval(chosen.precision / 100, count)
     text = (
-        f"threshold {chosen.value:.4g}: precision {chosen.precision:.1f}%, recall {chosen.recall:.1f}% on "
-        f"{len(known):,} known pairs in the inputs, of {len(threshold.pairs):,}; of the {len(written):,} pairs above "
-        f"it, {unknown:,} have no sentence of a known pair and count as wrong; the threshold was chosen on these pairs"
+        f"threshold {chosen.value:.6f}: precision {chosen.precision:.1f}% (95% interval {low:.1f} to {high:.1f}), "
+        f"recall {chosen.recall:.1f}% on {len(known):,} known pairs in the inputs, of {len(threshold.pairs):,}; of the "
+        f"{count:,} pairs above it, {unknown:,} have no sentence of a known pair and count as wrong; the threshold was "
+        "chosen on these pairs"
     )
     return chosen.value, text
+
+
+def _interval(share: float, count: int) -> tuple[float, float]:
+    """The 95% interval of a share of ``count``, in percent: the score interval of Wilson, JASA 1927."""
+    z = 1.96
+    middle, half = share + z**2 / (2 * count), z * np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
+    return 100 * (middle - half) / (1 + z**2 / count), 100 * (middle + half) / (1 + z**2 / count)
 
 
 def histogram(score: Float[np.ndarray, " pair"], threshold: float, rows: int = 12) -> str:

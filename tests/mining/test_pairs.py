@@ -139,6 +139,18 @@ def test_threshold_by_hand():
     assert best_threshold(np.array([0.9, 0.8]), np.array([True, True]), 2).value == 0.8
 
 
+@pytest.mark.parametrize("odd", [False, True])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_threshold_divides_scores_that_are_adjacent(odd, kind):
+    """Their middle is rounded to the one whose last bit is 0, in float32 arrays to one of two adjacent float32."""
+    upper = np.nextafter(kind(1.25), kind(2)) if odd else kind(1.25)
+    score = np.array([2, upper, np.nextafter(upper, kind(0)), 1], kind)
+    assert (score[1] + score[2]) / 2 == score[2 if odd else 1]
+    value = best_threshold(score, np.array([True, True, False, False]), 2).value
+    assert (score >= value).tolist() == [True, True, False, False]
+    assert (score.astype(np.float64) >= value).sum() == 2
+
+
 SCORES, RIGHT = np.zeros(2), np.array([True, True])
 
 

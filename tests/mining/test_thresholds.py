@@ -1,6 +1,7 @@
 """Thresholds: estimates on planted distributions and against a twin, and those chosen by known pairs."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.mining import KnownPairs, best_threshold, estimate_threshold
 from lsar_jax.mining.job import notes_of
-from lsar_jax.mining.thresholds import histogram
+from lsar_jax.mining.thresholds import choose_threshold, histogram
 from tests.embeddings.made_folder import made_folder
 
 
@@ -61,6 +62,37 @@ def test_an_estimate_equals_its_twin(rng):
     assert got.recall == pytest.approx(100 * right[order][: best + 1].sum() / right.sum(), abs=0.1)
 
 
+@pytest.mark.parametrize("count", [20, 60, 300, 2000])
+def test_scores_of_one_group_are_refused(rng, count):
+    """Also with long tails; two normal distributions fit these better than one does."""
+    for score in (rng.normal(1.2, 0.05, count), rng.standard_t(4, count), rng.logistic(size=count)):
+        with pytest.raises(ValueError, match=f"the {count:,} scores are not two groups"):
+            estimate_threshold(score)
+    # As many in the middle as none but the tails differ from.
+    with pytest.raises(ValueError, match="not two groups"):
+        estimate_threshold(np.append(np.ones(2000), 1.5))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_mined_pairs_that_are_all_right_or_all_wrong_have_no_estimate(rng, share):
+    x, y = rng.standard_normal((2, 300, 24)).astype(np.float32)
+    right = int(share * 300)
+    y[:right] = x[:right] + 0.5 * y[:right]
+    pairs = lj.mining.mine(x, y)
+    assert (pairs.source == pairs.target).mean() == pytest.approx(share, abs=0.02)
+    value, said = choose_threshold(pairs, None, np.empty((0, 2), np.int64))
+    assert value == 0
+    assert said.startswith(f"no threshold is estimated: the {len(pairs.score)} scores are not two groups")
+    with pytest.raises(ValueError, match="not two groups"):
+        choose_threshold(pairs, "estimate", np.empty((0, 2), np.int64))
+    # A half of them right has.
+    y[:150] = x[:150] + 0.5 * rng.standard_normal((150, 24)).astype(np.float32)
+    y[150:] = rng.standard_normal((150, 24))
+    pairs = lj.mining.mine(x, y)
+    value = estimate_threshold(pairs.score).value
+    assert ((pairs.source == pairs.target)[pairs.score >= value]).sum() >= 140
+
+
 def test_ties_are_on_one_side(rng):
     score = np.round(planted(rng, (1.0, 0.03), (1.2, 0.06))[0], 2)
     assert estimate_threshold(score).value not in score
@@ -75,15 +107,15 @@ def test_refusals(unchecked):
         with pytest.raises(ValueError, match=message):
             estimate_threshold(score)
     with pytest.raises(ValueError, match=r"no threshold reaches a precision of 90%; the highest is 50.0%, of the 2"):
-        best_threshold(np.array([3.0, 2.0, 1.0]), np.array([False, True, False]), 2, precision=90.0)
+        best_threshold(np.array([3.0, 2.0, 1.0]), np.array([False, True, False]), 2, least_precision=90.0)
 
 
 def test_the_lowest_threshold_with_a_precision():
     score, right = np.array([5.0, 4, 3, 2, 1]), np.array([True, False, True, True, False])
-    assert best_threshold(score, right, 3, precision=75.0) == (1.5, 75, 100, pytest.approx(600 / 7))
-    assert best_threshold(score, right, 3, precision=80.0)[:2] == (4.5, 100)
+    assert best_threshold(score, right, 3, least_precision=75.0) == (1.5, 75, 100, pytest.approx(600 / 7))
+    assert best_threshold(score, right, 3, least_precision=80.0)[:2] == (4.5, 100)
     # The precision may fall below it and rise again.
-    assert best_threshold(score, right, 3, precision=60.0).value == 1
+    assert best_threshold(score, right, 3, least_precision=60.0).value == 1
 
 
 def test_a_histogram_counts_every_score(rng):
@@ -110,7 +142,7 @@ def texts(folders, out, **options):
     return {(row["source_id"], row["target_id"]): row["score"] for row in rows}, "".join(said)
 
 
-def test_known_pairs_choose_the_threshold(sides, tmp_path):
+def test_known_pairs_choose_the_threshold(sides, tmp_path, caplog):
     out = tmp_path / "out.jsonl"
     every, said = texts(sides, out)
     assert "estimated threshold" in said
@@ -118,13 +150,23 @@ def test_known_pairs_choose_the_threshold(sides, tmp_path):
     scores = np.array(list(every.values()))
     known = tuple((str(n), str(n)) for n in range(30))
     for precision in (95.0, None):
-        expected = best_threshold(scores, right, 30, precision=precision)
+        expected = best_threshold(scores, right, 30, least_precision=precision)
         # By id, by text, and by text as it stands between tabs.
         for pairs in (known, *(tuple((f"0{sep}{a}", f"1{sep}{b}") for a, b in known) for sep in "\t ")):
             got, said = texts(sides, out, threshold=KnownPairs((*pairs, ("gone", "gone")), precision))
             assert set(got) == {pair for pair, score in every.items() if score >= expected.value - 1e-6}
-            assert f"precision {expected.precision:.1f}%, recall {expected.recall:.1f}% on 30 known pairs" in said
+            shown = re.search(
+                r"precision ([\d.]+)% \(95% interval ([\d.]+) to ([\d.]+)\), recall ([\d.]+)% on 30", said
+            )
+            assert shown is not None
+            value, low, high, recall = map(float, shown.groups())
+            assert (value, recall) == (round(expected.precision, 1), round(expected.recall, 1))
+            # The interval's ends are the precisions from which the one found is 1.96 standard errors away.
+            for end in (low, high):
+                error = 1.96 * np.sqrt(end * (100 - end) / len(got))
+                assert abs(expected.precision - end) == pytest.approx(error, abs=0.2)
             assert "of 31;" in said
+    assert caplog.messages[-1].startswith("30 known pairs are in the inputs, fewer than 100: ")
     # One pair that is found by text does not keep the others from being found by id.
     assert "on 30 known pairs" in texts(sides, out, threshold=KnownPairs((*known, ("0\t40", "1\t41"))))[1]
     assert set(texts(sides, out, threshold="estimate")[0]) < set(every)
@@ -161,6 +203,11 @@ def test_the_command(sides, tmp_path, refused, capsys):
         bad = tmp_path / "bad" / "known.tsv"
         bad.write_text(content)
         assert message in refused(main, [*command, *options, str(bad)])
+        # Of text, before an encoder is looked for.
+        files = [tmp_path / "bad" / name for name in ("one.txt", "other.txt")]
+        for file in files:
+            file.write_text(f"{file.name}\n")
+        assert message in refused(main, ["mine", *files, out, "--encoder", "gone", *options, bad])
     (bad.with_suffix(".jsonl")).write_text('{"source": "a"}\n')
     for options, message in (
         (["--known", str(bad.with_suffix(".jsonl"))], "line 1: expected an object with source and target"),
@@ -170,11 +217,13 @@ def test_the_command(sides, tmp_path, refused, capsys):
         (["--recall", "2"], "recall is 2"),
     ):
         assert message in refused(main, [*command, *options])
+    with pytest.raises(SystemExit):
+        main([*command, "--known", str(known), "--precision", "bfloat16"])
+    assert "bfloat16 is a value of --products" in " ".join(re.findall(r"[\w-]+", capsys.readouterr().err))
     assert not notes_of(out).exists()
     assert main([*command, "--known", str(known), "--precision", "95"]) == 0
     printed = capsys.readouterr()
     assert "on 30 known pairs in the inputs, of 30" in printed.out
-    assert not printed.err
     assert main([*command, "--overwrite"]) == 0
     printed = capsys.readouterr()
     assert "<- threshold" in printed.out
