@@ -199,10 +199,11 @@ class Page:
         kind = kind if best.needs_language else "One map for all languages, which needs no language of a sentence,"
         lines.append(f"{kind} is saved beside this page: {best.method.label}.")
         if best.method.name in METHODS:
-            lines[-1] += f" {METHODS[best.method.name].summary}"
+            summary = METHODS[best.method.name].summary
+            lines[-1] += f" It {summary[0].lower()}{summary[1:]}"
         if near := len(self.choice.as_good()):
             others = "another choice is" if near == 1 else f"{near} other choices are"
-            lines[-1] += f" It is chosen in {100 * self.choice.again:.0f}% of resamples"
+            lines[-1] += f" The same is chosen in {100 * self.choice.again:.0f}% of resamples"
             lines[-1] += f"; {others} not significantly worse."
         return [*lines[1:], lines[0]] if hidden else lines  # what was found first
 

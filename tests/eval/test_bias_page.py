@@ -143,6 +143,7 @@ def test_text_and_names_of_strangers_are_escaped(rng, form):
     assert page.answer()[-1] in answer
     # The doubt is in the answer, and the language that is behind.
     if form != "loose":
+        assert "It subtracts from each sentence the mean of its language" in answer
         assert f"is chosen in {100 * page.choice.again:.0f}% of resamples" in answer or not page.choice.as_good()
         assert re.search(r"is the lowest after, with \d+\.\d, and ", answer)
         assert "Embed anew all documents and all queries" in body
