@@ -20,7 +20,7 @@ _QUANTILES, _STEPS, _STARTS = 2000, 500, (0.6, 0.4, 0.2, 0.08)
 _LEAST = 20
 # Scores are two groups if the mixture gains so much log-likelihood a score over one normal distribution, without these
 # shares of the lowest and the highest scores: long tails, too, are a gain, but no group.
-_GAIN, _TAIL = 0.045, 0.03
+_GAIN, _TAIL = 0.04, 0.03
 
 
 Cut = float | Literal["estimate"] | KnownPairs | None
@@ -35,7 +35,7 @@ def estimate_threshold(score: Float[np.ndarray, " pair"]) -> Threshold:
     translations among the pairs) and F1, in percent. These are what the mixture says, not measured. They are often too
     high for collections with many sentences that are nearly translations. Where nearly all pairs are right, or nearly
     all are wrong, there is no threshold to find: scores are refused that two normal distributions describe hardly
-    better than one does (a gain in log-likelihood below 0.045 a score, less the penalty of BIC, Schwarz 1978).
+    better than one does (a gain in log-likelihood below 0.04 a score, less the penalty of BIC, Schwarz 1978).
 
     Args:
       score: scores of mined pairs, ``[pair]``, in any order, in units of their margin; all, and not those above a
@@ -85,7 +85,7 @@ def _check_two_groups(x: Float[np.ndarray, " sample"], count: int) -> None:
     if gain < _GAIN:
         raise ValueError(
             f"the {count:,} scores are not two groups, right and wrong, as where nearly all pairs are right or nearly "
-            "all are wrong, so no threshold can be estimated; read some pairs, and give a number or known pairs"
+            "all are wrong, so no threshold can be estimated; write all pairs and read some, or give known pairs"
         )
 
 
