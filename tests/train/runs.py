@@ -1,4 +1,4 @@
-"""Runs of a training command: text for them, killing one, and comparing what they logged."""
+"""Runs of a training command: text for them, killing or stopping one, and comparing what they logged."""
 
 import json
 import signal
@@ -7,11 +7,13 @@ import sys
 import time
 
 import numpy as np
+import pytest
 
 from lsar_jax.corpora.labelled import ParsedSentence, SentencePair, TaggedSentence
+from train.log import Log
 from train.word_pairs.aligned_files import AlignedPair, write_aligned
 
-__all__ = ["kill_at", "labelled", "log_of", "module_run", "write_bitext", "write_labelled", "write_words"]
+__all__ = ["kill_at", "labelled", "log_of", "module_run", "stop_at", "write_bitext", "write_labelled", "write_words"]
 
 UPOS = {"a": "NOUN", "b": "VERB", "c": "ADJ", "d": "ADP", "e": "DET", "f": "PUNCT"}
 
@@ -101,6 +103,20 @@ def kill_at(module, arguments, log, lines):
             assert time.monotonic() < deadline
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
+
+
+def stop_at(main, arguments, log, lines):
+    """Runs a command in this process, and stops it when its log has this many lines, as Ctrl-C would."""
+    write = Log.write
+
+    def stopping(self, *args, **more):
+        write(self, *args, **more)
+        if log.is_file() and len(log.read_text().splitlines()) >= lines:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Log, "write", stopping)
+        assert main(arguments) == 130
 
 
 def log_of(folder):
