@@ -77,8 +77,10 @@ def test_clusters_are_found_on_the_device(tiny):
     np.testing.assert_allclose(moved, cbie(tiny.encode(FLAT), LABELS), atol=1e-5)
 
 
-def test_warm_up_compiles_auto(tiny, by_language):
-    moved = tiny.with_transform(fit_center(by_language).with_identifier(fit_identifier(by_language)))
+def test_warm_up_compiles_auto():
+    encoder = lj.load_encoder(TINY, layer=0, mesh=data_mesh(jax.devices()[:1]))
+    moments = {code: encoder.moments(part, second_moment=True) for code, part in CORPUS.items()}
+    moved = encoder.with_transform(fit_center(moments).with_identifier(fit_identifier(moments)))
     moved.warm_up(language="auto", max_length=24)
     with count_compilations() as compiled:
         moved.encode(CORPUS["de"], language="auto", max_length=24)
