@@ -56,7 +56,8 @@ def run(trainee, epochs=4):
 @pytest.mark.parametrize("name", ["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in TRAINED[1:])])
 @pytest.mark.parametrize("task", ["pos", "xnli", "parsing"])
 def test_a_planted_task_is_learnt(task, name):
-    trainee = training(task, (3,), most=192, passes=6, optimizer=optax.adam(3e-3), dropout=0.0, folder=GOLDEN / name)
+    more = {"most": 192, "passes": 6, "optimizer": optax.adam(3e-3), "dropout": 0.0, "folder": GOLDEN / name}
+    trainee = training(task, (3,), 1, **more)
     before = float(trainee.validate(trainee.start())["error"][0])
     _, losses, [error] = run(trainee, 12)
     assert losses[0, -6:].mean() < 0.5 * losses[0, 0]
@@ -107,22 +108,21 @@ def test_maps_are_applied_to_every_layer(rng):
 @pytest.mark.usefixtures("no_dropout")
 def test_seeds_in_one_program_are_seeds_alone():
     # Without dropout: its masks depend on the width of a batch, which the longest row of all seeds decides.
-    together = run(training("pos", (3, 5), dropout=0.0), 2)
+    together = run(training("pos", (3, 5), 1, dropout=0.0), 2)
     for number, seed in enumerate((3, 5)):
-        _, losses, error = run(training("pos", (seed,), dropout=0.0), 2)
+        _, losses, error = run(training("pos", (seed,), 1, dropout=0.0), 2)
         np.testing.assert_allclose(together[1][number], losses[0], rtol=1e-5)
         assert together[2][number] == pytest.approx(error[0], abs=1e-4)
     assert np.abs(together[1][0] - together[1][1]).max() > 1e-3
 
 
 def test_other_seeds_need_no_compilation():
-    short = {"passes": 1, "optimizer": optax.adam(1e-2)}
-    trainee = training("pos", (1, 2), **short)
+    trainee = training("pos", (1, 2))
     run(trainee, 2)
     with count_compilations() as compiled:
         _, losses, _ = run(trainee.for_seeds((3, 4)), 2)
     assert not compiled
-    np.testing.assert_array_equal(losses, run(training("pos", (3, 4), **short), 2)[1])
+    np.testing.assert_array_equal(losses, run(training("pos", (3, 4)), 2)[1])
 
 
 def test_one_device_is_four():
