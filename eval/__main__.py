@@ -15,6 +15,12 @@ MEASURE = {
     "bitext": Command(
         "eval.tasks.bitext", "COMMAND", "search for translations among held-out pairs of any parallel text"
     ),
+    "flores": Command("eval.tasks.benchmarks.parallel", "FLORES", "search for translations in up to 204 languages"),
+    "ntrex": Command("eval.tasks.benchmarks.parallel", "NTREX", "search for translations in up to 121 languages"),
+    "scripts": Command("eval.tasks.benchmarks.parallel", "SCRIPTS", "languages in two scripts: language or script?"),
+    "belebele": Command("eval.tasks.benchmarks.belebele", "COMMAND", "search for a question's passage, also romanised"),
+    "mlqa": Command("eval.tasks.benchmarks.judged", "MLQA", "search for a question's passage, in pairs of languages"),
+    "miracl": Command("eval.tasks.benchmarks.judged", "MIRACL", "search for a question's passage, in 18 languages"),
     "code-switch": Command("eval.tasks.code_switch", "COMMAND", "Tatoeba with some words replaced by English ones"),
     "amazon": Command("eval.tasks.amazon", "COMMAND", "classify reviews by opinion after training on English ones"),
     "pool": Command("eval.tasks.pool", "COMMAND", "language preference and clusters in any multilingual pool"),

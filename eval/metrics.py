@@ -10,14 +10,17 @@ from lsar_jax.retrieval.preference import TopShare, top_k_share
 from lsar_jax.retrieval.search import nearest_others
 
 __all__ = [
+    "bitext_f1",
     "find_own",
     "language_nmi",
     "language_probe",
+    "ndcg",
     "own_share",
     "paired_cosine",
     "precision_of_ranks",
     "probe_accuracy",
     "probe_folds",
+    "recall",
 ]
 
 
@@ -32,6 +35,54 @@ def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.nda
     ordered = np.sort(np.where(ranks < 0, np.iinfo(np.int32).max, ranks), axis=1).astype(np.int64)
     precision = np.arange(1, ranks.shape[1] + 1) / (ordered + 1)
     return np.where(np.arange(ranks.shape[1]) < answers[:, None], precision, 0).sum(axis=1) / answers
+
+
+def ndcg(
+    found: Int[np.ndarray, "query k"],
+    relevant: Int[np.ndarray, "query relevant"],
+    gains: Float[np.ndarray, "query relevant"],
+) -> Float[np.ndarray, " query"]:
+    """Returns the normalised discounted cumulative gain of each query's first k results, 0 to 1.
+
+    The gain of a result is its grade, divided by ``log2(rank + 1)``, as in ``ndcg_cut`` of trec_eval, which MTEB uses
+    (Järvelin and Kekäläinen, TOIS 2002).
+
+    Args:
+      found: indices of the first k candidates, best first, as ``lsar_jax.retrieval.nearest`` returns them.
+      relevant: indices of each query's relevant candidates; -1 for none.
+      gains: their grades, above 0; 0 for none.
+    """
+    discounts = 1 / np.log2(np.arange(2, found.shape[1] + 2))
+    best = -np.sort(-gains, axis=1)[:, : len(discounts)]
+    return (
+        (_where_relevant(found, relevant) * gains[:, None, :]).sum(axis=2)
+        @ discounts
+        / (best @ discounts[: best.shape[1]])
+    )
+
+
+def recall(
+    found: Int[np.ndarray, "query k"], relevant: Int[np.ndarray, "query relevant"]
+) -> Float[np.ndarray, " query"]:
+    """Returns the share of each query's relevant candidates among its first k results; the arguments are as above."""
+    return _where_relevant(found, relevant).any(axis=1).sum(axis=1) / (relevant >= 0).sum(axis=1)
+
+
+def _where_relevant(
+    found: Int[np.ndarray, "query k"], relevant: Int[np.ndarray, "query relevant"]
+) -> Bool[np.ndarray, "query k relevant"]:
+    return (found[:, :, None] == relevant[:, None, :]) & (relevant >= 0)[:, None, :]
+
+
+def bitext_f1(found: Int[np.ndarray, " pair"]) -> Float[np.ndarray, " pair"]:
+    """Returns the F1 of each sentence's translation as a class, 0 to 1; their mean is the F1 of MTEB's bitext mining.
+
+    Args:
+      found: index of the translation that each sentence finds; i is right for sentence i. With one right sentence a
+        class, F1 is ``2 / (1 + n)`` if it is found, where n sentences found this translation, else 0.
+    """
+    times = np.bincount(found, minlength=len(found))[: len(found)]
+    return np.where(found == np.arange(len(found)), 2 / (1 + times), 0.0)
 
 
 def find_own(

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 __all__ = [
     "Queries",
     "Span",
+    "difference_of",
     "interval",
     "intervals_at_once",
     "paired_interval",
@@ -114,6 +115,13 @@ def strata_of(parts: Sequence[Queries]) -> Queries:
     together = np.concatenate(clusters) if clusters else None
     varying = any(part.varying for part in parts)
     return Queries(np.concatenate([part.values for part in parts]), strata, together, varying)
+
+
+def difference_of(first: Sequence[Queries], second: Sequence[Queries]) -> Queries:
+    """Combines sets as ``strata_of`` does, with the score being the mean over ``first`` minus that over ``second``."""
+    count = len(first) + len(second)
+    weighted = [(part, count / len(first)) for part in first] + [(part, -count / len(second)) for part in second]
+    return strata_of([replace(part, values=weight * part.values) for part, weight in weighted])
 
 
 def interval(queries: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:

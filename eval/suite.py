@@ -37,6 +37,11 @@ _ENTRIES: dict[str, tuple[str, dict[str, Any]]] = {
     "bucc2018": ("bucc", {"data": Path("bucc2018")}),
     "bucc-made": ("bucc", {"data": Path("bucc-made")}),
     "bitext": ("bitext", {"data": Path("bitext")}),
+    "flores": ("flores", {"data": Path("flores200_dataset/devtest")}),
+    "ntrex": ("ntrex", {"data": Path("NTREX-128")}),
+    "belebele": ("belebele", {"data": Path("belebele")}),
+    "mlqa": ("mlqa", {"data": Path("mlqa")}),
+    "miracl": ("miracl", {"data": Path("miracl")}),
     "code-switch": ("code-switch", {"data": Path("tatoeba"), "dictionaries": Path("dictionaries")}),
     "amazon": ("amazon", {"data": Path("amazon")}),
     "geometry": ("geometry", {}),
@@ -52,7 +57,8 @@ class Suite:
       profile: small compares four methods; full compares ten, and adds geometry and answers with their figures.
       encoder: bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
-      data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, dictionaries and amazon.
+      data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, flores200_dataset,
+        NTREX-128, belebele, mlqa, miracl, dictionaries and amazon.
       out: folder for the results, with a subfolder for each encoder and task.
       max_length: maximum number of tokens per sentence; by default, that of each task.
       tasks: names of the tasks to run; by default, all of the profile.

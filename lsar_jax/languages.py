@@ -24,6 +24,7 @@ __all__ = [
     "code_or_none",
     "language_code",
     "own_name",
+    "script_of",
     "spaces_words",
 ]
 
@@ -104,7 +105,7 @@ def _code_of(code: str) -> str:
         raise ValueError(f"{code!r} {what} use x-NAME for a group that is not a language")
     # A territory can imply a script: Chinese is written in Hant in Taiwan.
     script = language.script or _USUAL_SCRIPTS.get(subtag) or language.maximize().script
-    usual = _USUAL_SCRIPTS.get(subtag) or langcodes.Language.get(subtag).maximize().script
+    usual = _usual_script(subtag)
     # Hangul alone is not another script than Hangul with Chinese characters.
     if script == usual or (script, usual) == ("Hang", "Kore"):
         script = None
@@ -188,6 +189,24 @@ def code_or_none(name: str) -> str | None:
         return None
 
 
+def script_of(code: str) -> str:
+    """Returns the ISO 15924 code of the script that a language code stands for; empty for ``x-NAME``.
+
+    Example:
+      >>> from lsar_jax.languages import script_of
+      >>> [script_of(code) for code in ("de", "sr", "sr-Latn", "hin_Latn")]
+      ['Latn', 'Cyrl', 'Latn', 'Latn']
+    """
+    subtag, _, script = language_code(code).partition("-")
+    if subtag == "x":
+        return ""
+    return script or _usual_script(subtag)
+
+
 def spaces_words(code: str) -> bool:
     """Whether a language separates words by spaces; Burmese, Chinese, Japanese, Khmer, Lao and Thai do not."""
     return language_code(code).partition("-")[0] not in _UNSPACED
+
+
+def _usual_script(subtag: str) -> str:
+    return _USUAL_SCRIPTS.get(subtag) or str(langcodes.Language.get(subtag).maximize().script)

@@ -1,0 +1,144 @@
+"""MLQA and MIRACL in MTEB's form: questions, passages, and judgements of which are relevant.
+
+    python -m eval mlqa --data hub:mteb/MLQARetrieval
+    python -m eval miracl --data hub:mteb/MIRACLRetrievalHardNegatives --languages sw te
+    python -m eval miracl --data data/miracl --languages sw    # its own files
+
+A question searches the passages of its language, or of another, by cosine; the scores are nDCG@10, which is MTEB's, and
+recall in the first 100, for each pair of languages. In names here, the language of the question is first; in MTEB's
+subsets, that of the passages. MLQA has a set of passages for each pair of its seven languages; the *gap* is the mean
+nDCG@10 in the same language minus that across languages. MIRACL has 18 languages and no pairs; its languages are read,
+encoded and scored one by one, each with all of its passages in memory: up to 33 million for English, but some ten
+thousands to two hundred thousand in MTEB's form with hard negatives. ``eval.data.judged`` documents the files.
+
+Lewis et al., "MLQA", ACL 2020; Zhang et al., "MIRACL", TACL 2023.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from eval.command import command
+from eval.data.judged import Judged, read_judged
+from eval.methods import Method
+from eval.metrics import ndcg, recall
+from eval.resampling import Queries, difference_of, strata_of
+from eval.results import Result
+from eval.task import Embedded, Key, Score, Setting, Task
+from lsar_jax.corpora.tables import Data
+from lsar_jax.retrieval import nearest
+
+__all__ = ["MIRACL", "MLQA", "check_texts", "miracl", "mlqa"]
+
+_FIRST, _MOST = 10, 100
+
+
+def mlqa(
+    data: Data = "hub:mteb/MLQARetrieval",
+    languages: tuple[str, ...] = (),
+    split: str = "test",
+    question_text: str = "{question}",
+    passage_text: str = "{passage}",
+) -> Task:
+    """Questions and passages of Wikipedia in all pairs of seven languages: nDCG@10, and the gap between languages.
+
+    Args:
+      data: hub:ID; or folder with a folder for each pair, the language of the passages first, such as deu-eng.
+      languages: language codes; by default, all in the data.
+      split: split to measure.
+      question_text: what is encoded for a question, with {question} for it.
+      passage_text: what is encoded for a passage, with {passage} for it.
+    """
+    return _task("mlqa", "MLQA", read_judged(data, split, languages), (question_text, passage_text), together=True)
+
+
+def miracl(
+    data: Data = "hub:mteb/MIRACLRetrievalHardNegatives",
+    languages: tuple[str, ...] = (),
+    split: str = "dev",
+    question_text: str = "{question}",
+    passage_text: str = "{passage}",
+) -> Task:
+    """Questions and passages of Wikipedia in 18 languages, each by itself: nDCG@10 and recall in the first 100.
+
+    Args:
+      data: hub:ID; folder of MIRACL's own files; or folder with a folder for each language.
+      languages: language codes; by default, all in the data.
+      split: split to measure.
+      question_text: what is encoded for a question, with {question} for it.
+      passage_text: what is encoded for a passage, with {passage} for it.
+    """
+    return _task("miracl", "MIRACL", read_judged(data, split, languages), (question_text, passage_text), together=False)
+
+
+def check_texts(question_text: str, passage_text: str) -> None:
+    """Raises ValueError if a template lacks ``{question}`` or ``{passage}``."""
+    for name, text in (("question", question_text), ("passage", passage_text)):
+        if f"{{{name}}}" not in text:
+            raise ValueError(f"--{name}-text is {text!r}; it needs {{{name}}}")
+
+
+def _task(
+    name: str, title: str, pairs: Mapping[tuple[str, str], Judged], templates: tuple[str, str], *, together: bool
+) -> Task:
+    check_texts(*templates)
+
+    def texts(asked: str, read: str, judged: Judged) -> dict[Key, list[str]]:
+        return {
+            (f"q {asked}-{read}", asked): [templates[0].replace("{question}", one) for one in judged.questions],
+            (f"p {asked}-{read}", read): [templates[1].replace("{passage}", one) for one in judged.passages],
+        }
+
+    parts = [texts(*pair, judged) for pair, judged in pairs.items()]
+    if together:
+        # A passage is in the sets of several pairs, and is encoded once.
+        parts = [{key: lines for part in parts for key, lines in part.items()}]
+
+    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
+        for (asked, read), judged in pairs.items():
+            of_both = ((f"q {asked}-{read}", asked), (f"p {asked}-{read}", read))
+            if not all(key in x for key in of_both):
+                continue
+            questions, passages = (x[key] for key in of_both)
+            found = np.asarray(nearest(questions, passages, min(_MOST, len(passages)))[1])
+            values = {
+                "nDCG@10": ndcg(found[:, :_FIRST], judged.relevant, judged.gains),
+                "recall@100": recall(found, judged.relevant),
+            }
+            for metric, of_query in values.items():
+                yield Score.of(f"{metric} {asked}-{read}", [asked, read], Queries(100 * of_query))
+
+    def means(scores: Sequence[Score]) -> Iterator[Score]:
+        for metric in ("nDCG@10", "recall@100"):
+            every = {tuple(s.languages): s.queries for s in scores if s.metric.startswith(metric) and s.queries}
+            same = [queries for (asked, read), queries in every.items() if asked == read]
+            across = [queries for (asked, read), queries in every.items() if asked != read]
+            codes = list(dict.fromkeys(code for pair in every for code in pair))
+            for kind, queries in (("same language", same), ("across languages", across)):
+                if queries:
+                    yield Score.of(f"{metric} {kind} over {len(queries)}", codes, strata_of(queries))
+            if same and across:
+                yield Score.of(f"{metric} gap", codes, difference_of(same, across))
+
+    codes = list(dict.fromkeys(code for pair in pairs for code in pair))
+    return Task(
+        name=name,
+        title=f"{title}, {len(codes)} languages",
+        languages=list(dict.fromkeys([*codes, "en"])),
+        parts=parts,
+        scores=scores,
+        shown=_shown,
+        means=means,
+        some=True,
+    )
+
+
+def _shown(results: Sequence[Result]) -> list[str]:
+    starts = ("nDCG@10 same language", "nDCG@10 across languages", "nDCG@10 gap", "recall@100 same language")
+    metrics = list(dict.fromkeys(result.metric for result in results))
+    return [metric for start in starts for metric in metrics if metric.startswith(start)]
+
+
+_RARE = ("split", "question_text", "passage_text")
+MLQA = command(mlqa, max_length=512, rare=_RARE)
+MIRACL = command(miracl, max_length=512, rare=_RARE)

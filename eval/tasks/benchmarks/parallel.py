@@ -1,0 +1,156 @@
+"""FLORES, NTREX and other text that is parallel in all languages: search for translations, and script.
+
+    python -m eval flores --data data/flores200_dataset/devtest
+    python -m eval flores --data hub:mteb/FloresBitextMining --languages en de hi ar ar-Latn --pairs all
+    python -m eval ntrex --data data/NTREX-128
+    python -m eval scripts --data udhr-scripts/test --fit-on udhr-scripts/fit
+
+Each sentence searches those of the other language for its translation, by cosine, as in MTEB's bitext mining: accuracy,
+and the mean F1 of the translations as classes, which MTEB calls ``f1``. MTEB measures all ordered pairs of FLORES;
+``--pairs en`` measures those with English. Line i is the same in all languages, and intervals are over lines.
+
+For languages in two scripts, the search across their scripts is measured, that from English in each script, and what
+their neighbours are (``eval.tasks.benchmarks.scripts``).
+
+NLLB Team, "No Language Left Behind", 2022 (FLORES-200); Federmann, Kocmi and Xin, "NTREX-128", SumEval 2022.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from eval.command import command
+from eval.data.parallel import read_parallel
+from eval.methods import Method
+from eval.metrics import bitext_f1
+from eval.resampling import Queries
+from eval.results import Result
+from eval.task import Embedded, Score, Setting, Task
+from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
+from lsar_jax.corpora.tables import Data
+from lsar_jax.retrieval.search import nearest_both
+
+__all__ = ["FLORES", "NTREX", "SCRIPTS", "flores", "ntrex", "scripts"]
+
+Pairs = Literal["en", "all"]
+
+_GET = {
+    "flores": "unpack flores200_dataset.tar.gz of github.com/facebookresearch/flores there, or set --data, for example "
+    "to hub:mteb/FloresBitextMining",
+    "ntrex": "copy NTREX-128 of github.com/MicrosoftTranslator/NTREX there, or set --data, for example to "
+    "hub:mteb/NTREXBitextMining",
+}
+
+# The beginnings of the metrics in tables.
+_OF_PAIRS = ("en-xx accuracy over", "xx-en accuracy over", "en-xx F1 over", "xx-yy")
+_OF_SCRIPTS = ("across scripts accuracy", "own script among 10 over", "nearest is its", "en-xx accuracy lost")
+
+
+def flores(
+    data: Data = Path("data/flores200_dataset/devtest"), languages: tuple[str, ...] = (), pairs: Pairs = "en"
+) -> Task:
+    """Search for translations on FLORES, in up to 204 languages.
+
+    Args:
+      data: folder of xxx_Yyyy.devtest files; hub:ID; or tfds:NAME.
+      languages: language codes; by default, all in the data.
+      pairs: en for each language and English, or all for all ordered pairs of languages.
+    """
+    return _task("flores", "FLORES", data, languages, pairs)
+
+
+def ntrex(data: Data = Path("data/NTREX-128"), languages: tuple[str, ...] = (), pairs: Pairs = "en") -> Task:
+    """Search for translations on NTREX, in up to 121 languages.
+
+    Args:
+      data: folder of newstest2019-ref.xxx.txt files; hub:ID; or tfds:NAME.
+      languages: language codes; by default, all in the data.
+      pairs: en for each language and English, or all for all ordered pairs of languages.
+    """
+    return _task("ntrex", "NTREX", data, languages, pairs)
+
+
+def scripts(data: Data = Path("scripts"), languages: tuple[str, ...] = (), pairs: Pairs = "en") -> Task:
+    """Languages in two scripts: search from one into the other, and which of language and script neighbours share.
+
+    Args:
+      data: folder of xx.txt files, where line i is the same in all, with sr.txt and sr-Latn.txt and the like; or data
+        of flores and ntrex.
+      languages: language codes; by default, all in the data.
+      pairs: en for each language and English, or all for all ordered pairs of languages.
+    """
+    task = _task("scripts", "Languages in two scripts", data, languages, pairs)
+    if not script_pairs(task.languages):
+        raise ValueError(
+            f"{data} has {', '.join(task.languages)}, none in its usual script and in another; add such as sr and "
+            "sr-Latn"
+        )
+    return task
+
+
+def _task(name: str, title: str, data: Data, languages: Sequence[str], pairs: Pairs) -> Task:
+    texts = read_parallel(data, languages, _GET.get(name, ""))
+    if len(texts) < 2 or (pairs == "en" and "en" not in texts):
+        needs = "at least two languages" if len(texts) < 2 else "en"
+        raise ValueError(f"{data} has {', '.join(texts)}; give {needs}, or --pairs all")
+
+    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
+        return _scores({code: rows for (_, code), rows in x.items()}, pairs, {*setting.fitted, "en"})
+
+    def shown(results: Sequence[Result]) -> list[str]:
+        starts = _OF_SCRIPTS if name == "scripts" else _OF_PAIRS
+        metrics = list(dict.fromkeys(result.metric for result in results))
+        return [m for start in starts for m in metrics if m.startswith(start) and not m.endswith("at random")]
+
+    return Task(
+        name=name,
+        title=f"{title}, {len(texts)} languages",
+        languages=list(texts),
+        parts=[{("text", code): lines for code, lines in texts.items()}],
+        scores=scores,
+        shown=shown,
+        by_language=lambda x: {code: rows for (_, code), rows in x.items()},
+        some=True,
+    )
+
+
+def _scores(x: dict[str, Float[np.ndarray, "line dim"]], pairs: Pairs, fitted: set[str]) -> Iterator[Score]:
+    codes, both = list(x), script_pairs(x)
+    means = PairMeans(fitted)
+    wanted = [(a, b) for n, a in enumerate(codes) for b in codes[n + 1 :]]
+    if pairs == "en":
+        wanted = [pair for pair in wanted if "en" in pair or pair in both or pair[::-1] in both]
+    for one, two in wanted:
+        forward, backward = (np.asarray(best[1])[:, 0] for best in nearest_both(x[one], x[two]))
+        for (a, b), found in (((one, two), forward), ((two, one), backward)):
+            values = {"accuracy": 100.0 * (found == np.arange(len(found))), "F1": 100 * bitext_f1(found)}
+            across = {a, b} in [set(pair) for pair in both]
+            for metric, of_line in values.items():
+                if pairs == "en" or across:
+                    yield Score.of(f"{a}-{b} {metric}", [a, b], Queries(of_line))
+                if across:
+                    means.add(f"across scripts {metric}", (a, b), of_line)
+                if pairs == "all":
+                    for name in ("xx-yy", f"{a}-xx", f"xx-{b}"):
+                        means.add(f"{name} {metric}", (a, b), of_line)
+                if "en" in (a, b):
+                    way = "en-xx" if a == "en" else "xx-en"
+                    if pairs == "en":
+                        means.add(f"{way} {metric}", (a, b), of_line)
+                    for pair in both:
+                        for code, name in zip(pair, ("usual script", "other script"), strict=True):
+                            if code in (a, b):
+                                means.add(f"{way} {metric}, {name}", (a, b), of_line, pair)
+    yield from means.scores()
+    for way in ("en-xx", "xx-en"):
+        first, second = (f"{way} accuracy, {script} script" for script in ("usual", "other"))
+        yield from means.difference(f"{way} accuracy lost in the other script", first, second)
+    yield from script_neighbours(x, fitted)
+
+
+FLORES = command(flores)
+NTREX = command(ntrex)
+SCRIPTS = command(scripts)

@@ -1,0 +1,452 @@
+"""Belebele, MLQA, MIRACL, FLORES and NTREX: readers on files of their forms, scores by hand, what script does."""
+
+import gzip
+import json
+import logging
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from eval.__main__ import main
+from eval.data.belebele import read_belebele
+from eval.data.judged import read_judged
+from eval.data.parallel import read_parallel
+from eval.metrics import bitext_f1, ndcg, recall
+from eval.resampling import Queries, difference_of, interval
+from eval.tasks.benchmarks import belebele, judged, parallel
+from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
+from lsar_jax.corpora.builders import Monolingual, prepare
+from lsar_jax.corpora.hub_datasets import PINNED
+from lsar_jax.retrieval import candidate_ranks, nearest
+from tests.dataset_hub import point, serve
+from tests.eval.test_tasks import ENCODER, read
+from tests.fake_encoder import FakeEncoder
+from tests.optional import need
+
+pyarrow = need("pyarrow")
+pytestmark = pytest.mark.usefixtures("fake")
+
+
+def write(folder, name, rows):
+    """Writes rows as lines of text, fields between tabs, JSON lines or parquet, as the name says."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name.endswith(".parquet"):
+        need("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), path)
+        return
+    plain = ("\t".join(map(str, row)) if isinstance(row, (list, tuple)) else row for row in rows)
+    lines = (json.dumps(row, ensure_ascii=False) if isinstance(row, dict) else row for row in plain)
+    data = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+
+
+def test_ndcg_and_recall_are_trec_evals(rng):
+    # By hand: grade 1 is second and grade 2 is first among two; the third is not found.
+    found, relevant, gains = np.array([[3, 1, 0]]), np.array([[1, 0, 9]]), np.array([[2.0, 1.0, 1.0]])
+    ideal = 2 + 1 / np.log2(3) + 1 / np.log2(4)
+    assert ndcg(found, relevant, gains)[0] == pytest.approx((2 / np.log2(3) + 1 / np.log2(4)) / ideal)
+    assert recall(found, relevant)[0] == pytest.approx(2 / 3)
+    pytrec_eval = need("pytrec_eval")
+    scores = rng.standard_normal((40, 60))
+    relevant = np.stack([rng.choice(60, 14, replace=False) for _ in range(40)])
+    relevant[:20, 3:] = -1
+    gains = np.where(relevant < 0, 0, rng.integers(1, 4, relevant.shape)).astype(float)
+    found = np.argsort(-scores, axis=1)
+    qrels = {
+        f"q{n}": {f"d{d}": int(g) for d, g in zip(row, grades, strict=True) if d >= 0}
+        for n, (row, grades) in enumerate(zip(relevant, gains, strict=True))
+    }
+    run = {f"q{n}": {f"d{d}": float(score) for d, score in enumerate(row)} for n, row in enumerate(scores)}
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10", "recall.30"}).evaluate(run)
+    expected = np.array([[theirs[f"q{n}"][name] for name in ("ndcg_cut_10", "recall_30")] for n in range(40)])
+    np.testing.assert_allclose(ndcg(found[:, :10], relevant, gains), expected[:, 0], rtol=1e-12)
+    np.testing.assert_allclose(recall(found[:, :30], relevant), expected[:, 1], rtol=1e-12)
+
+
+def test_bitext_f1_is_that_of_mteb(rng):
+    found = np.where(rng.random(50) < 0.6, np.arange(50), rng.integers(0, 50, 50))
+    expected = f1_score(np.arange(50), found, average="weighted", zero_division=0)
+    assert bitext_f1(found).mean() == pytest.approx(expected)
+    assert bitext_f1(np.array([0, 0, 0, 3])).tolist() == [0.5, 0, 0, 1]
+
+
+def test_a_difference_has_an_interval_of_both_sides(rng):
+    first, second = ([Queries(rng.random(30) + 1) for _ in range(2)] for _ in range(2))
+    second += [Queries(rng.random(40))]
+    found = difference_of(first, second)
+    expected = np.mean([q.mean for q in first]) - np.mean([q.mean for q in second])
+    assert found.mean == pytest.approx(expected)
+    drawn = np.random.default_rng(1)
+    means = [
+        [np.mean([drawn.choice(q.values, len(q.values)).mean() for q in side]) for side in (first, second)]
+        for _ in range(2000)
+    ]
+    np.testing.assert_allclose(
+        interval(found), np.quantile(np.subtract(*np.transpose(means)), (0.025, 0.975)), atol=0.02
+    )
+
+
+# Meanings of a planted space, [line, dim], and a direction for each language and script.
+def planted(rng, of_language, of_script, lines=20):
+    meaning = rng.standard_normal((lines, 24))
+    directions = {name: rng.standard_normal(24) for name in ("sr", "bs", "en", "de", "Cyrl", "Latn")}
+    script = {"sr": "Cyrl", "sr-Latn": "Latn", "bs": "Latn", "bs-Cyrl": "Cyrl", "en": "Latn", "de": "Latn"}
+    return {
+        code: (meaning + of_language * directions[code[:2]] + of_script * directions[name]).astype(np.float32)
+        for code, name in script.items()
+    }
+
+
+def test_neighbours_tell_script_from_language(rng):
+    def measured(of_language, of_script):
+        x = planted(rng, of_language, of_script)
+        return {s.metric: s.value for s in script_neighbours(x, x)}
+
+    neither, language, script = measured(0, 0), measured(30, 0), measured(0, 30)
+    # Copies in all languages: the nearest five are other copies of the line, of which the first is the usual's.
+    assert neither["own script among 10 over 2"] < 60
+    assert language["own script among 10 over 2"] < 60
+    assert language["own language, other script among 10 in 6 languages"] > 40
+    assert language["own script, other language among 10 in 6 languages"] == 0
+    assert language["nearest is its other script in 6 languages"] == 100
+    assert script["own script among 10 over 2"] == script["own script among 10, sr and sr-Latn"] == 100
+    assert (
+        script["own language, other script among 10 in 6 languages"]
+        == script["nearest is its other script in 6 languages"]
+        == 0
+    )
+    assert script["own script, other language among 10 in 6 languages"] > 40
+    # 20 lines of six codes; of sr, 20 others are Cyrillic, and of sr-Latn, 60 others Latin; of bs and bs-Cyrl too.
+    assert script["own script among 10, at random"] == pytest.approx(100 * 19 / 39)
+    assert script["own language and script among 10 in 6 languages, at random"] == pytest.approx(100 * 19 / 119)
+    assert script["own language, other script among 10 in 6 languages, at random"] == pytest.approx(100 * 20 / 119)
+    assert script["own script, other language among 10 in 6 languages, at random"] == pytest.approx(100 * 40 / 119)
+    # A method of some languages is compared in their pool, and others also in the pool of all.
+    x = planted(rng, 0, 30)
+    found = {s.metric for s in script_neighbours(x, {"en", "sr", "sr-Latn"})}
+    assert {"own script among 10 over 1", "own script among 10 over 2"} < found
+    assert {f"nearest is its other script in {n} languages" for n in (3, 6)} < found
+    assert script_pairs(["zh", "sr-Latn", "hi-Latn", "sr", "zh-Hant"]) == [("sr", "sr-Latn"), ("zh", "zh-Hant")]
+    assert list(script_neighbours({"en": np.ones((3, 2), np.float32)}, ())) == []
+
+
+def test_means_over_pairs_are_of_all_and_of_the_fitted():
+    means = PairMeans({"en", "de"})
+    for code, values in (("de", [0.0, 1.0]), ("fr", [1.0, 1.0])):
+        means.add("a", ("en", code), np.array(values))
+        means.add("b", (code, "en"), np.zeros(2))
+    found = {score.metric: (score.value, tuple(score.languages)) for score in means.scores()}
+    assert found["a over 1"] == (0.5, ("en", "de"))
+    assert found["a over 2"] == (0.75, ("en", "de", "fr"))
+    gaps = {score.metric: score.queries.values.tolist() for score in means.difference("a - b", "a", "b")}
+    assert gaps == {"a - b over 1": [0, 1], "a - b over 2": [0.5, 1]}
+
+
+# Belebele: two questions on the first passage, one on each other.
+LINKS = ["l/2", "l/1", "l/3"]
+ASKED = [("l/1", 1), ("l/2", 1), ("l/2", 2), ("l/3", 1)]
+
+
+def belebele_rows(code):
+    return [
+        {"link": link, "question_number": number, "flores_passage": f"{code} of {link} b",
+         "question": f"{code}? {link}", "mc_answer1": "x", "dialect": code, "ds": "2023"}
+        for link, number in sorted(ASKED, key=lambda key: LINKS.index(key[0]))
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def belebele_folders(tmp_path):
+    """The same in its own files, and on the Hub with configurations or with splits for the languages."""
+    for code in ("eng_Latn", "hin_Deva", "hin_Latn"):
+        rows = belebele_rows(code)
+        write(tmp_path, f"files/{code}.jsonl", rows)
+        write(tmp_path, f"hub/{code}/test-00000-of-00001.parquet", rows)
+        write(tmp_path, f"old/data/{code}.jsonl", rows)
+    return tmp_path
+
+
+def test_belebele_is_the_same_from_everywhere(belebele_folders, monkeypatch):
+    data = read_belebele(belebele_folders / "files", ["hi-Latn", "en"])
+    assert {*data.questions} == {*data.passages} == {"en", "hi-Latn"}
+    assert data.passages["hi-Latn"] == [f"hin_Latn of l/{n} b" for n in (1, 2, 3)]
+    assert data.questions["en"] == [f"eng_Latn? l/{n}" for n in (1, 2, 2, 3)]
+    assert data.answers == [0, 1, 1, 2]
+    every = read_belebele(belebele_folders / "files")
+    assert sorted(every.questions) == ["en", "hi", "hi-Latn"]
+    for folder in ("hub", "old"):
+        assert read_belebele(f"hub:{belebele_folders / folder}") == every
+    name = "mteb/belebele"
+    with serve(belebele_folders / "hub", name) as web, point(monkeypatch, belebele_folders / "cache") as to:
+        to(web.server_address[1])
+        assert read_belebele(f"hub:{name}", ["hin_Latn", "en"]) == data
+        assert web.asked[0].endswith(f"/revision/{PINNED[name]}")
+        assert not any("hin_Deva" in path for path in web.asked)
+
+
+def test_belebele_that_is_wrong(belebele_folders):
+    folder = belebele_folders / "files"
+    with pytest.raises(FileNotFoundError, match=r"unpack Belebele.zip of .*hub:mteb/belebele"):
+        read_belebele(folder / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"no files fr.jsonl; it has en, hi, hi-Latn"):
+        read_belebele(folder, ["fr"])
+    with pytest.raises(ValueError, match="language 'fr' is not in .*; known languages are eng_Latn"):
+        read_belebele(f"hub:{belebele_folders / 'hub'}", ["fr"])
+    with pytest.raises(ValueError, match="has hi twice"):
+        read_belebele(f"hub:{belebele_folders / 'hub'}", ["hi", "hin"])
+    write(folder, "hin_Deva.jsonl", belebele_rows("hin_Deva")[:-1])
+    with pytest.raises(ValueError, match=r"hin_Deva.jsonl and en differ in 1 questions, such as \('l/3', '1'\)"):
+        read_belebele(folder, ["en", "hi"])
+    write(folder, "eng_Latn.jsonl", [row | {"question": " "} for row in belebele_rows("eng_Latn")])
+    with pytest.raises(ValueError, match=r"eng_Latn.jsonl, row 1 has no question; it has link, question_number"):
+        read_belebele(folder, ["en"])
+    with pytest.raises(ValueError, match="--passage-text is 'passage: '; it needs {passage}"):
+        belebele.belebele(folder, passage_text="passage: ")
+
+
+def test_belebele(belebele_folders, tmp_path):
+    options = ["--data", str(belebele_folders / "files"), "--layers", "1", "--fit-on", "evaluated"]
+    more = ["--question-text", "q {question}", "--transforms", "original", "lsar"]
+    assert main(["belebele", *ENCODER, *options, *more, "--out", str(tmp_path / "out")]) == 0
+    values = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
+    # By hand, of each pair of languages: one relevant passage, whose gain is 1 / log2(rank + 1).
+    data, encoder = read_belebele(belebele_folders / "files"), FakeEncoder(1)
+    answer = np.array(data.answers)
+
+    def by_hand(asked, found):
+        q = encoder.encode([f"q {text}" for text in data.questions[asked]])
+        ranks = candidate_ranks(q, encoder.encode(data.passages[found]), answer[:, None])[:, 0]
+        return 100 * np.mean(1 / np.log2(ranks + 2))
+
+    hand = {(a, b): by_hand(a, b) for a in data.questions for b in data.questions}
+    for (a, b), value in hand.items():
+        assert values["original", f"nDCG@10 {a}-{b}"]["value"] == pytest.approx(value)
+        assert values["original", f"nDCG@10 {a}-{b}"]["languages"] == [a, b]
+    same = np.mean([hand[code, code] for code in data.questions])
+    across = np.mean([hand[pair] for code in ("hi", "hi-Latn") for pair in (("en", code), (code, "en"))])
+    scripts = np.mean([hand["hi", "hi-Latn"], hand["hi-Latn", "hi"]])
+    both = np.mean([hand["hi", "hi"], hand["hi-Latn", "hi-Latn"]])
+    expected = {
+        "same language over 3": same, "across languages over 4": across, "across scripts over 2": scripts,
+        "gap over 3": same - across, "lost across scripts over 2": both - scripts,
+        "same language, usual script over 1": hand["hi", "hi"], "xx-en over 2": across * 2 - np.mean(
+            [hand["en", "hi"], hand["en", "hi-Latn"]]
+        ),
+    }  # fmt: skip
+    for name, value in expected.items():
+        result = values["original", f"nDCG@10 {name}"]
+        assert result["value"] == pytest.approx(value)
+        assert result["low"] <= result["value"] <= result["high"]
+    assert values["original", "pool mAP over 3"]["n"] == 12
+    assert 0 <= values["lsar", "pool preference over 3"]["value"] <= 100
+    assert values["original", "pool own at random over 3"]["value"] == pytest.approx(100 / 3)
+    assert ("lsar", "own script among 5 over 1") in values
+    assert values["lsar", "pool mAP over 3"]["options"]["question_text"] == "q {question}"
+
+
+# MLQA's form: for each pair its questions, passages and judgements; of them, one passage has grade 2 and one 0.
+PASSAGES = {"a": ("T", "b c d e"), "b": ("", "c f g"), "c": ("U", "h i a"), "d": ("", "j b i")}
+QUESTIONS = {"1": "b d", "2": "f g c", "3": "x y"}
+QRELS = [("1", "a", 2), ("1", "d", 1), ("1", "b", 0), ("2", "b", 1), ("2", "gone", 1)]
+PAIRS = ("ara-ara", "ara-deu", "deu-ara", "deu-deu")
+
+
+def of_pair(name):
+    """The rows of a pair, in which words of two languages differ by their first letter."""
+    read_, asked = name.split("-")
+
+    def spoken(code, text):
+        return " ".join(word if word in "bc" else f"{code[0]}{word}" for word in text.split())
+
+    corpus = [{"id": n, "title": t, "text": spoken(read_, text)} for n, (t, text) in PASSAGES.items()]
+    queries = [{"id": n, "text": spoken(asked, text)} for n, text in QUESTIONS.items()]
+    return corpus, queries, [dict(zip(("query-id", "corpus-id", "score"), row, strict=True)) for row in QRELS]
+
+
+@pytest.fixture
+def mlqa_folders(tmp_path):
+    """The same on the Hub and as BEIR's files."""
+    for name in PAIRS:
+        corpus, queries, qrels = of_pair(name)
+        for part, rows in (("corpus", corpus), ("queries", queries), ("qrels", qrels)):
+            write(tmp_path, f"hub/{name}-{part}/test-00000-of-00001.parquet", rows)
+        write(tmp_path, f"beir/{name}/corpus.jsonl.gz", [{"_id": row["id"], **row} for row in corpus])
+        write(tmp_path, f"beir/{name}/queries.jsonl", [{"_id": row["id"], **row} for row in queries])
+        write(tmp_path, f"beir/{name}/qrels/test.tsv", [("query-id", "corpus-id", "score"), *QRELS])
+    return tmp_path
+
+
+def test_judged_is_the_same_from_everywhere(mlqa_folders, caplog, monkeypatch):
+    with caplog.at_level(logging.WARNING, logger="lsar_jax"):
+        data = read_judged(mlqa_folders / "beir", "test")
+    assert "1 relevant passages of test of ara-ara of" in caplog.text
+    # The language of the passages is first in names, and second here.
+    assert list(data) == [("ar", "ar"), ("ar", "de"), ("de", "ar"), ("de", "de")]
+    found = data["de", "ar"]
+    assert found.questions == ["b dd", "df dg c"]
+    assert found.passages[:2] == ["T b c ad ae", "c af ag"]
+    np.testing.assert_array_equal(found.relevant, [[0, 3], [1, 4]])
+    np.testing.assert_array_equal(found.gains, [[2, 1], [1, 1]])
+    some = read_judged(mlqa_folders / "beir", "test", ["deu"])
+    assert list(some) == [("de", "de")]
+    name = "mteb/MLQARetrieval"
+    with serve(mlqa_folders / "hub", name) as web, point(monkeypatch, mlqa_folders / "cache") as to:
+        to(web.server_address[1])
+        [there] = read_judged(f"hub:{name}", "test", ["de"]).values()
+        assert web.asked[0].endswith(f"/revision/{PINNED[name]}")
+    every = read_judged(f"hub:{mlqa_folders / 'hub'}", "test")
+    for pair, one in every.items():
+        np.testing.assert_equal(one._asdict(), data[pair]._asdict())
+    np.testing.assert_equal(there._asdict(), some["de", "de"]._asdict())
+
+
+def test_miracl_in_its_own_files(tmp_path):
+    corpus, queries, _ = of_pair("swh-swh")
+    for number, part in enumerate((corpus[:3], corpus[3:])):
+        rows = [{"docid": row["id"], "title": row["title"], "text": row["text"]} for row in part]
+        write(tmp_path, f"miracl-corpus-v1.0-sw/docs-{number}.jsonl.gz", rows)
+    start = "miracl-v1.0-sw"
+    write(tmp_path, f"{start}/topics/topics.{start}-dev.tsv", [(row["id"], row["text"]) for row in queries])
+    write(tmp_path, f"{start}/qrels/qrels.{start}-dev.tsv", [(q, "Q0", c, score) for q, c, score in QRELS])
+    [(pair, one)] = read_judged(tmp_path, "dev").items()
+    assert pair == ("sw", "sw")
+    assert one.passages[3] == "sj b si"
+    np.testing.assert_array_equal(one.relevant, [[0, 3], [1, 4]])
+
+
+def test_judged_that_is_wrong(mlqa_folders, tmp_path):
+    folder = mlqa_folders / "beir"
+    for data, split, languages, error, message in [
+        (tmp_path / "nowhere", "test", (), FileNotFoundError, "no folder .*set --data, for example to hub:mteb/MLQA"),
+        (tmp_path, "test", (), FileNotFoundError, "no questions and passages named after languages; it has none"),
+        (folder, "dev", (), FileNotFoundError, r"no file .*ara-ara/qrels/dev.tsv"),
+        (folder, "test", ("fr",), ValueError, "--languages has fr, but .* has ar, de"),
+    ]:
+        with pytest.raises(error, match=message):
+            read_judged(data, split, languages)
+    write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), ("9", "a", 1)])
+    with pytest.raises(ValueError, match="1 judged questions are not among the queries, such as '9'"):
+        read_judged(folder, "test", ["de"])
+    write(folder, "deu-deu/corpus.jsonl.gz", [{"_id": "a", "title": "", "text": ""}])
+    write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), *QRELS])
+    with pytest.raises(ValueError, match="corpus, test of deu-deu of .*, row 1 has no id or no text"):
+        read_judged(folder, "test", ["de"])
+
+
+def test_mlqa(mlqa_folders, tmp_path):
+    options = ["--data", str(mlqa_folders / "beir"), "--layers", "1", "--passage-text", "p {passage}"]
+    methods = ["--transforms", "original", "center"]
+    assert main(["mlqa", *ENCODER, *options, *methods, "--out", str(tmp_path / "out")]) == 0
+    values = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
+    encoder, hand = FakeEncoder(1), {}
+    for (asked, found), one in read_judged(mlqa_folders / "beir", "test").items():
+        passages = encoder.encode([f"p {text}" for text in one.passages])
+        near = np.asarray(nearest(encoder.encode(one.questions), passages, 4)[1])
+        hand[asked, found] = 100 * ndcg(near, one.relevant, one.gains).mean()
+        assert values["original", f"nDCG@10 {asked}-{found}"]["value"] == pytest.approx(hand[asked, found])
+        # Of four relevant passages, one is not there.
+        assert values["original", f"recall@100 {asked}-{found}"]["value"] == 75
+    same = (hand["ar", "ar"] + hand["de", "de"]) / 2
+    across = (hand["ar", "de"] + hand["de", "ar"]) / 2
+    assert values["original", "nDCG@10 same language over 2"]["value"] == pytest.approx(same)
+    assert values["original", "nDCG@10 across languages over 2"]["value"] == pytest.approx(across)
+    gap = values["original", "nDCG@10 gap"]
+    assert gap["value"] == pytest.approx(same - across)
+    assert gap["low"] <= gap["value"] <= gap["high"]
+    assert ("center", "nDCG@10 gap") in values
+
+
+def test_miracl_is_scored_language_by_language(mlqa_folders):
+    task = judged.miracl(mlqa_folders / "beir", split="test")
+    assert len(task.parts) == 4
+    assert [set(part) for part in task.parts][1] == {("q ar-de", "ar"), ("p ar-de", "de")}
+    assert len(judged.mlqa(mlqa_folders / "beir").parts) == 1
+
+
+LINES = {
+    "eng": ["a b c", "d e f", "g h i"],
+    "srp_Cyrl": ["a b y", "d e z", "g h z"],
+    "srp_Latn": ["a w c", "d e u", "v"],
+}
+
+
+def test_parallel_is_the_same_from_everywhere(tmp_path, monkeypatch):
+    expected = {"en": LINES["eng"], "sr": LINES["srp_Cyrl"], "sr-Latn": LINES["srp_Latn"]}
+    codes = {"eng_Latn": LINES["eng"], **{code: LINES[code] for code in ("srp_Cyrl", "srp_Latn")}}
+    for code, lines in codes.items():
+        write(tmp_path, f"flores/{code}.devtest", lines)
+        write(tmp_path, f"plus/devtest.{code}", lines)
+        write(tmp_path, f"plain/{code}.txt", lines)
+    write(tmp_path, "ntrex/newstest2019-src.eng.txt", LINES["eng"])
+    for name in ("eng-GB", "srp-Cyrl", "srp-Latn"):
+        write(tmp_path, f"ntrex/newstest2019-ref.{name}.txt", LINES.get(name.replace("-", "_"), ["other"] * 3))
+    (tmp_path / "ntrex" / "newstest2019-ref-2.spa.txt").write_text("no\n")
+    for folder in ("flores", "plus", "plain", "ntrex"):
+        assert read_parallel(tmp_path / folder) == expected
+    assert list(read_parallel(tmp_path / "flores", ["sr_Latn", "eng"])) == ["sr-Latn", "en"]
+    rows = [{"id": n, **{code: lines[n] for code, lines in codes.items()}} for n in range(3)]
+    write(tmp_path, "hub/data/devtest-00000-of-00001.parquet", rows)
+    write(tmp_path, "hub/data/dev-00000-of-00001.parquet", rows[:1])
+    name = "mteb/FloresBitextMining"
+    with serve(tmp_path / "hub", name) as web, point(monkeypatch, tmp_path / "cache") as to:
+        to(web.server_address[1])
+        assert read_parallel(f"hub:{name}") == expected
+        assert web.asked[0].endswith(f"/revision/{PINNED[name]}")
+    assert read_parallel(f"hub:{tmp_path / 'hub'}", ["sr"]) == {"sr": LINES["srp_Cyrl"]}
+    prepare(Monolingual(tmp_path / "plain"), tmp_path / "prepared")
+    assert read_parallel(f"tfds:{tmp_path}/prepared/monolingual") == expected
+
+
+def test_parallel_that_is_wrong(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*; unpack flores200_dataset.tar.gz"):
+        parallel.flores(tmp_path / "nowhere")
+    write(tmp_path, "x/de.txt", ["a"])
+    with pytest.raises(FileNotFoundError, match="x has no file for fr; it has de"):
+        parallel.flores(tmp_path / "x", ("fr",))
+    with pytest.raises(ValueError, match="x has de; give at least two languages"):
+        parallel.flores(tmp_path / "x")
+    write(tmp_path, "x/fr.txt", ["a"])
+    with pytest.raises(ValueError, match="x has de, fr; give en, or --pairs all"):
+        parallel.ntrex(tmp_path / "x")
+    write(tmp_path, "x/en.txt", ["a"])
+    with pytest.raises(ValueError, match="none in its usual script and in another"):
+        parallel.scripts(tmp_path / "x")
+    write(tmp_path, "x/deu.txt", ["a"])
+    with pytest.raises(ValueError, match=r"de.txt and .*deu.txt are for de; remove one"):
+        parallel.flores(tmp_path / "x", ("de", "en"))
+    write(tmp_path, "x/en.txt", ["a", "b"])
+    with pytest.raises(ValueError, match="differ in their number of lines: {'en': 2, 'fr': 1}"):
+        parallel.flores(tmp_path / "x", ("en", "fr"))
+
+
+@pytest.mark.parametrize("pairs", ["en", "all"])
+def test_scripts(pairs, tmp_path, capsys):
+    for code, lines in LINES.items():
+        write(tmp_path, f"x/{code}.txt", lines)
+    options = ["--data", str(tmp_path / "x"), "--layers", "1", "--fit-on", "evaluated", "--pairs", pairs]
+    assert main(["scripts", *ENCODER, *options, "--transforms", "original", "center", "--out", str(tmp_path)]) == 0
+    values = {r["metric"]: r for r in read(tmp_path) if r["transform"] == "original"}
+    encoder = FakeEncoder(1)
+    x = {
+        code: encoder.encode(lines)
+        for code, lines in (("en", LINES["eng"]), ("sr", LINES["srp_Cyrl"]), ("sr-Latn", LINES["srp_Latn"]))
+    }
+
+    def by_hand(a, b):
+        found = np.asarray(nearest(x[a], x[b])[1])[:, 0]
+        return 100 * np.mean(found == np.arange(3)), 100 * bitext_f1(found).mean()
+
+    hand = {(a, b): by_hand(a, b) for a in x for b in x if a != b}
+    across = np.mean([hand["sr", "sr-Latn"], hand["sr-Latn", "sr"]], axis=0)
+    into = np.mean([hand["en", "sr"], hand["en", "sr-Latn"]], axis=0)
+    for n, metric in enumerate(("accuracy", "F1")):
+        assert values[f"across scripts {metric} over 2"]["value"] == pytest.approx(across[n])
+        assert values[f"sr-sr-Latn {metric}"]["value"] == pytest.approx(hand["sr", "sr-Latn"][n])
+        assert values[f"en-xx {metric} over 2"]["value"] == pytest.approx(into[n])
+        if pairs == "all":
+            assert values[f"xx-yy {metric} over 6"]["value"] == pytest.approx(np.mean([v[n] for v in hand.values()]))
+    lost = values["en-xx accuracy lost in the other script over 1"]
+    assert lost["value"] == pytest.approx(hand["en", "sr"][0] - hand["en", "sr-Latn"][0])
+    assert "nearest is its other script in 3 languages" in values
+    assert ("en-sr accuracy" in values) == (pairs == "en")
