@@ -90,16 +90,17 @@ class Explore(EncoderChoice):
             if self.vectors and option.name in of_text and getattr(self, option.name) != option.default:
                 name = option.name.replace("_", "-")
                 raise ValueError(f"--{name} is given, but with --vectors nothing is encoded; omit it")
-        inputs = [path for path in (folder, self.vectors) if path and path.is_file()]
-        check_outputs([self.out], inputs, overwrite=self.overwrite)
+        if self.out.suffix.lower() not in (".html", ".htm"):  # never that of a text or of vectors
+            raise ValueError(f"--out is {self.out}; the page is HTML, so name it with .html, such as explorer.html")
+        check_outputs([self.out], overwrite=self.overwrite)
         for module in ("bokeh", "threadpoolctl"):
             import_extra(module, "explore", "the explorer")
         text = read_user_text(folder, self.languages, self.count, self.aligned, self.seed)
         layers: tuple[int, ...] = ()
-        opening = ""
+        opening = encode_options = ""
         x: Mapping[str, Float[np.ndarray, "*layer sentence dim"]]
         if self.vectors is None:
-            layers, x, opening = self._encoded(text)
+            layers, x, opening, encode_options = self._encoded(text)
         else:
             x = read_user_vectors(self.vectors, folder, text)
         if self.aligned == "auto" and text.aligned and not text.pairs:
@@ -107,38 +108,59 @@ class Explore(EncoderChoice):
             text = text if finds_lines(last) else text.not_aligned()
             console.print(f"the text is read as {text.form} (--aligned reads it otherwise)")
         methods = None if self.transforms == DEFAULT_METHODS else self.transforms
+        place = folder.resolve()
+        fit_options = self._fit_options(folder, text)
         page = explore(
             x, text.sentences, layers=layers, units=text.units if text.aligned else None, methods=methods,
-            count=self.shown, tsne=self.tsne, seed=self.seed, title=f"Language in {folder.stem}",
-            fit_options=self._fit_options(folder, text), opening=opening,
+            count=self.shown, tsne=self.tsne, seed=self.seed,
+            title=f"Language in {place.name if place.is_dir() else place.stem}", fit_options=fit_options,
+            reading="" if fit_options else self._reading(folder, opening, encode_options), opening=opening,
+            encode_options=encode_options,
         )  # fmt: skip
         page.save(self.out)
         console.print(f"wrote {self.out}: {page.about}, {page.size / 1e6:.1f} MB; open it in a browser")
 
     def _fit_options(self, folder: Path, text: UserText) -> str:
-        """The options of ``lsar-jax fit`` that read the same sentences; files are named as they would be if missing."""
+        """The options of ``lsar-jax fit`` that read the same text; empty if there are none, as for pairs."""
         place, suffix = (folder, ".txt") if self.vectors is None else (self.vectors, ".npy")
         paths = [path for path in place.glob("*") if path.suffix == suffix or (self.vectors and path.is_dir())]
+        paths.sort(key=Path.is_file)  # de.npy is read where de is a folder, too
         found = {code_or_none(path.name.removesuffix(suffix)): path for path in paths}
-        files = {code: found.get(code, f"{code}{suffix}") for code in text.codes}
-        words = [] if self.vectors else ["--encoder", self.encoder]
-        defaults = {option.name: option.default for option in fields(EncoderChoice)}
-        for option in () if self.vectors else (*_OF_ENCODER, "max_length"):
-            if (value := getattr(self, option)) != defaults[option]:
+        if not found.keys() >= {*text.codes} or self.dtype != "float32":
+            return ""
+        words = [] if self.vectors else ["--encoder", self.encoder, "--max-length", str(self.max_length)]
+        for option in () if self.vectors else _OF_ENCODER:
+            if (value := getattr(self, option)) not in (None, False):
                 words += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
-        return shlex.join([*words, "--data", *(f"{code}={path}" for code, path in files.items())])
+        return shlex.join([*words, "--data", *(f"{code}={found[code]}" for code in text.codes)])
+
+    def _reading(self, folder: Path, opening: str, encode_options: str) -> str:
+        """Python that makes ``x`` as this command does."""
+        readers = ["read_user_text", *(["read_user_vectors"] if self.vectors else [])]
+        arguments = f"Path({str(folder)!r}), {self.languages!r}, {self.count}, {self.aligned!r}, {self.seed}"
+        lines = [
+            "from pathlib import Path", "", "import lsar_jax as lj",
+            f"from lsar_jax.cli.user_text import {', '.join(readers)}", "", f"text = read_user_text({arguments})",
+        ]  # fmt: skip
+        if self.vectors:
+            made = f"x = read_user_vectors(Path({str(self.vectors)!r}), Path({str(folder)!r}), text)"
+            return "\n".join([*lines, made])
+        encoded = f"encoder.encode(lines, {encode_options.format(language='code')})"
+        made = f"x = {{code: {encoded} for code, lines in text.sentences.items()}}"
+        return "\n".join([*lines, f"encoder = {opening}", made])
 
     def _opening(self, prompt: str) -> str:
         """Python that loads the encoder at a layer."""
         given = {name: getattr(self, name) for name in _OF_ENCODER if name != "prompt"}
+        given |= {"dtype": self.dtype} if self.dtype != "float32" else {}
         options = [f", {name}={value!r}" for name, value in given.items() if value]
         opened = f"lj.load_encoder({self.encoder!r}, layer={{layer}}{''.join(options)})"
-        return f"{opened}.with_prompt({prompt!r})" if prompt else opened
+        return f"{opened}.with_prompt({prompt!r})" if prompt or self.prompt is not None else opened
 
     def _encoded(
         self, text: UserText
-    ) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "layer sentence dim"]], str]:
-        """The layers, the embeddings of the text by language, and Python that loads the encoder."""
+    ) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "layer sentence dim"]], str, str]:
+        """The layers, the embeddings of the text by language, and Python that loads the encoder and that encodes."""
         encoder = open_encoder(
             self.encoder, self.layers, revision=self.revision, pooling=self.pooling, dtype=self.dtype,
             final_norm=self.final_norm, prompt=self.prompt,
@@ -147,4 +169,5 @@ class Explore(EncoderChoice):
         layers = tuple(sorted({2 * last // 3, last})) if self.layers is None else self.layers or tuple(range(last + 1))
         codes = {code: code for code in text.codes}
         x = encode_all(encoder, text.sentences, layers, self.max_length, codes, self.cache)
-        return layers, x, self._opening(encoder.spec.prompt or "")
+        encode_options = f"max_length={self.max_length}" + ", language={language}" * encoder.uses_language
+        return layers, x, self._opening(encoder.spec.prompt or ""), encode_options

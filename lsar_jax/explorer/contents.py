@@ -1,6 +1,5 @@
 """``explore``: fits the transforms, measures each rank, and puts what a page needs to compute with into it."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -19,14 +18,15 @@ from lsar_jax.explorer.measures import (
     principal_axes,
     tsne_plane,
 )
-from lsar_jax.explorer.page import LIMIT, Explorer, as_page, bytes_of_page, packed
-from lsar_jax.explorer.space import first_columns, in_basis, move, reduce
+from lsar_jax.explorer.page import LIMIT, SENTENCES, Explorer, as_page, bytes_of_page, packed
+from lsar_jax.explorer.space import first_columns, in_basis, move, reduce, spanned
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import moments_by_language, pool_moments, stack_means
 from lsar_jax.retrieval.preference import fair_share
 from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.shapes import AnyArray
+from lsar_jax.tokens.tokenizer import check_sentences
 from lsar_jax.transforms import language_subspace
 from lsar_jax.transforms.base.steps import Step
 from lsar_jax.transforms.lsar import significant_values
@@ -49,6 +49,8 @@ DEFAULT_METHODS = tuple(
 _LOW_RANK = {"shift", "basis", "dual", "offset"}
 # Characters of a sentence that the page shows.
 _SHOWN = 300
+# Dimensions below which the page has no room for methods that are computed here: neighbours of others would suffer.
+_LEAST = 128
 
 
 class _Method(NamedTuple):
@@ -58,6 +60,7 @@ class _Method(NamedTuple):
     steps: tuple[Step, ...]
     top: int | None
     by_language: bool
+    options: dict[str, Any]
 
     @property
     def low_rank(self) -> bool:
@@ -87,7 +90,9 @@ def explore(
     seed: int = 0,
     title: str = "Language in embeddings",
     fit_options: str = "",
+    reading: str = "",
     opening: str = "",
+    encode_options: str = "",
 ) -> Explorer:
     """Makes a page to look at embeddings before and after transforms: a map, and the neighbours of each sentence.
 
@@ -95,7 +100,7 @@ def explore(
     of the removed subspace can be chosen; the map and the neighbours are computed there. Those of methods that do more
     than subtract, such as whitening and CBIE, are computed here, and so are the shares of neighbours over all sentences
     of every method. The transforms are fitted on all of ``x``. For 2,000 sentences, the page has at most 5 MB, and says
-    how close its own cosines are to those of whole vectors.
+    how close its own cosines are to those of whole vectors. Methods that would need more are left out, with a warning.
 
     Args:
       x: language -> raw embeddings ``[n, dim]``, or of several layers ``[layer, n, dim]``; at least two languages.
@@ -108,17 +113,20 @@ def explore(
       tsne: whether to draw t-SNE, too, for which scikit-learn is needed and seconds to minutes.
       seed: seed of the draw, of CBIE and of t-SNE.
       title: title of the page.
-      fit_options: options with which ``lsar-jax fit`` reads the same sentences, for the command on the page; by default
-        vectors in ``de.npy`` and so on. ``--layer`` is added if layers have names.
-      opening: Python that loads the encoder at ``{layer}``, which the page fills in, for the code on the page; by
-        default, that code transforms vectors.
+      fit_options: options with which ``lsar-jax fit`` reads the same sentences, for the command on the page, which adds
+        ``--layer`` if layers have names; by default, the page has Python in place of a command.
+      reading: that Python, which makes ``x`` at ``{layer}``, which the page fills in, and ``encoder`` if there is an
+        ``opening``; by default, ``x`` is at hand.
+      opening: Python that loads the encoder at ``{layer}``, for the code on the page; by default, that code transforms
+        vectors.
+      encode_options: what this code passes to ``encode``, such as ``max_length=128`` and ``language={language}``.
 
     Returns:
       A page, which a notebook shows; ``save`` writes it to a file.
 
     Raises:
-      ValueError: the languages, sentences, layers or units do not fit together, a method is unknown, or
-        the means of the languages do not differ at a layer.
+      ValueError: the languages, sentences, layers or units do not fit together, a sentence has a lone surrogate, a
+        method is unknown, the means of the languages do not differ at a layer, or 5 MB have no room for one method.
       ImportError: Bokeh or threadpoolctl, or scikit-learn for t-SNE, is not installed.
 
     Example:
@@ -145,15 +153,15 @@ def explore(
     data["unit"] = None if unit is None else np.unique(unit, return_inverse=True)[1].tolist()
     neighbours = Neighbours(language, unit)
     data |= {"expected": fair_share(np.array(counts)), "neighbours": neighbours.k, "layers": []}
-    data |= {"compared": min(COMPARED, len(language))}
+    data |= {"compared": min(COMPARED, len(language)), "stacked": np.ndim(next(iter(x.values()))) == 3}
     data |= {"words": {name: method.summary for name, method in METHODS.items()}}
-    data |= {"opening": opening, "fit": fit_options or "--data " + " ".join(f"{code}={code}.npy" for code in codes)}
+    data |= {"fit": fit_options, "reading": reading, "opening": opening, "encode": encode_options}
     pools = import_extra("threadpoolctl", "explore", "the explorer")
     import_module("scipy.linalg")  # has a BLAS of its own, and the limit holds for those that are loaded
     # BLAS's threads wait for each other without sleeping, which on processors that are in use takes most of the time.
     with pools.threadpool_limits(1, "blas"):
         fitted = [_fit(of, methods, name, seed) for of, name in zip(by_layer, names, strict=True)]
-        form = _form(data, fitted, by_layer[0][codes[0]].shape[1], tsne)
+        fitted, form = _fit_on_page(data, fitted, by_layer[0][codes[0]].shape[1], tsne)
         for name, of, known in zip(names, by_layer, fitted, strict=True):
             rows = np.concatenate([np.asarray(of[code], np.float64)[chosen[code]] for code in codes])
             layer = _layer(rows, known, counts, form, neighbours, seed if tsne else None)
@@ -176,7 +184,8 @@ def _layer(
     if seed is not None:
         drawn.append(tsne_plane(x, seed))
     for method in methods:
-        of_method = {"name": method.name, "top": method.top, "by_language": method.by_language}
+        names = ("name", "top", "by_language", "options")
+        of_method: dict[str, Any] = {name: getattr(method, name) for name in names}
         if not method.low_rank:
             y = move(method.steps, x, counts)
             written.append(of_method | {"steps": [], "states": [_state(y, neighbours)]})
@@ -257,31 +266,74 @@ def _fit(x: Mapping[str, AnyArray], names: Sequence[str] | None, layer: int | st
                 continue
             raise ValueError(f"{name} cannot be fitted{where}: {error}; leave it out of the methods") from error
         steps = tuple(Step(*(None if p is None else np.asarray(p) for p in step)) for step in transform.steps)
-        fitted.append(_Method(name, steps, top if slides else None, transform.languages is not None))
+        fitted.append(_Method(name, steps, top if slides else None, transform.languages is not None, options))
     return fitted
 
 
-def _form(data: Mapping[str, Any], fitted: Sequence[Sequence[_Method]], dim: int, tsne: bool) -> tuple[int, type]:
-    """The number of dimensions with which the page has at most ``LIMIT`` bytes, and the type of their integers."""
-    count, layers, languages = len(data["texts"]), len(fitted), len(data["languages"])
-    fixed, of_dimension = bytes_of_page() + len(json.dumps(data, ensure_ascii=False).encode()), 0
+def _fit_on_page(
+    data: Mapping[str, Any], fitted: Sequence[Sequence[_Method]], dim: int, tsne: bool
+) -> tuple[list[list[_Method]], tuple[int, type]]:
+    """The methods for which the page has room at every layer, and what ``_form`` says of them.
+
+    If there is too little, those whose neighbours are computed here are left out first, and the last before others.
+    """
+    room = LIMIT * max(1, len(data["texts"]) // SENTENCES) - bytes_of_page(data)
+    common = [of for of in fitted[0] if all(of.name in (other.name for other in methods) for methods in fitted)]
+    names = [method.name for method in sorted(common, key=lambda method: not method.low_rank)]
+    spans: dict[int, list[int]] = {}
+    for kept in range(len(names), 0, -1):
+        chosen = [[method for method in methods if method.name in names[:kept]] for methods in fitted]
+        low_rank = [[step for method in methods if method.low_rank for step in method.steps] for methods in chosen]
+        if len(low_rank[0]) not in spans:
+            spans[len(low_rank[0])] = [len(spanned(np.ones((1, dim)), steps)) for steps in low_rank]
+        least = 1 if all(method.low_rank for method in chosen[0]) else min(dim, _LEAST)
+        if form := _form(data, chosen, spans[len(low_rank[0])], range(dim, least - 1, -1), room, tsne):
+            if kept < len(names):
+                _log.warning(
+                    "the page is without %s, with which it would have more than %d MB; to see them, give fewer layers, "
+                    "languages or sentences", ", ".join(names[kept:]), LIMIT // 10**6,
+                )  # fmt: skip
+            return chosen, form
+    raise ValueError(
+        f"a page of {len(data['texts'])} sentences in {len(data['languages'])} languages, at {len(fitted)} layers, "
+        f"would have more than {LIMIT // 10**6} MB even with {names[0]} alone; give fewer layers, languages or "
+        "sentences"
+    )
+
+
+def _form(
+    data: Mapping[str, Any],
+    fitted: Sequence[Sequence[_Method]],
+    spans: Sequence[int],
+    widths: range,
+    room: int,
+    tsne: bool,
+) -> tuple[int, type] | None:
+    """The first number of dimensions for which there is room, and the type of their integers; None if there is none.
+
+    ``spans`` are the numbers of dimensions that the layers need at least, and ``widths`` begins with that of vectors.
+    """
+    count, languages, dim = len(data["texts"]), len(data["languages"]), widths.start
+    of_dimension = []
     for methods in fitted:
         low_rank = [method for method in methods if method.low_rank]
         parts = [part for method in low_rank for step in method.steps for part in step if part is not None]
         states = sum(len(method.ranks) for method in low_rank)
-        # Four bytes for a number of a step, two for one of an axis; a state has 300 characters besides, and 16 of each
-        # language.
-        of_dimension += 4 * sum(part.size for part in parts) // dim + 4 * states
-        fixed += (300 + 16 * languages) * (1 + states) + 6 * count + (6 * count * (1 + len(methods)) if tsne else 0)
+        # Four bytes for a number of a step, a center or a scale, two for one of an axis; a state has 300 characters
+        # besides, and 16 of each language, a part 100.
+        of_dimension.append(4 * sum(part.size for part in parts) // dim + 4 * states + 8)
+        room -= (300 + 16 * languages) * (1 + states) + 100 * len(parts) + 6 * count + 1000
+        room -= 6 * count * (1 + len(methods)) if tsne else 0
         # Of a state that is computed here: two coordinates, ten rows and ten cosines of two bytes, or rows of four.
-        of_other = 300 + 16 * languages + count * 4 * (44 if count <= 1 << 15 else 64) // 3
-        fixed += (len(methods) - len(low_rank)) * of_other
-    # Bytes are written with 64 characters.
-    for kind in (np.int16, np.int8):
-        width = int((LIMIT - fixed) * 3 / 4 / (of_dimension + layers * count * np.dtype(kind).itemsize))
-        if width >= dim:
-            break
-    return width, kind
+        of_other = 400 + 16 * languages + count * 4 * (44 if count <= 1 << 15 else 64) // 3
+        room -= (len(methods) - len(low_rank)) * of_other
+    for width, kind in ((dim, np.int16), *((width, np.int8) for width in widths)):
+        values = count * np.dtype(kind).itemsize
+        sizes = [max(width, span) * (number + values) for span, number in zip(spans, of_dimension, strict=True)]
+        # Bytes are written with 64 characters.
+        if sum(sizes) * 4 / 3 <= room:
+            return width, kind
+    return None
 
 
 def _by_layer(
@@ -316,8 +368,7 @@ def _sentences(texts: Mapping[str, Sequence[str]], counts: Mapping[str, int]) ->
     for code, text in given.items():
         if len(text) != counts[code]:
             raise ValueError(f"texts has {len(text)} sentences in {code}, and x {counts[code]} vectors")
-        if wrong := [sentence for sentence in text if not isinstance(sentence, str)]:
-            raise ValueError(f"a sentence in {code} is {wrong[0]!r:.80}, which is not a string")
+        check_sentences(text, what=f"{code}: sentence")
     return given
 
 

@@ -256,7 +256,7 @@ const explorer = (() => {
     const first = layer().before, now = measured(), translated = first.found !== null;
     const part = (text) => element("span", {}, text), fair = percent(data.expected);
     $("shares").replaceChildren(
-      part(`In the own language: ${percent(first.same)} before, ${percent(now.same)} after (fair: ${fair})`),
+      part(`Neighbours in the own language: ${percent(first.same)} before, ${percent(now.same)} after (fair: ${fair})`),
       ...(translated ? [part(`Translations found: ${percent(first.found)} before, ${percent(now.found)} after`)] : []),
       element("span", { className: "small" }, "measured on the text it was fitted on"),
     );
@@ -266,7 +266,7 @@ const explorer = (() => {
       `is the share if language meant nothing.${below} On new text, expect less, above all at high ranks` +
       (slides() ? ": so the page opens at the lowest rank within a point of the best" : "") +
       ". python -m eval bias compares layers, methods and ranks on text held out, and may choose others.";
-    $("words").textContent = data.words[method().name];
+    $("words").textContent = data.words[method().name] + (slides() ? " At rank 0, none is removed." : "");
     $("map-note").textContent = state.tsne
       ? "t-SNE, drawn for rank 0 and for the highest rank only; distances between groups mean little."
       : `The two directions in which the sentences differ most, with ${percent(now.variance)} of the variance. ` +
@@ -289,20 +289,36 @@ const explorer = (() => {
     });
   }
 
-  /** The command that fits the method that is chosen, and how to load the result. */
+  /** The command or the Python that fits the method that is chosen, and how to load the result. */
   function writeUse() {
     const { name, by_language } = method(), file = `${name}.safetensors`, removes = !slides() || state.rank > 0;
     $("use").hidden = !removes;
-    const rank = slides() ? ` --rank ${state.rank}` : "", depth = layer().name;
-    const command = `lsar-jax fit ${name} ${file}${rank}${depth ? ` --layer ${depth}` : ""} ${data.fit}`;
-    // A browser would end a line inside of --data.
-    $("command").replaceChildren(...command.split(" ").flatMap((word) => [element("span", {}, word), " "]).slice(0, -1));
+    const options = Object.entries(slides() ? { rank: state.rank } : method().options), depth = layer().name;
+    const filled = (code) => code.replaceAll("{layer}", depth);
+    $("where").textContent = data.fit ? "in a terminal" : "in Python";
+    if (data.fit) {
+      const given = [...options, ...(depth ? [["layer", depth]] : [])].map(([key, value]) => ` --${key} ${value}`);
+      const words = `lsar-jax fit ${name} ${file}${given.join("")} ${data.fit}`.split(" ");
+      // A browser would end a line inside of --data.
+      $("command").replaceChildren(...words.flatMap((word) => [element("span", {}, word), " "]).slice(0, -1));
+    } else {
+      const given = options.map(([key, value]) => `, ${key}=${value}`), at = state.layer;
+      const lines = data.reading ? [filled(data.reading)] : ["import lsar_jax as lj", "", "# x as given to lj.explore"];
+      if (!data.reading && data.opening) lines.push(`encoder = ${filled(data.opening)}`);
+      if (!data.reading && data.stacked) lines.push(`x = {code: rows[${at}] for code, rows in x.items()}`);
+      if (data.opening) given.push(", source=encoder.spec");
+      lines.push(`transform = lj.transforms.methods.METHODS["${name}"](x${given.join("")})`);
+      lines.push(`transform.save("${file}")`);
+      $("command").textContent = lines.join("\n");
+    }
     const code = languages[language[state.chosen]];
     const lines = ["import lsar_jax as lj", "", `transform = lj.Transform.load("${file}")`];
     if (data.opening) {
-      const inside = by_language ? `, language="${code}"` : "";
-      lines.push(`encoder = ${data.opening.replace("{layer}", depth)}.with_transform(transform)`);
-      lines.push(`vectors = encoder.encode(sentences, normalize=True${inside})  # for an index of inner products`);
+      const inside = [data.encode.replace("{language}", `"${code}"`)].filter(Boolean);
+      if (by_language && !data.encode.includes("{language}")) inside.push(`language="${code}"`);
+      const given = ["sentences", "normalize=True", ...inside].join(", ");
+      lines.push(`encoder = ${filled(data.opening)}.with_transform(transform)`);
+      lines.push(`vectors = encoder.encode(${given})  # for an index of inner products`);
     } else {
       lines.push(`vectors = transform(vectors${by_language ? `, "${code}"` : ""})  # yours, a row for each sentence`);
     }
@@ -360,7 +376,7 @@ const explorer = (() => {
     }
     $("list").replaceChildren(...found.slice(0, LISTED).map((row) => entry(row)));
     const part = found.length > LISTED ? `; ${LISTED} of them are listed` : "";
-    $("list-note").textContent = `${found.length} sentences${part}`;
+    $("list-note").textContent = `${found.length} sentence${found.length === 1 ? "" : "s"}${part}`;
   }
 
   // ---- What a user does ----
@@ -449,7 +465,8 @@ const explorer = (() => {
     const kept = [...new Set(data.layers.map(({ width, dim }) => `${width} of ${dim}`))].join(" or ");
     $("about").textContent = `The percentages are exact. To be small, the page keeps ${kept} dimensions of each ` +
       `vector, rounded: measured on ${data.compared} sentences, the cosines in its lists differ by at most ` +
-      `${upper(largest)} from exact ones, and ${Math.floor(100 * alike)}% or more of the neighbours are the same at every rank.`;
+      `${upper(largest)} from exact ones, and ${Math.floor(100 * alike)}% or more of the neighbours are the same at ` +
+      "every rank.";
     await Bokeh.embed.embed_item(JSON.parse($("figure").textContent), "map");
     $("layer").onchange = () => { state.layer = Number($("layer").value); changeMethod(); };
     $("method").onchange = () => { state.method = Number($("method").value); changeMethod(); };

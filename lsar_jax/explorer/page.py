@@ -16,10 +16,10 @@ import numpy as np
 from lsar_jax.extras import import_extra
 from lsar_jax.files import write_text
 
-__all__ = ["LIMIT", "Explorer", "as_page", "bytes_of_page", "packed"]
+__all__ = ["LIMIT", "SENTENCES", "Explorer", "as_page", "bytes_of_page", "packed"]
 
-# Bytes of a page of 2,000 sentences.
-LIMIT = 5_000_000
+# Bytes of a page of so many sentences.
+LIMIT, SENTENCES = 5_000_000, 2_000
 
 # Twelve colours with a contrast of at least 3:1 on white and on the page's dark background, and seven markers of Bokeh
 # with their characters: 84 languages look different, and any twelve differ in colour.
@@ -71,12 +71,13 @@ def as_page(data: Mapping[str, Any]) -> Explorer:
     filled = {"title": html.escape(data["title"]), "map": _json(_map()), "data": _json({**data, "looks": looks})}
     sentences, languages, layers = (len(data[name]) for name in ("texts", "languages", "layers"))
     about = f"{sentences:,} sentences in {languages} languages, {layers} layer{'s' if layers > 1 else ''}"
-    return Explorer(Template(_text("page.html")).substitute(_parts(), **filled), about)
+    return Explorer(_encodable(Template(_text("page.html")).substitute(_parts(), **filled)), about)
 
 
-def bytes_of_page() -> int:
-    """Bytes of a page without its data."""
-    return sum(len(part.encode()) for part in _parts().values()) + len(_text("page.html")) + len(_json(_map()))
+def bytes_of_page(data: Mapping[str, Any]) -> int:
+    """Bytes of a page with these data, and room for the looks of their languages."""
+    texts = [*_parts().values(), _text("page.html"), _json(_map()), _json(data), html.escape(data["title"])]
+    return sum(len(_encodable(text).encode()) for text in texts) + 100 * len(data["languages"])
 
 
 def packed(values: np.ndarray) -> dict[str, Any]:
@@ -132,6 +133,11 @@ def _map() -> dict[str, Any]:
 def _json(value: Any) -> str:
     """JSON that cannot end the script it stands in."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _encodable(text: str) -> str:
+    """Text with escapes of JSON for lone surrogates, which are the bytes of a path that are not UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _text(name: str) -> str:

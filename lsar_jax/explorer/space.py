@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from lsar_jax.transforms.base.steps import AXES, Step, apply
 
-__all__ = ["Space", "first_columns", "in_basis", "move", "reduce"]
+__all__ = ["Space", "first_columns", "in_basis", "move", "reduce", "spanned"]
 
 # Singular values below this share of the largest are rounding errors of float32.
 _NOISE = 1e-6
@@ -46,11 +46,7 @@ def reduce(x: Float[np.ndarray, "sentence dim"], steps: Sequence[Step], width: i
 
     ``kind`` is the type of integers in which they are kept.
     """
-    parts = [_vectors(part, AXES[name]) for step in steps for name, part in step._asdict().items() if part is not None]
-    columns = np.concatenate([x.mean(axis=0, keepdims=True), *parts])
-    lengths = np.linalg.norm(columns, axis=1)
-    _, values, rows = np.linalg.svd(columns[lengths > 0] / lengths[lengths > 0, None], full_matrices=False)
-    span = rows[values > _NOISE * values[0]]
+    span = spanned(x.mean(axis=0, keepdims=True), steps)
     outside = x - (x @ span.T) @ span
     _, vectors = np.linalg.eigh(outside.T @ outside)
     others = min(max(width, len(span)), x.shape[1]) - len(span)
@@ -62,6 +58,15 @@ def reduce(x: Float[np.ndarray, "sentence dim"], steps: Sequence[Step], width: i
     scale = (np.abs(z - center).max(axis=0) / np.iinfo(kind).max).astype(np.float32)
     scale[scale == 0] = 1
     return Space(basis, center, scale, np.rint((z - center) / scale).astype(kind), residual.astype(np.float32))
+
+
+def spanned(rows: Float[np.ndarray, "row dim"], steps: Sequence[Step]) -> Float[np.ndarray, "direction dim"]:
+    """Returns an orthonormal basis of rows and of the parts of steps, as rows."""
+    parts = [_vectors(part, AXES[name]) for step in steps for name, part in step._asdict().items() if part is not None]
+    columns = np.concatenate([rows, *parts])
+    lengths = np.linalg.norm(columns, axis=1)
+    _, values, directions = np.linalg.svd(columns[lengths > 0] / lengths[lengths > 0, None], full_matrices=False)
+    return directions[values > _NOISE * values[0]]
 
 
 def first_columns(steps: Sequence[Step], rank: int) -> tuple[Step, ...]:

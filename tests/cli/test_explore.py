@@ -5,6 +5,7 @@ import shlex
 import numpy as np
 import pytest
 
+import lsar_jax as lj
 from lsar_jax.__main__ import main
 from tests.eval.test_bias import CODES, LINES, planted, write
 from tests.explorer.reading import data_of, moved, numbers
@@ -42,12 +43,16 @@ def test_text_is_encoded_at_each_layer(tmp_path, fake, refused):
     assert ([layer["name"] for layer in data["layers"]], data["languages"]) == (["1", "3"], list(CODES))
     assert data["title"] == "Language in text"
     files = " ".join(f"{code}={folder / code}.txt" for code in CODES)
-    assert data["fit"] == f"{shlex.join(ENCODER)} --data {files}"
+    assert data["fit"] == f"{shlex.join(ENCODER)} --max-length 128 --data {files}"
+    assert (data["encode"], data["reading"]) == ("max_length=128", "")
     assert data["opening"].startswith(f"lj.load_encoder({ENCODER[1]!r}, layer={{layer}}")
     assert len(data["texts"]) == 60
     assert data["unit"] == 3 * list(range(20))
     assert {text.split(" ", 1)[1] for text in data["texts"]} <= {*LINES}
     assert f"{out} already exists" in refused(main, options)
+    options = ["explore", "--texts", folder, "--overwrite", "--out"]
+    assert "name it with .html" in refused(main, [*options, folder / "de.txt"])
+    assert (folder / "de.txt").read_text().startswith("de red house")
 
 
 def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
@@ -76,6 +81,28 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
     assert "there is no fr.npy and no folder fr in" in refused(main, [*options, str(tmp_path), "--overwrite"])
 
 
+def test_pairs_and_other_options_are_read_by_python(tmp_path, fake, monkeypatch):
+    (tmp_path / "en-de.tsv").write_text("".join(f"en {line}\tde {line}\n" for line in LINES))
+    monkeypatch.chdir(tmp_path)
+    options = ["--prompt", "", "--dtype", "bfloat16", "--max-length", "9", "--layers", "1", "3", "--out", "page.html"]
+    monkeypatch.setattr(fake, "with_prompt", lambda encoder, prompt: encoder, raising=False)
+    assert main(["explore", "--texts", ".", "--transforms", "lsar", *options]) == 0
+    data = data_of(Saved(tmp_path / "page.html"))
+    assert (data["title"], data["fit"]) == (f"Language in {tmp_path.name}", "")
+    opening = "lj.load_encoder('bundled', layer=3, dtype='bfloat16').with_prompt('')"
+    code = data["reading"].replace("{layer}", "3")
+    assert f"encoder = {opening}" in code
+    assert data["opening"].replace("{layer}", "3") == opening
+    monkeypatch.setattr(lj, "load_encoder", fake.load)
+    lengths = []
+    encode = fake.encode
+    monkeypatch.setattr(fake, "encode", lambda *a, max_length: lengths.append(max_length) or encode(*a))
+    exec(code, made := {})
+    assert lengths == [9, 9]
+    assert {code: rows.shape for code, rows in made["x"].items()} == {"en": (25, 32), "de": (25, 32)}
+    assert [*made["text"].sentences["de"]] == [text for text in data["texts"] if text.startswith("de")]
+
+
 def test_one_file_holds_text_languages_and_vectors(tmp_path, rng, refused):
     pyarrow = need("pyarrow")
     parquet = need("pyarrow.parquet")
@@ -92,10 +119,16 @@ def test_one_file_holds_text_languages_and_vectors(tmp_path, rng, refused):
     assert main([*options, "--vectors", str(file)]) == 0
     page = out.read_text(encoding="utf-8")
     assert main([*options, "--texts", str(file), "--vectors", str(vectors), "--overwrite"]) == 0
-    assert out.read_text(encoding="utf-8") == page
+    read = f"read_user_vectors(Path('{vectors}')"
+    assert out.read_text(encoding="utf-8").replace(read, f"read_user_vectors(Path('{file}')") == page
     data = data_of(Saved(out))
     assert (data["languages"], data["unit"], len(data["texts"])) == (["de", "fr"], None, 50)
-    assert data["fit"] == "--data fr=fr.npy de=de.npy"
+    # Its columns are no files of lsar-jax fit, and the page has Python that reads them.
+    assert data["fit"] == ""
+    exec(data["reading"], made := {})
+    assert {code: rows.tolist() for code, rows in made["x"].items()} == {
+        code: x[code].tolist() for code in ("fr", "de")
+    }
     z, residual = moved(data, data["layers"][0], {"steps": []}, 0), numbers(data["layers"][0]["residual"])
     lengths = np.concatenate([np.linalg.norm(x[code], axis=1) for code in ("de", "fr")])
     assert np.allclose(np.sqrt((z**2).sum(axis=1) + residual**2), lengths, rtol=1e-3)

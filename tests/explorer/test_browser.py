@@ -10,6 +10,7 @@ import lsar_jax as lj
 from lsar_jax.explorer import Explorer
 from lsar_jax.explorer.measures import tsne_plane
 from lsar_jax.explorer.page import bytes_of_page
+from lsar_jax.transforms.methods import fit_mean_then_lsar
 from tests.explorer.reading import cosines, data_of, moved, near, numbers
 from tests.optional import missing, need
 
@@ -52,7 +53,8 @@ def case(tmp_path_factory):
     texts = {code: [f"{code} number {line} {HOSTILE}" for line in range(LINES)] for code in CODES}
     units = dict.fromkeys(CODES, range(LINES))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lsar_jax.explorer.contents.LIMIT", bytes_of_page() + 78_000)
+        patch.setattr("lsar_jax.explorer.contents.LIMIT", bytes_of_page({"title": "", "languages": []}) + 79_500)
+        patch.setattr("lsar_jax.explorer.contents._LEAST", 1)
         patch.setattr("lsar_jax.explorer.contents.tsne_plane", tsne_then_noise(rng))
         page = lj.explore(
             both, texts, layers=(8, 12), units=units, methods=METHODS, tsne=True, title=f"Title {HOSTILE}"
@@ -156,9 +158,6 @@ def test_the_slider_and_the_menus_change_the_numbers_to_those_of_numpy(open_page
         names = {"ar": "Arabic", "de": "German", "fr": "French", "sw": "Swahili"}
         words = ", ".join(names[data["languages"][data["language"][of]]] for of in missing) or "none"
         assert page.text_content("#missing").endswith(f"; after: {words}.")
-        rank_option = f" --rank {rank}" if "lsar" in method else ""
-        command = f"lsar-jax fit {method} {method}.safetensors{rank_option} --layer {(8, 12)[layer]} --data ar=ar.npy"
-        assert page.text_content("#command").startswith(command)
         # The map has the projection of the same coordinates.
         of = data["layers"][layer]
         z = moved(data, of, next(m for m in of["methods"] if m["name"] == method), rank)
@@ -171,6 +170,33 @@ def test_the_slider_and_the_menus_change_the_numbers_to_those_of_numpy(open_page
     assert len(lines) > 4
     page.locator("[data-copies=command]").click()
     assert page.evaluate("getSelection().toString()") == page.text_content("#command")
+
+
+def test_the_code_fits_what_is_chosen_and_encodes_as_was_measured(open_page, case, tmp_path, monkeypatch):
+    page, x = open_page(), {code: np.random.default_rng(i).normal(size=(2, 9, 6)) for i, code in enumerate(CODES)}
+    monkeypatch.chdir(tmp_path)
+    page.locator("#layer").select_option(label="12")
+    page.locator("#method").select_option(label="mean+lsar")
+    set_rank(page, 3)
+    exec(page.text_content("#command"), {"x": x})
+    exec(page.text_content("#loading"), made := {"vectors": x["ar"][1]})
+    right = fit_mean_then_lsar({code: rows[1] for code, rows in x.items()}, 3)
+    assert np.allclose(made["vectors"], right(x["ar"][1]), atol=1e-6)
+    text = case[1].read_text(encoding="utf-8")
+    for name, value in (
+        ("fit", "--encoder E --data ar=a.txt"),
+        ("opening", "lj.load_encoder('E', layer={layer})"),
+        ("encode", "max_length=9, language={language}"),
+    ):
+        assert text.count(f'"{name}":""') == 1
+        text = text.replace(f'"{name}":""', f'"{name}":"{value}"')
+    page.set_content(text)
+    page.wait_for_selector("body[data-ready]")
+    page.locator("#method").select_option(label="lir")
+    assert page.text_content("#command") == "lsar-jax fit lir lir.safetensors --layer 8 --encoder E --data ar=a.txt"
+    loading = page.text_content("#loading")
+    assert "encoder = lj.load_encoder('E', layer=8).with_transform(transform)\n" in loading
+    assert 'encode(sentences, normalize=True, max_length=9, language="en")' in loading
 
 
 def test_the_keyboard_alone_is_enough(open_page, case):
@@ -186,7 +212,7 @@ def test_the_keyboard_alone_is_enough(open_page, case):
     assert shown_rows(page, "before") == shown_rows(page, "after")
     page.locator("#find").focus()
     page.keyboard.type("fr number 7 ")
-    assert page.inner_text("#list-note") == "1 sentences"
+    assert page.inner_text("#list-note") == "1 sentence"
     page.keyboard.press("Tab")  # past the button
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")

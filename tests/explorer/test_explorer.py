@@ -127,7 +127,9 @@ def test_shares_are_those_of_whole_vectors(case, right):
 
 def test_fewer_dimensions_keep_the_transforms_and_say_their_error(case, right, monkeypatch):
     x, _, _ = case
-    monkeypatch.setattr("lsar_jax.explorer.contents.LIMIT", page_module.bytes_of_page() + 12_500)
+    monkeypatch.setattr(
+        "lsar_jax.explorer.contents.LIMIT", page_module.bytes_of_page({"title": "", "languages": []}) + 18_000
+    )
     data = data_of(lj.explore(x, texts(), methods=("lsar", "leace")))
     assert data["unit"] is None
     [layer] = data["layers"]
@@ -188,6 +190,45 @@ def test_sentences_are_drawn_together_with_their_translations(case):
     assert len({text.split(":")[0].split()[1] for text in data["texts"]}) == 5
 
 
+def test_a_path_that_is_not_text_can_be_shown(case, tmp_path):
+    page = lj.explore(case[0], texts(), methods=("center",), title="Language in \udc80", fit_options="--data de=\udc80")
+    page.save(tmp_path / "page.html")
+    assert page.size == (tmp_path / "page.html").stat().st_size
+    assert data_of(page)["fit"] == "--data de=\udc80"
+
+
+def test_what_there_is_no_room_for_is_left_out(case, monkeypatch, caplog):
+    x, base = (
+        {c: np.stack([rows, rows]) for c, rows in case[0].items()},
+        page_module.bytes_of_page(case[2] | {"layers": []}),
+    )
+    # Methods that are computed here go first, and the last of the others only if few dimensions would not do.
+    for room, left in ((54_000, ("cbie", "language-whitening")), (17_000, ("cbie", "leace", "outliers"))):
+        monkeypatch.setattr("lsar_jax.explorer.contents.LIMIT", base + room)
+        caplog.clear()
+        page = lj.explore(x, texts(), layers=(1, 2), units=dict.fromkeys(CODES, range(LINES)), title=HOSTILE)
+        assert base + 0.6 * room < page.size <= base + room
+        names = [{method["name"] for method in layer["methods"]} for layer in data_of(page)["layers"]]
+        assert names[0] == names[1] >= {"lsar", "mean+lsar", "center"}
+        lost = {*contents.DEFAULT_METHODS} - names[0]
+        assert lost >= {*left}
+        assert all(name in caplog.text.split(", with which it would have more than 1 MB")[0] for name in lost)
+    monkeypatch.setattr("lsar_jax.explorer.contents.LIMIT", base + 6_000)
+    with pytest.raises(
+        ValueError, match="72 sentences in 4 languages, at 2 layers, would have .* lsar alone; give fewer"
+    ):
+        lj.explore(x, texts(), layers=(1, 2), methods=("lsar", "center"))
+
+
+def test_a_method_that_fails_at_one_layer_is_at_none(case, monkeypatch, caplog):
+    monkeypatch.setattr("lsar_jax.explorer.contents.DEFAULT_METHODS", ("lsar", "language-whitening"))
+    x = {code: np.stack([rows, rows]) for code, rows in case[0].items()}
+    x["de"][1] = x["de"][1].mean(axis=0)
+    layers = data_of(lj.explore(x, texts(), layers=(1, 2)))["layers"]
+    assert [[method["name"] for method in layer["methods"]] for layer in layers] == [["lsar"], ["lsar"]]
+    assert "without language-whitening, which cannot be fitted at layer 2" in caplog.text
+
+
 @pytest.mark.slow
 def test_two_thousand_sentences_have_five_megabytes(rng):
     x = {c: (rng.normal(size=(4, 400, 384)) + rng.normal(size=384)).astype(np.float32) for c in (*CODES, "zh")}
@@ -201,7 +242,8 @@ def test_two_thousand_sentences_have_five_megabytes(rng):
     [
         ({"texts": {"de": []}}, "texts has the languages de, and x de, en, fr, sw"),
         ({"texts": texts() | {"de": ["a"]}}, "texts has 1 sentences in de, and x 18 vectors"),
-        ({"texts": texts() | {"de": LINES * [None]}}, "a sentence in de is None"),
+        ({"texts": texts() | {"de": LINES * [None]}}, "de: sentence 0 is of type NoneType"),
+        ({"texts": texts() | {"de": LINES * ["a\ud800"]}}, r"de: sentence 0 has the lone surrogate U\+D800"),
         ({"layers": (8, 12)}, r"layers is \(8, 12\); give a different name for each of the 1 layers"),
         ({"units": {"de": range(LINES)}}, "units of en: expected 18 whole numbers"),
         ({"methods": ("pca",)}, "there is no method 'pca'; choose among center, mean, lir"),
