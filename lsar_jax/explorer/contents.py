@@ -10,14 +10,7 @@ from jaxtyping import Float, Int
 
 from lsar_jax.arrays import check_floats
 from lsar_jax.checks import check_flags, whole_number
-from lsar_jax.explorer.measures import (
-    COMPARED,
-    Neighbours,
-    compare,
-    measure,
-    principal_axes,
-    tsne_plane,
-)
+from lsar_jax.explorer.measures import COMPARED, Neighbours, compare, map_axes, measure, tsne_plane
 from lsar_jax.explorer.page import LIMIT, SENTENCES, Explorer, as_page, bytes_of_page, packed
 from lsar_jax.explorer.space import first_columns, in_basis, move, reduce, spanned
 from lsar_jax.extras import import_extra
@@ -198,7 +191,7 @@ def _layer(
             y = move(method.at(rank), x, counts)
             centred = y - y.mean(axis=0)
             z = centred @ space.basis
-            axes = principal_axes(z, last)
+            axes = map_axes(z, neighbours.language, last)
             last = z @ axes
             variance = float((last**2).sum() / max((centred**2).sum(), np.finfo(float).tiny))
             states.append({"axes": packed(axes), "variance": variance} | _shares(y, neighbours))
@@ -224,7 +217,7 @@ def _layer(
 def _state(y: Float[np.ndarray, "sentence dim"], neighbours: Neighbours) -> dict[str, Any]:
     """What the page has of embeddings that it cannot compute: the map, the neighbours of each sentence, the shares."""
     centred = y - y.mean(axis=0)
-    plane = centred @ principal_axes(centred, None)
+    plane = centred @ map_axes(centred, neighbours.language, None)
     variance = float((plane**2).sum() / max((centred**2).sum(), np.finfo(float).tiny))
     cosines, near = nearest_others(y.astype(np.float32), neighbours.k)
     rows = near.astype(np.int16 if len(y) <= 1 << 15 else np.int32)

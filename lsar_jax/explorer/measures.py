@@ -8,8 +8,10 @@ from jaxtyping import Float, Int
 from lsar_jax.extras import import_extra
 from lsar_jax.retrieval.preference import top_k_share
 
-__all__ = ["COMPARED", "Neighbours", "Shares", "compare", "measure", "principal_axes", "tsne_plane"]
+__all__ = ["COMPARED", "Neighbours", "Shares", "compare", "map_axes", "measure", "tsne_plane"]
 
+# The weight of the variance of sentences, beside that of the means of languages, in the choice of the map's axes.
+_SENTENCES = 0.1
 # Sentences whose cosines on the page are compared with those of whole vectors.
 COMPARED = 250
 
@@ -58,17 +60,22 @@ def _mean(shares: Float[np.ndarray, " sentence"]) -> float | None:
     return round(float(defined.mean()), 3) if len(defined) else None
 
 
-def principal_axes(
-    z: Float[np.ndarray, "sentence width"], last: Float[np.ndarray, "sentence 2"] | None
+def map_axes(
+    z: Float[np.ndarray, "sentence width"],
+    language: Int[np.ndarray, " sentence"],
+    last: Float[np.ndarray, "sentence 2"] | None,
 ) -> Float[np.ndarray, "width 2"]:
-    """Returns two principal axes of centred vectors, turned and mirrored so that the map is as near as can be to last.
+    """Returns the two axes in which the means of the languages differ most, and where they do not, centred vectors z.
 
-    That is the solution of the orthogonal Procrustes problem.
+    They are turned and mirrored so that the map is as near as can be to last, by the orthogonal Procrustes problem.
+    The principal axes of z alone show topics, and hardly change when language is removed.
     """
     from scipy.linalg import eigh  # jax needs it too; unlike numpy's, it computes two vectors alone
 
     width = z.shape[1]
-    _, vectors = eigh(z.T @ z, subset_by_index=(max(width - 2, 0), width - 1))
+    sums = np.eye(int(language.max()) + 1)[language].T @ z
+    between = (sums.T / np.bincount(language)) @ sums
+    _, vectors = eigh(between + _SENTENCES * (z.T @ z), subset_by_index=(max(width - 2, 0), width - 1))
     axes = np.concatenate([vectors, np.zeros((width, 2 - vectors.shape[1]))], axis=1)[:, ::-1]
     if last is None:
         return axes

@@ -269,9 +269,9 @@ const explorer = (() => {
     $("words").textContent = data.words[method().name] + (slides() ? " At rank 0, none is removed." : "");
     $("map-note").textContent = state.tsne
       ? "t-SNE, drawn for rank 0 and for the highest rank only; distances between groups mean little."
-      : `The two directions in which the sentences differ most, with ${percent(now.variance)} of the variance. ` +
-        "Neighbours are found in all directions, and need not be near here. Rings: the chosen sentence, and its " +
-        "nearest after.";
+      : "The two directions in which the languages differ most or, once they do not, the sentences; these hold " +
+        `${percent(now.variance)} of the variance. Neighbours are found in all directions, and need not be near ` +
+        "here. Rings: the chosen sentence, and its nearest after.";
     $("map").ariaLabel = `Map of ${count} sentences in ${languages.length} languages after ${named()}. ` +
       "Sentences can be chosen in the list named Choose another.";
     writeTable(first, now);
@@ -445,6 +445,14 @@ const explorer = (() => {
   /** Chooses the sentence that was clicked; Bokeh calls it. */
   const tap = (rows) => rows.length && choose(rows[0]);
 
+  /** Leaves out of the order of Tab what has no name: Bokeh's canvas, whose sentences the lists have. */
+  function unreachable(root) {
+    for (const part of root.querySelectorAll("*")) {
+      if (part.tabIndex >= 0) part.tabIndex = -1;
+      if (part.shadowRoot) unreachable(part.shadowRoot);
+    }
+  }
+
   async function begin() {
     const options = (id, names) => $(id).replaceChildren(...names.map((text, value) => new Option(text, value)));
     options("layer", data.layers.map(({ name }) => name || "given"));
@@ -468,6 +476,7 @@ const explorer = (() => {
       `${upper(largest)} from exact ones, and ${Math.floor(100 * alike)}% or more of the neighbours are the same at ` +
       "every rank.";
     await Bokeh.embed.embed_item(JSON.parse($("figure").textContent), "map");
+    unreachable($("map"));
     $("layer").onchange = () => { state.layer = Number($("layer").value); changeMethod(); };
     $("method").onchange = () => { state.method = Number($("method").value); changeMethod(); };
     $("projection").onchange = () => { state.tsne = $("projection").value === "1"; update(); };

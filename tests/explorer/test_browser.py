@@ -190,11 +190,13 @@ def test_the_code_fits_what_is_chosen_and_encodes_as_was_measured(open_page, cas
     ):
         assert text.count(f'"{name}":""') == 1
         text = text.replace(f'"{name}":""', f'"{name}":"{value}"')
-    page.set_content(text)
-    page.wait_for_selector("body[data-ready]")
-    page.locator("#method").select_option(label="lir")
-    assert page.text_content("#command") == "lsar-jax fit lir lir.safetensors --layer 8 --encoder E --data ar=a.txt"
-    loading = page.text_content("#loading")
+    page.set_content(Explorer(text, "")._repr_html_())
+    frame = page.frame_locator("iframe")
+    frame.locator("body[data-ready]").wait_for()
+    frame.locator("#method").select_option(label="lir")
+    command = frame.locator("#command").text_content()
+    assert command == "lsar-jax fit lir lir.safetensors --layer 8 --encoder E --data ar=a.txt"
+    loading = frame.locator("#loading").text_content()
     assert "encoder = lj.load_encoder('E', layer=8).with_transform(transform)\n" in loading
     assert 'encode(sentences, normalize=True, max_length=9, language="en")' in loading
 
@@ -202,6 +204,9 @@ def test_the_code_fits_what_is_chosen_and_encodes_as_was_measured(open_page, cas
 def test_the_keyboard_alone_is_enough(open_page, case):
     data, _ = case
     page = open_page()
+    page.locator("#whole").focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "all"
     page.locator("#rank").focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
@@ -267,6 +272,7 @@ def pixel(page, row):
 def test_hover_shows_the_sentence_and_a_click_chooses_it(open_page, case):
     data, _ = case
     page = open_page()
+    page.locator("#frame").scroll_into_view_if_needed()
     assert page.locator("#tip").is_hidden()
     for row in (3, 77):
         page.mouse.move(*pixel(page, row))
