@@ -8,8 +8,8 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from eval.__main__ import main
-from eval.data.xquad import XQUAD_R, Questions, read_xquad
-from eval.tasks.lareqa import COMMAND, answer_table, one_target_precision
+from eval.data.xquad import XQUAD_R, Questions, answer_table, read_xquad
+from eval.tasks.lareqa import COMMAND, one_target_precision
 from lsar_jax.retrieval.ranks import candidate_ranks
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read
