@@ -15,7 +15,7 @@ from lsar_jax import EncoderSpec, Moments, Transform, pool_moments
 from lsar_jax.languages import code_or_none, language_code
 from lsar_jax.transforms import fit_cbie, fit_linear_map, fit_outliers, fit_shift, fit_whitening, whiten_samples
 from lsar_jax.transforms import zero_dimensions as zeroed
-from lsar_jax.transforms.methods import METHODS, FitMethod
+from lsar_jax.transforms.methods import BY_DEFAULT, METHODS, FitMethod
 
 __all__ = [
     "ALL_METHODS",
@@ -69,9 +69,8 @@ if TYPE_CHECKING:
 else:  # a Literal of the known names, so that the command line lists and checks them
     MethodName = tyro.extras.literal_type_from_choices(["original", *FITTED, "sample-whitening", *OF_PAIRS])
 
-# The original embeddings and every method, except ``mean``, which alone removes nothing that differs between languages,
-# and ``lsar-published``, which is ``lsar`` at the default rank.
-ALL_METHODS = ("original", *(name for name in METHODS if name not in ("mean", "lsar-published")))
+# The original embeddings and the methods that are compared by default.
+ALL_METHODS = ("original", *BY_DEFAULT)
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ __all__ = [
     "center",
     "cluster_enhancement",
     "experts",
-    "language_ndcg",
+    "joint",
     "leace",
     "lir",
-    "max_rank",
     "nomic_bert",
     "outliers",
     "procrustes",
-    "rank_shift",
+    "sparse_dimensions",
+    "steering",
     "whiten_samples",
     "whitening",
 ]
@@ -87,6 +87,35 @@ def leace(x, fitted_on, languages):
     return np.asarray(x, np.float64) - (np.asarray(x, np.float64) - mean) @ half @ left @ left.T @ back
 
 
+def sparse_dimensions(means, dimensions):
+    """After Zhong et al. 2025: the dimensions in which the means differ most."""
+    centred = np.asarray(means, np.float64) - np.mean(means, axis=0, dtype=np.float64)
+    return sorted(np.argsort(-np.square(centred).sum(axis=0), kind="stable")[:dimensions].tolist())
+
+
+def steering(x, fitted_on, components):
+    """Goncharov et al. 2025 with s = 1: remove the first principal components of the embeddings of all languages."""
+    fitted_on = np.asarray(fitted_on, np.float64)
+    _, _, right = np.linalg.svd(fitted_on - fitted_on.mean(axis=0), full_matrices=False)
+    return np.asarray(x, np.float64) - np.asarray(x, np.float64) @ right[:components].T @ right[:components]
+
+
+def joint(x, by_language, components, eps):
+    """LSAR at full rank, then H^-1 V with V the top eigenvectors of the mean of (H (C_l - C) H)^2."""
+    by_language = [np.asarray(rows, np.float64) for rows in by_language]
+    means = np.stack([rows.mean(axis=0) for rows in by_language])
+    right = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)[2][: len(means) - 1]
+    outside = np.eye(means.shape[1]) - right.T @ right
+    covariances = np.stack([np.cov(rows @ outside, rowvar=False) for rows in by_language])
+    pooled = covariances.mean(axis=0)
+    values, vectors = np.linalg.eigh(pooled + eps * np.trace(pooled) / len(pooled) * np.eye(len(pooled)))
+    half = vectors @ np.diag(values**-0.5) @ vectors.T
+    squares = [half @ (c - pooled) @ half @ half @ (c - pooled) @ half for c in covariances]
+    _, vectors = np.linalg.eigh(np.mean(squares, axis=0))
+    removed = np.concatenate([right.T, np.linalg.inv(half) @ vectors[:, -components:]], axis=1)
+    return np.asarray(x, np.float64) - np.asarray(x, np.float64) @ removed @ np.linalg.pinv(removed)
+
+
 def procrustes(x, y):
     """Schönemann 1966: the orthogonal W with y = W x."""
     left, _, right = np.linalg.svd(np.asarray(y, np.float64).T @ np.asarray(x, np.float64))
@@ -149,24 +178,3 @@ def nomic_bert(weights, ids, *, heads, theta, epsilon, experts_chosen):
             fed = experts(x, router, *both, weights[f"{block}.mlp.experts.bias"], experts_chosen, gelu)
         states.append(norm(x + fed, f"{block}.norm2"))
     return states
-
-
-def language_ndcg(results, gains, first):
-    """nDCG of a list of results by their gains, those that are not in it having none (MLAIRE's Lang-nDCG)."""
-    discounted = [gains.get(result, 0.0) / math.log2(place + 1) for place, result in enumerate(results[:first], 1)]
-    best = [gain / math.log2(place + 1) for place, gain in enumerate(sorted(gains.values())[::-1][:first], 1)]
-    return math.fsum(discounted) / math.fsum(best)
-
-
-def max_rank(results, relevant):
-    """Max@R and its normalised form (Hong et al. 2026)."""
-    last = max(place for place, result in enumerate(results, 1) if result in relevant)
-    size = math.log2(len(results))
-    return last, (size - math.log2(last)) / (size - math.log2(len(relevant)))
-
-
-def rank_shift(scores):
-    """MLRS (Park and Lee 2025) of candidates in the order they were found, by their scores after translation."""
-    again = sorted(range(len(scores)), key=lambda found: -scores[found])
-    gained = sum(max(found - place, 0) for place, found in enumerate(again))
-    return gained / sum(range(len(scores)))

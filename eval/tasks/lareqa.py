@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eval.command import RunOptions, command
-from eval.data.xquad import NOT_ON_HUB, answer_table, check_as_trained, read_xquad
+from eval.data.xquad import NOT_ON_HUB, Questions, check_as_trained, read_xquad
 from eval.figures.plots import heat_maps
 from eval.methods import Method
 from eval.metrics import precision_of_ranks
@@ -33,11 +33,11 @@ from eval.task import Embedded, Panel, Score, Setting, Task
 from lsar_jax.cli.option_checks import at_least
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
-from lsar_jax.retrieval import candidate_ranks, nearest
+from lsar_jax.retrieval import candidate_ranks, mix_queries, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 from lsar_jax.retrieval.search import Metric
 
-__all__ = ["COMMAND", "lareqa", "one_target_precision"]
+__all__ = ["COMMAND", "answer_table", "lareqa", "one_target_precision"]
 
 # Suffix of the metric names of each similarity, and the number of top results examined.
 _SUFFIX: dict[Metric, str] = {"cosine": "", "dot": ", dot"}
@@ -52,6 +52,7 @@ def lareqa(
     answer_text: str = "{answer}",
     held_out: int = 0,
     split_seed: int = 0,
+    mix: str = "",
     options: RunOptions | None = None,
 ) -> Task:
     """Answer retrieval from a multilingual pool: mean average precision, with all targets and with one at a time.
@@ -66,6 +67,8 @@ def lareqa(
       answer_text: what is encoded for a candidate, with {answer} for its sentence and {paragraph} for its paragraph.
       held_out: measure only the paragraphs that train.align --questions held out with this number; by default, all.
       split_seed: seed that chooses these paragraphs.
+      mix: language whose translation of each question is mixed into it, as retrieval.mix_queries does; by default,
+        none.
       options: all options of the command.
     """
     check_templates(question_text, answer_text)
@@ -77,11 +80,14 @@ def lareqa(
     questions = read_xquad(data, languages, held_out, split_seed)
     if len(questions) < 2:
         raise ValueError(f"the only language is {', '.join(questions)}; a multilingual pool needs at least two")
+    if mix and mix not in questions:
+        raise ValueError(f"--mix is {mix}, which is not one of the languages {', '.join(questions)}")
     answers = answer_table(questions)
     # Translations of a question share its cluster.
     clusters = np.unique([name for q in questions.values() for name in q.ids], return_inverse=True)[1]
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
+        x = _mixed(x, questions, mix) if mix else x
         for metric in metrics:
             yield from scores_under(metric, x, setting.title(method))
 
@@ -139,10 +145,30 @@ def one_target_precision(ranks: Int[np.ndarray, "query language"]) -> Float[np.n
     return np.where(known, 1 / np.where(known, ranks - ahead.sum(axis=2) + 1, 1), np.nan)
 
 
+def _mixed(x: Embedded, questions: Mapping[str, Questions], mix: str) -> Embedded:
+    """The embeddings with each question mixed with its translation into ``mix``; without one it stays as it is."""
+    place = {name: row for row, name in enumerate(questions[mix].ids)}
+    mixed = {}
+    for code, q in questions.items():
+        rows = np.array([place.get(name, -1) for name in q.ids])
+        translations = np.where(rows[:, None] >= 0, x["q", mix][rows], x["q", code])
+        mixed["q", code] = np.asarray(mix_queries(x["q", code], translations))
+    return {**x, **mixed}
+
+
 def _means(x: Float[np.ndarray, "query language"]) -> Float[np.ndarray, " language"]:
     """The mean of each column, ignoring NaN; NaN if the column has no other values."""
     known = np.isfinite(x)
     return np.where(known, x, 0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
 
 
-COMMAND = command(lareqa, not_on_hub=NOT_ON_HUB, rare=("metrics", "held_out", "split_seed"))
+def answer_table(data: Mapping[str, Questions]) -> Int[np.ndarray, "query language"]:
+    """Returns the index, in the pool of all languages, of each question's answer in each; -1 if it has none."""
+    places, start = [], 0
+    for q in data.values():
+        places.append({name: start + answer for name, answer in zip(q.ids, q.answers, strict=True)})
+        start += len(q.candidates)
+    return np.array([[of_language.get(name, -1) for of_language in places] for q in data.values() for name in q.ids])
+
+
+COMMAND = command(lareqa, not_on_hub=NOT_ON_HUB, rare=("metrics", "held_out", "split_seed", "mix"))

@@ -23,20 +23,14 @@ from lsar_jax.tokens.tokenizer import check_sentences
 from lsar_jax.transforms import language_subspace
 from lsar_jax.transforms.base.steps import Step
 from lsar_jax.transforms.lsar import significant_values
-from lsar_jax.transforms.methods import METHODS
+from lsar_jax.transforms.methods import BY_DEFAULT, METHODS
 
 __all__ = ["DEFAULT_METHODS", "explore"]
 
 _log = logging.getLogger("lsar_jax")
 
-# Those with a slider first. ``mean`` alone removes no difference of languages, and ``lsar-published`` is ``lsar`` at
-# the highest rank.
-DEFAULT_METHODS = tuple(
-    sorted(
-        {*METHODS} - {"mean", "lsar-published"},
-        key=lambda name: (METHODS[name].varied != "rank", [*METHODS].index(name)),
-    )
-)
+# Those with a slider first.
+DEFAULT_METHODS = tuple(sorted(BY_DEFAULT, key=lambda name: METHODS[name].varied != "rank"))
 
 # The parts of a step that keep what they do not subtract, which the page can apply to coordinates of an own basis.
 _LOW_RANK = {"shift", "basis", "dual", "offset"}

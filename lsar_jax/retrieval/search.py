@@ -22,6 +22,7 @@ from lsar_jax.arrays import (
     in_float32,
     near_one,
     pad_rows,
+    padded_rows,
     row_bucket,
     times_power,
     unit_rows,
@@ -38,6 +39,7 @@ __all__ = [
     "check_metric",
     "check_recall",
     "chunk_for",
+    "mix_queries",
     "nearest",
     "nearest_both",
     "nearest_others",
@@ -166,6 +168,34 @@ def similarity(
     sides = {name: (x, row_bucket(len(x), 1024)) for name, x in given.items()}
     (left, right), exponents = _prepared(sides, metric, None)
     return _scaled(_products(left, right, precision), exponents)[: len(queries), : len(candidates)]
+
+
+def mix_queries(
+    queries: Float[AnyArray, "query dim"], translations: Float[AnyArray, "query dim"]
+) -> Float[Array, "query dim"]:
+    """Returns the mean of each query and its translation, both scaled to norm 1, ``[query, dim]`` in float32.
+
+    Zhu, Huang and Kan, "When Does Mixing Help? Analyzing Query Embedding Interpolation in Multilingual Dense
+    Retrieval", ACL 2026 (arXiv 2606.13537), vary the shares of the two; here they are equal. That they scale the
+    vectors first could not be confirmed. If a transform removes the language, mix what it returns.
+
+    Args:
+      queries: ``[query, dim]``.
+      translations: the embedding of a translation of each query, ``[query, dim]``; that of the query itself where
+        there is none.
+
+    Raises:
+      ValueError: the shapes differ, a value is not finite, or a vector is too short for float32.
+
+    Example:
+      >>> mixed = lj.retrieval.mix_queries(np.array([[2.0, 0.0]]), np.array([[0.0, 5.0]]))
+      >>> mixed.tolist()
+      [[0.5, 0.5]]
+    """
+    rows, others = padded_rows({"queries": queries, "translations": translations})
+    if len(queries) != len(translations):
+        raise ValueError(f"there are {len(queries)} queries and {len(translations)} translations; give one for each")
+    return ((rows + others) / 2)[: len(queries)]
 
 
 def check_metric(metric: str) -> None:

@@ -8,8 +8,11 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from eval.__main__ import main
-from eval.data.xquad import XQUAD_R, Questions, answer_table, read_xquad
-from eval.tasks.lareqa import COMMAND, one_target_precision
+from eval.data.xquad import XQUAD_R, Questions, read_xquad
+from eval.methods import Method
+from eval.task import Score, Setting
+from eval.tasks.lareqa import COMMAND, answer_table, one_target_precision
+from lsar_jax import EncoderSpec
 from lsar_jax.retrieval.ranks import candidate_ranks
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read
@@ -135,6 +138,28 @@ def test_the_answer_side_is_encoded_with_its_paragraph(tmp_path, rng):
         assert texts["q", code] == [f"q: {question}" for question in one.questions]
         where = zip(one.candidates, one.places, strict=True)
         assert texts["c", code] == [f"p: {sentence} {one.paragraphs[place]}" for sentence, place in where]
+
+
+def test_questions_mixed_with_their_translations(tmp_path, rng):
+    write_letters(tmp_path / "x", rng)
+    english = json.loads((tmp_path / "x" / "en.json").read_text())
+    english["data"][0]["paragraphs"][1]["qas"].pop()
+    (tmp_path / "x" / "en.json").write_text(json.dumps(english))
+    plain, mixed = (COMMAND(data=tmp_path / "x", metrics=("cosine",), mix=mix).made() for mix in ("", "en"))
+    x = {key: rng.standard_normal((len(texts), 8)) for key, texts in plain.parts[0].items()}
+    unit = {key: rows / np.linalg.norm(rows, axis=1, keepdims=True) for key, rows in x.items()}
+    # The last question of German and Russian has no translation.
+    english = [*unit["q", "en"], np.zeros(8)]
+    by_hand = x | {("q", code): unit["q", code] + english for code in ("de", "ru")}
+
+    def values(task, x):
+        setting = Setting(EncoderSpec("x", "sha256:0", 1, "mean", "float32"), True, (), (), "")
+        scores = task.scores(x, Method("original", {}), setting)
+        return {score.metric: score.value for score in scores if isinstance(score, Score)}
+
+    assert values(mixed, x) == values(plain, by_hand) != values(plain, x)
+    with pytest.raises(ValueError, match="--mix is fr, which is not one of the languages de, en, ru"):
+        COMMAND(data=tmp_path / "x", mix="fr").made()
 
 
 def test_data_that_is_wrong(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from lsar_jax.mesh import data_mesh, replicated, split
 from lsar_jax.retrieval import top_k
-from lsar_jax.retrieval.search import nearest, nearest_both, similarity
+from lsar_jax.retrieval.search import mix_queries, nearest, nearest_both, similarity
 from tests.compilations import count_compilations
 
 
@@ -202,3 +202,15 @@ def test_similarity_at_the_limits_of_float32():
     np.testing.assert_allclose(similarity(rows, rows), np.ones((2, 2)), rtol=1e-6)
     with pytest.raises(ValueError, match="too large for float32"):
         similarity(rows, rows, metric="dot")
+
+
+def test_a_query_and_its_translation_count_alike(rng, unchecked):
+    queries, translations = (rng.standard_normal((3, 8)).astype(np.float32) for _ in range(2))
+    units = [np.asarray(x, np.float64) / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, translations)]
+    # Whatever their lengths.
+    mixed = mix_queries(queries * np.float32([[1e-3], [1], [1e3]]), translations)
+    np.testing.assert_allclose(mixed, sum(units) / 2, atol=1e-6)
+    np.testing.assert_allclose(mix_queries(queries, queries), units[0], atol=1e-6)
+    np.testing.assert_allclose(jax.jit(mix_queries)(queries, translations), sum(units) / 2, atol=1e-6)
+    with pytest.raises(ValueError, match="there are 3 queries and 2 translations; give one for each"):
+        mix_queries(queries, translations[:2])

@@ -12,6 +12,8 @@ from lsar_jax.transforms import (
     largest_dimensions,
     principal_directions,
     procrustes,
+    scatter_directions,
+    varying_dimensions,
     zca,
 )
 from lsar_jax.transforms.identifier import discriminant
@@ -20,6 +22,8 @@ from lsar_jax.transforms.identifier import discriminant
 MEANS = np.random.default_rng(0).standard_normal((3, 4, 8))
 ROOTS = np.random.default_rng(1).standard_normal((3, 8, 20)) * np.geomspace(1, 4, 8)[:, None]
 COVARIANCES = ROOTS @ np.swapaxes(ROOTS, 1, 2)
+SCATTER = COVARIANCES[:, None] * np.random.default_rng(2).uniform(1, 3, (3, 4, 8, 1)) * np.ones(8)
+SCATTER = SCATTER + np.swapaxes(SCATTER, 2, 3)
 SPANS = np.linalg.qr(ROOTS[..., :2])[0]
 
 
@@ -33,6 +37,8 @@ SPANS = np.linalg.qr(ROOTS[..., :2])[0]
         (partial(discriminant, shrinkage=0.1), [MEANS, COVARIANCES]),
         (procrustes, [ROOTS[..., :8]]),
         (partial(largest_dimensions, largest=2), [MEANS]),
+        (partial(varying_dimensions, dimensions=3), [MEANS]),
+        (partial(scatter_directions, components=2), [SCATTER, SPANS]),
     ],
 )
 def test_cores_under_jit_and_vmap(core, arrays):

@@ -1,0 +1,114 @@
+"""The joint subspace of means and scatter: LSAR, and the directions in which the languages then vary differently.
+
+Xie et al. 2022 (LSAR) name as a limitation that their subspace is that of the means alone. Two languages with equal
+means may still differ in their covariances C_l, and LSAR leaves that. With Q the projection onto the complement of
+LSAR's subspace, C the mean of the Q C_l Q over languages and e its mean eigenvalue, the top eigenvectors V of::
+
+    mean over l of (H (Q C_l Q - C) H)^2,   H = (C + eps e I)^-1/2,
+
+are the directions in which the languages' variances differ most *relative to the variance that they share*, and
+``H^-1 V`` spans the part of the embeddings that does: if the embeddings of language l are a sum of meaning, distributed
+alike in all, and of ``B u_l``, with a covariance of u_l of its own, ``C_l - C`` has the span of B, and so has
+``H^-1 V``. LSAR's basis and this one together are removed orthogonally.
+
+For means this is sliced inverse regression (Li 1991), for covariances sliced average variance estimation (Cook and
+Weisberg 1991), of the language given the embedding. The metric H matters: the differences of sampled covariances
+are largest where the variance is, in the directions of meaning, and without H those would be removed.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from lsar_jax.arrays import product
+from lsar_jax.checks import positive_number, whole_number
+from lsar_jax.moments import Moments, common_source, moments_by_language
+from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
+from lsar_jax.transforms.lsar import fit_lsar
+
+__all__ = ["fit_joint", "scatter_directions"]
+
+
+def scatter_directions(
+    covariances: Float[AnyArray, "language dim dim"],
+    span: Float[AnyArray, "dim rank"],
+    components: int,
+    eps: float | Float[AnyArray, ""] = 1e-3,
+) -> tuple[Float[Any, "dim components"], Float[Any, " dim"]]:
+    """Returns an orthonormal basis ``[dim, components]`` of where the languages vary differently, and all eigenvalues.
+
+    Pure: works under ``jit`` (``components`` static) and ``vmap``, for example over layers; numpy decomposes numpy
+    arrays.
+
+    Args:
+      covariances: C_l, the covariance of each language, ``[language, dim, dim]``.
+      span: directions that are removed already, with orthonormal columns, ``[dim, rank]``; the basis is orthogonal to
+        them.
+      components: number of columns of the basis, at most ``dim - rank``.
+      eps: added to the eigenvalues of the mean covariance, as a share of the mean eigenvalue.
+    """
+    xp = covariances.__array_namespace__()
+    # Q C_l Q, in products with the few columns of the span.
+    left = covariances - product(product(covariances, span), span.T)
+    inside = left - product(span, product(span.T, left))
+    pooled = inside.mean(axis=0)
+    values, vectors = xp.linalg.eigh(pooled)
+    values = xp.maximum(values, 0) + eps * values.mean()
+    whitening, back = (product(vectors * values**power, vectors.T) for power in (-0.5, 0.5))
+    rows = product(product(whitening, inside - pooled), whitening).reshape(-1, pooled.shape[1])
+    differing, directions = xp.linalg.eigh(product(rows.T, rows) / len(covariances))
+    basis, _ = xp.linalg.qr(product(back, directions[:, ::-1][:, :components]))
+    return basis, differing[::-1]
+
+
+def fit_joint(
+    x: Mapping[str, Embeddings | Moments],
+    components: int = 4,
+    *,
+    eps: float = 1e-3,
+    source: EncoderSpec | None = None,
+    precise: bool = False,
+) -> Transform:
+    """Fits ``y = x - B B^T x``, B the basis of LSAR and of where the languages vary differently, for all text.
+
+    Args:
+      x: mapping from language to raw embeddings ``[n, dim]``, or to moments with second moments; at least two
+        languages, of which all have the same weight, and better thousands of sentences of each than dozens.
+      components: directions removed besides those of the means, which are one less than the languages.
+      eps: added to the eigenvalues of the covariance that the languages share, as a share of their mean.
+      source: spec of the embeddings' encoder; saved, and checked on use.
+      precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
+
+    Raises:
+      ValueError: there are fewer than two languages, an array or code is invalid, widths or encoders differ, moments
+        have no second moments or are pooled, a language has one sentence, the means span too few dimensions,
+        ``components`` is out of range, or ``eps`` is not a positive number.
+
+    Example:
+      >>> rng = np.random.default_rng(0)
+      >>> spread = {code: np.where(np.arange(8) == 5, i, 1) for i, code in enumerate(("de", "en", "fr"))}
+      >>> x = {code: of * rng.normal(size=(2000, 8)) for code, of in spread.items()}  # of dimension 5: 0, 1 and 2
+      >>> basis = lj.transforms.fit_joint(x, 1).steps[0].basis
+      >>> round(float(np.linalg.norm(basis[5])), 1)
+      1.0
+    """
+    eps = positive_number("eps", eps)
+    moments = moments_by_language(x, least=2, second_moment=True, precise=precise)
+    lsar = fit_lsar(moments, precise=precise)
+    span = np.asarray(lsar.steps[0].basis, np.float64)
+    dim, rank = span.shape
+    whole_number("components", components, 1, dim - rank, f"the dimensions that {rank} of the means leave")
+    covariances = np.empty((len(moments), dim, dim))
+    for row, (code, m) in zip(covariances, moments.items(), strict=True):
+        try:
+            row[:] = m.covariance()
+        except ValueError as error:
+            raise ValueError(f"{code}: {error}") from error
+    basis, _ = scatter_directions(covariances, span, components, eps)
+    fit = Fit.of("joint", moments, by_language=False, components=components, eps=eps)
+    both = np.concatenate([span, fix_signs(basis)], axis=1)
+    return Transform((Step.of(basis=both),), (fit,), common_source(moments, source))

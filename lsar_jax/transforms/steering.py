@@ -1,0 +1,65 @@
+"""Steering: remove the first principal component of the embeddings of all languages.
+
+Goncharov, Kondusov and Zaytsev, "Language steering in latent space to mitigate unintended code-switching",
+2025 (arXiv 2510.13849). They take the first principal component v of the hidden states of translations,
+which differ in nothing but the language, and move those of a decoder by::
+
+    y = x - s (v^T x) v.
+
+This is their projection, s = 1, for embeddings. The larger s with which they write against the language of a
+prompt would give embeddings another language, rather than none. Of text that is not parallel, the first
+component may be a topic.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from lsar_jax.checks import whole_number
+from lsar_jax.moments import Moments, common_source, pool_moments
+from lsar_jax.shapes import Embeddings
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.lir import principal_directions
+
+__all__ = ["fit_steering"]
+
+
+def fit_steering(
+    x: Mapping[str, Embeddings | Moments],
+    components: int = 1,
+    *,
+    source: EncoderSpec | None = None,
+    precise: bool = False,
+) -> Transform:
+    """Fits ``y = x - V V^T x`` with V the top principal components of all embeddings, the same for all languages.
+
+    Args:
+      x: mapping from language to raw embeddings ``[n, dim]``, best of translations, to moments with second moments, or
+        ``PooledMoments``; at least two languages, weighted by their number of sentences.
+      components: directions removed; the paper takes 1.
+      source: spec of the embeddings' encoder; saved, and checked on use.
+      precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
+
+    Raises:
+      ValueError: there are fewer than two languages, an array or code is invalid, widths or encoders differ, moments
+        have no second moments, or ``components`` exceeds the dimensions in which the embeddings vary.
+
+    Example:
+      >>> rng = np.random.default_rng(0)
+      >>> x = {code: rng.normal(size=(50, 8)) + 9 * i * np.eye(8)[3] for i, code in enumerate(("de", "en"))}
+      >>> np.abs(lj.transforms.fit_steering(x).steps[0].basis).argmax(axis=0).tolist()  # planted above
+      [3]
+    """
+    pooled = pool_moments(x, least=2, precise=precise)
+    total = pooled.total()
+    most = min(total.dim, total.count - 1)
+    count = whole_number("components", components, 1, most, "the sentences and dimensions")
+    basis, values = principal_directions(total.covariance(), count)
+    # Eigenvalues are accurate to a few eps of the largest.
+    eps = np.finfo(np.float64 if precise else np.float32).eps
+    significant = int((values > 16 * eps * values[0]).sum())
+    if count > significant:
+        raise ValueError(f"components is {count}, but the embeddings vary in {significant} dimensions")
+    fit = Fit.of("steering", pooled, by_language=False, components=count)
+    return Transform((Step.of(basis=basis),), (fit,), common_source(pooled, source))

@@ -1,0 +1,115 @@
+"""The joint subspace of means and scatter: its twin, and languages planted to differ in means, in scatter, or both."""
+
+import numpy as np
+import pytest
+
+from lsar_jax import Moments, Transform
+from lsar_jax.transforms import fit_joint, fit_lsar, scatter_directions
+from tests import reference
+from tests.transforms.test_methods import projector
+
+CODES = ("de", "en", "fr", "ja", "ru", "sv", "th", "zh")
+
+
+@pytest.mark.parametrize("precise", [False, True])
+@pytest.mark.parametrize("components", [1, 3])
+def test_equals_its_twin(x, components, precise):
+    joint = fit_joint(x, components, eps=0.1, precise=precise)
+    for rows in x.values():
+        expected = reference.joint(rows, x.values(), components, 0.1)
+        np.testing.assert_allclose(joint(rows), expected, atol=2e-4)
+
+
+def planted(rng, *, means, scatter):
+    """Eight languages of 1,000 sentences, and orthonormal directions of means (3), of scatter (2), of meaning (35)."""
+    of_means, of_scatter, of_meaning = np.split(np.linalg.qr(rng.standard_normal((40, 40)))[0], [3, 5], axis=1)
+    strength = np.geomspace(8, 0.5, 35)
+    x = {}
+    for code, place, spread in zip(CODES, 3 * rng.standard_normal((8, 3)), np.geomspace(0.25, 4, 8), strict=True):
+        rows = (strength * rng.standard_normal((1000, 35))) @ of_meaning.T + 20 * of_meaning[:, 3]
+        rows += (place * means + 0.2 * rng.standard_normal((1000, 3))) @ of_means.T
+        sizes = np.array([spread, 1 / spread]) if scatter else np.ones(2)
+        x[code] = rows + (sizes * rng.standard_normal((1000, 2))) @ of_scatter.T
+    return x, of_means, of_scatter, of_meaning
+
+
+def found(transform, directions):
+    """The share of directions that is removed."""
+    return np.square(np.asarray(transform.steps[0].basis, np.float64).T @ directions).sum() / directions.shape[1]
+
+
+def test_finds_what_is_planted_and_leaves_meaning(rng):
+    x, of_means, of_scatter, of_meaning = planted(rng, means=1, scatter=True)
+    joint, lsar = fit_joint(x, 2), fit_lsar(x)
+    assert found(joint, of_means) > 0.99
+    assert found(joint, of_scatter) > 0.97
+    # LSAR does not see where only the variance differs.
+    assert found(lsar, of_means) > 0.99
+    assert found(lsar, of_scatter) < 0.2
+    # The two directions more cost no more of the strongest ten directions of meaning.
+    assert found(joint, of_meaning[:, :10]) < found(lsar, of_meaning[:, :10]) + 0.01
+    # The largest differences of covariances are where the meaning is strongest; without the metric, it is removed.
+    covariances = np.stack([np.cov(rows.T) for rows in x.values()])
+    differences = covariances - covariances.mean(axis=0)
+    plain = np.linalg.eigh((differences @ differences).mean(axis=0))[1][:, -2:]
+    assert np.square(plain.T @ of_scatter).sum() / 2 < 0.7
+
+
+@pytest.mark.parametrize("means", [0, 1])
+def test_equal_means_or_equal_scatter(rng, means):
+    x, of_means, of_scatter, _ = planted(rng, means=means, scatter=not means)
+    joint = fit_joint(x, 2)
+    assert found(joint, of_means if means else of_scatter) > 0.97
+    values = scatter_directions(
+        np.stack([np.cov(rows.T) for rows in x.values()]), np.asarray(fit_lsar(x).steps[0].basis, np.float64), 2
+    )[1]
+    # Two eigenvalues stand out if the scatter differs, none if it does not.
+    assert (values[1] > 10 * values[2]) == (not means)
+    assert values[2] < 2 * values[4]
+
+
+def test_the_languages_cannot_be_told_apart_afterwards(rng):
+    from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+
+    x, *_ = planted(rng, means=1, scatter=True)
+
+    def identified(transform):
+        rows = [np.asarray(transform(part), np.float64) for part in x.values()]
+        # Without the removed directions, in which nothing varies.
+        basis = np.linalg.svd(np.concatenate(rows) - np.concatenate(rows).mean(axis=0), full_matrices=False)[2][:31]
+        train, test = (
+            np.concatenate([part[half] @ basis.T for part in rows]) for half in (slice(500), slice(500, 1000))
+        )
+        labels = np.repeat(np.arange(8), 500)
+        return QuadraticDiscriminantAnalysis().fit(train, labels).score(test, labels)
+
+    # Chance is 0.125.
+    assert identified(fit_lsar(x)) > 0.2
+    assert identified(fit_joint(x, 2)) < 0.15
+
+
+def test_one_map_that_is_saved_and_exported(x, tmp_path):
+    joint = fit_joint(x, 2)
+    basis = np.asarray(joint.steps[0].basis, np.float64)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(7), atol=1e-5)
+    np.testing.assert_allclose(basis[:, :5] @ basis[:, :5].T, projector(fit_lsar(x).steps[0].basis), atol=1e-5)
+    joint.save(tmp_path / "joint")
+    matrix, offset = Transform.load(tmp_path / "joint").as_affine()
+    np.testing.assert_allclose(x["th"] @ matrix.T + offset, joint(x["th"]), atol=1e-4)
+    moments = {code: Moments.from_embeddings(rows, second_moment=True) for code, rows in reversed(x.items())}
+    np.testing.assert_allclose(fit_joint(moments, 2)(x["th"]), joint(x["th"]), atol=1e-3)
+
+
+def test_refusals(x, unchecked):
+    for call, message in (
+        (
+            lambda: fit_joint(x, 36),
+            "components is 36; it must be a whole number from 1 to 35 .the dimensions",
+        ),
+        (lambda: fit_joint(x, eps=0), "eps is 0; it must be a positive"),
+        (lambda: fit_joint({"de": x["de"], "en": x["en"][:1]}), "en: one embedding has no covariance"),
+        (lambda: fit_joint({code: Moments.from_embeddings(rows) for code, rows in x.items()}), "second moment was not"),
+        (lambda: fit_joint({"de": x["de"], "en": x["de"]}), "span 0 dimensions"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

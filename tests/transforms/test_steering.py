@@ -1,0 +1,82 @@
+"""The baselines from language models: planted dimensions and a planted direction, few sentences."""
+
+import numpy as np
+import pytest
+
+from lsar_jax import Moments, Transform, pool_moments
+from lsar_jax.transforms import fit_sparse_dimensions, fit_steering
+from tests import reference
+from tests.transforms.test_methods import means
+
+
+def zeroed(transform):
+    return np.flatnonzero(np.asarray(transform.steps[0].scale) == 0).tolist()
+
+
+@pytest.mark.parametrize("dimensions", [1, 4, 40])
+def test_sparse_dimensions_equal_their_twin(x, dimensions):
+    transform = fit_sparse_dimensions(x, dimensions)
+    expected = reference.sparse_dimensions(means(x), dimensions)
+    assert zeroed(transform) == expected
+    moved = x["de"].copy()
+    moved[:, expected] = 0
+    np.testing.assert_array_equal(transform(x["de"]), moved)
+    # By default a tenth.
+    assert fit_sparse_dimensions(x).name == "sparse-dimensions(dimensions=4)"
+
+
+def test_planted_dimensions_are_found_from_thirty_sentences(rng):
+    planted, languages = [3, 17, 40], ("de", "en", "fr", "ja")
+    # Meaning is far larger in other dimensions, and one mean is far out, but in all languages.
+    size = np.where(np.arange(64) == 8, 20, 1)
+    x = {code: size * rng.standard_normal((30, 64)) + 100 * np.eye(64)[50] for code in languages}
+    for code, place in zip(languages, 12 * rng.standard_normal((4, 3)), strict=True):
+        x[code][:, planted] += place
+    assert {*planted} <= {*zeroed(fit_sparse_dimensions(x, 4))}
+    assert 50 not in zeroed(fit_sparse_dimensions(x))
+    # For two languages, the dimensions in which one is furthest from the other (the paper, parallel sentences).
+    two = {code: x[code] for code in ("de", "en")}
+    furthest = np.argsort(-np.abs(x["de"].mean(axis=0) - x["en"].mean(axis=0)))[:6]
+    assert zeroed(fit_sparse_dimensions(two, 6)) == sorted(furthest.tolist())
+
+
+@pytest.mark.parametrize(("components", "precise"), [(1, False), (3, True)])
+def test_steering_equals_its_twin(x, components, precise):
+    transform = fit_steering(x, components, precise=precise)
+    together = np.concatenate(list(x.values()))
+    for rows in x.values():
+        np.testing.assert_allclose(transform(rows), reference.steering(rows, together, components), atol=1e-4)
+
+
+def test_of_translations_the_first_component_is_the_language(rng):
+    direction = np.linalg.qr(rng.standard_normal((32, 1)))[0][:, 0]
+    meaning = rng.standard_normal((40, 32))
+    x = {code: meaning + 8 * place * direction for code, place in (("de", -1), ("en", 0), ("th", 2))}
+    steering = fit_steering(x)
+    assert abs(np.asarray(steering.steps[0].basis)[:, 0] @ direction) > 0.999
+    moved = [np.asarray(steering(rows)) for rows in x.values()]
+    np.testing.assert_allclose(moved[1:], np.broadcast_to(moved[0], (2, 40, 32)), atol=0.5)
+
+
+@pytest.mark.parametrize("fit", [fit_sparse_dimensions, fit_steering])
+def test_one_map_that_is_saved_and_exported(x, fit, tmp_path):
+    transform = fit(x)
+    transform.save(tmp_path / "t")
+    matrix, offset = Transform.load(tmp_path / "t").as_affine()
+    np.testing.assert_allclose(x["th"] @ matrix.T + offset, transform(x["th"]), atol=1e-4)
+    moments = {code: Moments.from_embeddings(rows, second_moment=True) for code, rows in x.items()}
+    for given in (moments, pool_moments(moments)):
+        np.testing.assert_allclose(fit(given)(x["th"]), transform(x["th"]), atol=1e-4)
+
+
+def test_refusals(x, unchecked):
+    one = {"de": x["de"]}
+    for call, message in (
+        (lambda: fit_sparse_dimensions(x, 41), "dimensions is 41; it must be a whole number from 1 to 40 .the width"),
+        (lambda: fit_sparse_dimensions(one), "1 language is given .de.; at least 2 are needed"),
+        (lambda: fit_steering(one), "1 language is given .de.; at least 2 are needed"),
+        (lambda: fit_steering(x, 0), "components is 0; it must be a whole number from 1 to 40"),
+        (lambda: fit_steering({code: rows[:2].repeat(9, axis=0) for code, rows in x.items()}, 12), "vary in 11 dimen"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
