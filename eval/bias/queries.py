@@ -145,7 +145,8 @@ def examples(text: UserText, found: Found, seed: int) -> tuple[dict[str, int], l
         before, after = right.sum(axis=2)
         outcome = np.select([after > before, after < before], ["more", "fewer"], "same")
     else:
-        outcome = np.where((found.hits[0] != found.hits[1]).any(axis=1), "differ", "same")
+        first, second = np.sort(found.hits, axis=2)  # in another order, they are the same sentences
+        outcome = np.where((first != second).any(axis=1), "differ", "same")
     rng = np.random.default_rng(seed)
     shuffled = {name: rng.permutation(np.flatnonzero(outcome == name)) for name in ("more", "differ", "fewer", "same")}
     worse = shuffled["fewer"][:_WORSE]

@@ -105,6 +105,9 @@ def test_queries_and_languages_by_hand(rng, form):
     assert len(drawn) == 5
     if form == "loose":
         assert {example.outcome for example in drawn} == {"differ"}
+        # In another order, they are the same sentences.
+        turned = found._replace(hits=np.stack([found.hits[0], found.hits[0][:, ::-1]]))
+        assert examples(text, turned, 0)[0] == {"more": 0, "differ": 0, "fewer": 0, "same": 180}
         return
     assert [example.outcome for example in drawn] == sorted((e.outcome for e in drawn), reverse=True)  # more, fewer
     for example in drawn:
