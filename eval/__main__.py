@@ -23,6 +23,9 @@ MEASURE = {
     "miracl": Command("eval.tasks.benchmarks.judged", "MIRACL", "search for a question's passage, in 18 languages"),
     "code-switch": Command("eval.tasks.code_switch", "COMMAND", "Tatoeba with some words replaced by English ones"),
     "amazon": Command("eval.tasks.amazon", "COMMAND", "classify reviews by opinion after training on English ones"),
+    "preference": Command(
+        "eval.tasks.preference", "COMMAND", "language preference in parallel text, by several papers"
+    ),
     "pool": Command("eval.tasks.pool", "COMMAND", "language preference and clusters in any multilingual pool"),
     "answers": Command("eval.tasks.answers", "COMMAND", "whether answers in the question's language are preferred"),
     "leakage": Command("eval.tasks.leakage", "Leakage", "semantic leakage of heads trained by train.disentangle"),

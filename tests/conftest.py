@@ -9,6 +9,9 @@ from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+# There is a test process for each core, and the threads of BLAS and torch would wait for each other: the tests of a
+# classifier took twice the time. numpy is imported before this file, but not in the processes that xdist starts.
+os.environ["OMP_NUM_THREADS"] = "1"
 # Two thirds of the tests' time is compiling, and a program runs a few times at most: XLA's costly passes are left out
 # (LSAR_JAX_OPTIMIZE=1 keeps them), and both test processes, those that tests start, and the next run share one cache.
 OPTIMIZE = bool(os.environ.get("LSAR_JAX_OPTIMIZE"))

@@ -12,11 +12,14 @@ __all__ = [
     "cluster_enhancement",
     "experts",
     "joint",
+    "language_ndcg",
     "leace",
     "lir",
+    "max_rank",
     "nomic_bert",
     "outliers",
     "procrustes",
+    "rank_shift",
     "sparse_dimensions",
     "steering",
     "whiten_samples",
@@ -178,3 +181,24 @@ def nomic_bert(weights, ids, *, heads, theta, epsilon, experts_chosen):
             fed = experts(x, router, *both, weights[f"{block}.mlp.experts.bias"], experts_chosen, gelu)
         states.append(norm(x + fed, f"{block}.norm2"))
     return states
+
+
+def language_ndcg(results, gains, first):
+    """nDCG of a list of results by their gains, those that are not in it having none (MLAIRE's Lang-nDCG)."""
+    discounted = [gains.get(result, 0.0) / math.log2(place + 1) for place, result in enumerate(results[:first], 1)]
+    best = [gain / math.log2(place + 1) for place, gain in enumerate(sorted(gains.values())[::-1][:first], 1)]
+    return math.fsum(discounted) / math.fsum(best)
+
+
+def max_rank(results, relevant):
+    """Max@R and its normalised form (Hong et al. 2026)."""
+    last = max(place for place, result in enumerate(results, 1) if result in relevant)
+    size = math.log2(len(results))
+    return last, (size - math.log2(last)) / (size - math.log2(len(relevant)))
+
+
+def rank_shift(scores):
+    """MLRS (Park and Lee 2025) of candidates in the order they were found, by their scores after translation."""
+    again = sorted(range(len(scores)), key=lambda found: -scores[found])
+    gained = sum(max(found - place, 0) for place, found in enumerate(again))
+    return gained / sum(range(len(scores)))

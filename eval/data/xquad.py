@@ -3,8 +3,11 @@
 ``lsar_jax.corpora.builders.XquadR`` documents the files, and how a question's answer sentence is found.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int
 
 from lsar_jax.corpora.builders import Questions, XquadR
 from lsar_jax.corpora.question_answers import groups_of, held_out_ids, part_of
@@ -12,7 +15,7 @@ from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.files import read_json
 from lsar_jax.languages import language_code
 
-__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "check_as_trained", "read_xquad"]
+__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "answer_table", "check_as_trained", "read_xquad"]
 
 NOT_ON_HUB = (
     "XQuAD-R on the Hub lacks sentence breaks; copy xquad-r of github.com/google-research-datasets/lareqa, and give "
@@ -72,3 +75,12 @@ def check_as_trained(
             f"{encoder} was trained on questions of {data}, with --held-out {split[0]} --split-seed {split[1]}; "
             "measure it with the same, by eval lareqa"
         )
+
+
+def answer_table(data: Mapping[str, Questions]) -> Int[np.ndarray, "query language"]:
+    """Returns the index, in the pool of all languages, of each question's answer in each; -1 if it has none."""
+    places, start = [], 0
+    for q in data.values():
+        places.append({name: start + answer for name, answer in zip(q.ids, q.answers, strict=True)})
+        start += len(q.candidates)
+    return np.array([[of_language.get(name, -1) for of_language in places] for q in data.values() for name in q.ids])

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eval.command import RunOptions, command
-from eval.data.xquad import NOT_ON_HUB, Questions, check_as_trained, read_xquad
+from eval.data.xquad import NOT_ON_HUB, Questions, answer_table, check_as_trained, read_xquad
 from eval.figures.plots import heat_maps
 from eval.methods import Method
 from eval.metrics import precision_of_ranks
@@ -37,7 +37,7 @@ from lsar_jax.retrieval import candidate_ranks, mix_queries, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 from lsar_jax.retrieval.search import Metric
 
-__all__ = ["COMMAND", "answer_table", "lareqa", "one_target_precision"]
+__all__ = ["COMMAND", "lareqa", "one_target_precision"]
 
 # Suffix of the metric names of each similarity, and the number of top results examined.
 _SUFFIX: dict[Metric, str] = {"cosine": "", "dot": ", dot"}
@@ -160,15 +160,6 @@ def _means(x: Float[np.ndarray, "query language"]) -> Float[np.ndarray, " langua
     """The mean of each column, ignoring NaN; NaN if the column has no other values."""
     known = np.isfinite(x)
     return np.where(known, x, 0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
-
-
-def answer_table(data: Mapping[str, Questions]) -> Int[np.ndarray, "query language"]:
-    """Returns the index, in the pool of all languages, of each question's answer in each; -1 if it has none."""
-    places, start = [], 0
-    for q in data.values():
-        places.append({name: start + answer for name, answer in zip(q.ids, q.answers, strict=True)})
-        start += len(q.candidates)
-    return np.array([[of_language.get(name, -1) for of_language in places] for q in data.values() for name in q.ids])
 
 
 COMMAND = command(lareqa, not_on_hub=NOT_ON_HUB, rare=("metrics", "held_out", "split_seed", "mix"))

@@ -18,17 +18,16 @@ from pathlib import Path
 import numpy as np
 
 from eval.command import command
-from eval.data.tatoeba import check_not_blank
+from eval.data.parallel_pool import read_lines
 from eval.methods import Method
 from eval.metrics import language_nmi, own_share, precision_of_ranks
 from eval.resampling import Queries
 from eval.task import Embedded, Score, Setting, Task
 from eval.tasks.udhr import HALF
-from lsar_jax import corpora
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 
-__all__ = ["COMMAND", "measures", "pool", "read_pool"]
+__all__ = ["COMMAND", "measures", "pool"]
 
 
 def pool(
@@ -45,15 +44,9 @@ def pool(
       languages: language codes; by default, all available.
       seeds: seeds of k-means.
     """
-    lines = read_pool(data, languages)
-    asked = {} if queries is None else read_pool(queries, tuple(lines))
+    lines, asked = read_lines(data, queries, languages)
     if len(lines) < (2 if asked else 3):
         raise ValueError(f"{data} has only {', '.join(lines)}; give at least three languages, or two with --queries")
-    count, asked_count = (len(next(iter(side.values()))) for side in (lines, asked or lines))
-    if count != asked_count:
-        raise ValueError(
-            f"{queries} has {asked_count} lines per language but {data} has {count}; give a query for each"
-        )
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         return measures(x, list(lines), seeds)
@@ -67,20 +60,6 @@ def pool(
         # The pool and the text to fit on are the two halves of the UDHR.
         own_text={"udhr": HALF} if str(data) == "udhr" else {},
     )
-
-
-def read_pool(data: str | Path, languages: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """Reads the parallel lines of each language, by default of all; of the UDHR, the half that is not fitted on."""
-    if str(data) == "udhr":
-        return corpora.udhr("test", languages or None)
-    paths = corpora.language_files(Path(data), ".txt", languages or None)
-    texts = {code: corpora.lines(path) for code, path in paths.items()}
-    for code, text in texts.items():
-        check_not_blank(text, str(paths[code]))
-    counts = {str(paths[code]): len(text) for code, text in texts.items()}
-    if len(set(counts.values())) > 1:
-        raise ValueError(f"the files differ in their number of lines: {counts}")
-    return texts
 
 
 def measures(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[Score]:

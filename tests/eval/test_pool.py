@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.tasks.pool import measures, read_pool
+from eval.data.parallel_pool import read_lines
+from eval.tasks.pool import measures
 from eval.tasks.udhr import HALF
 from tests.eval.test_tasks import ENCODER, is_png, read
 
@@ -56,10 +57,10 @@ def test_data_that_is_wrong(tmp_path, capsys):
     for code, text in (("de", "a\nb\n"), ("en", "a\n")):
         (tmp_path / f"{code}.txt").write_text(text)
     with pytest.raises(ValueError, match=r"the files differ in their number of lines: .*de.txt': 2, .*en.txt': 1"):
-        read_pool(tmp_path)
+        read_lines(tmp_path, None)
     (tmp_path / "en.txt").write_text("a\n \n")
     with pytest.raises(ValueError, match="en.txt, line 2 is blank"):
-        read_pool(tmp_path)
+        read_lines(tmp_path, None)
     (tmp_path / "en.txt").write_text("a\nb\n")
     assert main(["pool", *ENCODER, "--data", str(tmp_path), "--out", str(tmp_path)]) == 1
     assert "give at least three languages, or two with --queries" in capsys.readouterr().err
@@ -78,5 +79,5 @@ def test_the_pool_of_the_declaration_is_not_fitted_on(tmp_path):
     results = read(tmp_path)
     assert {r["fitted_on"] for r in results if r["transform"] != "original"} == {"udhr fit"}
     assert {tuple(r["fitted_languages"].values()) for r in results if r["transform"] == "lsar"} == {(25, 25, 25)}
-    fit, pool = HALF.read(["de"], 100)["de"], read_pool("udhr", ("de",))["de"]
+    fit, pool = HALF.read(["de"], 100)["de"], read_lines("udhr", None, ("de",))[0]["de"]
     assert not set(fit) & set(pool)

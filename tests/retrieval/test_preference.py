@@ -5,8 +5,17 @@ import numpy as np
 import pytest
 
 from lsar_jax.retrieval import candidate_ranks, nearest
-from lsar_jax.retrieval.preference import fair_share, language_preference, top_k_share
+from lsar_jax.retrieval.preference import (
+    fair_share,
+    four_way,
+    language_ndcg,
+    language_preference,
+    max_rank,
+    rank_shift,
+    top_k_share,
+)
 from lsar_jax.retrieval.search import nearest_others
+from tests import reference
 
 
 def pool(rng, groups=40, languages=3, dim=6, bias=0.0):
@@ -72,19 +81,100 @@ def test_neighbours_of_vectors_without_language_have_the_fair_share(rng):
     assert not (near == np.arange(22)[:, None]).any()
 
 
+def test_four_ways_by_hand():
+    relevant = np.array([[0, 2], [1, 3], [0, 2], [-1, 3]])
+    split = four_way(np.array([0, 1, 1, 2]), relevant, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 0]))
+    np.testing.assert_array_equal(np.stack(split), np.eye(4, dtype=bool))
+
+
+def test_measures_of_ranks_are_the_twins(rng):
+    scores = rng.standard_normal((30, 40))
+    relevant = np.stack([rng.choice(40, 4, replace=False) for _ in scores])
+    own = rng.integers(4, size=30)
+    results = np.argsort(-scores, axis=1)
+    ranks = np.argsort(results, axis=1)[np.arange(30)[:, None], relevant]
+    reached = max_rank(ranks, 40)
+    for row, listed in enumerate(results.tolist()):
+        chosen = relevant[row].tolist()
+        assert (reached.ranks[row], reached.scores[row]) == pytest.approx(reference.max_rank(listed, chosen))
+    for first, other in ((10, 0.5), (3, 0.25), (40, 1.0), (2, 0.0)):
+        found = language_ndcg(ranks, own, first=first, other=other)
+        for row, listed in enumerate(results.tolist()):
+            gains = dict.fromkeys(relevant[row].tolist(), other) | {int(relevant[row, own[row]]): 1.0}
+            assert found[row] == pytest.approx(reference.language_ndcg(listed, gains, first))
+    some = scores[:, :10].round(1)  # with ties
+    np.testing.assert_allclose(rank_shift(some), [reference.rank_shift(row) for row in some.tolist()])
+
+
+def test_ndcg_by_hand():
+    ranks = np.array([[0, 1, 2], [2, 1, 0], [-1, 0, 1], [0, -1, -1]])
+    best = 1 + 0.5 / np.log2(3) + 0.5 / 2
+    expected = [1, (0.5 + 0.5 / np.log2(3) + 1 / 2) / best, np.nan, 1]
+    np.testing.assert_allclose(language_ndcg(ranks, np.zeros(4, int)), expected)
+    np.testing.assert_allclose(language_ndcg(ranks, np.zeros(4, int), other=1.0), [1, 1, np.nan, 1])
+
+
+def test_max_rank_by_hand():
+    found = max_rank(np.array([[0, 1], [3, 7], [-1, 0], [-1, -1]]), 8)
+    np.testing.assert_array_equal(found.ranks, [2, 8, 1, np.nan])
+    np.testing.assert_allclose(found.scores, [1, 0, 1, np.nan])
+
+
+def test_rank_shift_of_known_orders(rng):
+    kept, reversed_order = np.arange(10.0)[::-1], np.arange(10.0)
+    np.testing.assert_allclose(rank_shift(np.stack([kept, reversed_order, np.ones(10)])), [0, 5 / 9, 0])
+    # The third rises two places, of three that the candidates could rise.
+    np.testing.assert_allclose(rank_shift(np.array([[0.2, 0.1, 0.3]])), [2 / 3])
+    random = rank_shift(rng.standard_normal((4000, 10)))
+    assert random.mean() == pytest.approx(11 / 30, abs=3 * random.std() / 4000**0.5)
+
+
+def test_planted_preference_by_other_measures(rng):
+    found = {}
+    for bias in (0.0, 10.0):
+        queries, wanted, own = pool(rng, groups=200, bias=bias)
+        x, group, language = pool(rng, groups=200, bias=bias)
+        places = np.empty((200, 3), int)
+        places[group, language] = np.arange(len(x))
+        ranks, first = candidate_ranks(queries, x, places[wanted]), np.asarray(nearest(queries, x, 10)[1])
+        unit, asked = (of / np.linalg.norm(of, axis=1, keepdims=True) for of in (x, queries))
+        translated = np.einsum("qd,qkd->qk", asked, unit[places[group[first], own[:, None]]])
+        split = [part.mean() for part in four_way(first[:, 0], places[wanted], language, own)]
+        found[bias] = *split, language_ndcg(ranks, own).mean(), max_rank(ranks, 600), rank_shift(translated).mean()
+    right_own, right_other, *_, ndcg, reached, shift = found[0.0]
+    assert right_own == pytest.approx(right_other / 2, abs=0.06)
+    # With an offset that outweighs the meaning, the first results are all in the query's language, so that no
+    # translation differs, and the other languages begin after them.
+    *split, strong_ndcg, strong_reached, strong_shift = found[10.0]
+    assert split[0] + split[2] == 1
+    assert strong_reached.ranks.min() > 200
+    assert strong_reached.scores.max() < np.log2(3) / (np.log2(600) - np.log2(3)) < reached.scores.mean()
+    assert strong_shift == 0 < shift
+    # Of the best order, what the candidate in the query's language adds.
+    assert strong_ndcg < 1 / (1 + 0.5 / np.log2(3) + 0.5 / 2) + 1e-9
+    assert ndcg > strong_ndcg
+
+
 IDS = np.arange(3)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: language_preference(IDS, IDS, 3), r"ranks have shape \(3,\)"),
+        (lambda: language_preference(IDS, IDS, 3), r"ranks has shape \(3,\)"),
         (lambda: language_preference(IDS[None], IDS[:1], 2), "ranks holds 2; it must be from -1 to 1"),
         (lambda: language_preference(IDS[None], IDS[:1] + 3, 3), "query_language holds 3; it must be from 0 to 2"),
         (lambda: language_preference(IDS[None], IDS, 3), "query_language has shape"),
         (lambda: language_preference(IDS[:, None], IDS * 0, 3), "no query has two relevant candidates"),
         (lambda: language_preference(IDS[None], IDS[:1], 0), "pool is 0"),
         (lambda: fair_share(IDS[:2]), "counts has 1 texts; give at least two"),
+        (lambda: four_way(IDS, IDS[:, None], IDS[:2], IDS), "relevant holds 2; it must be from -1 to 1"),
+        (lambda: four_way(IDS[:1] + 3, IDS[None], IDS, IDS[:1]), "first holds 3; it must be from 0 to 2"),
+        (lambda: language_ndcg(IDS[None], IDS[:1], first=0), "first is 0; it must be a whole number from 1"),
+        (lambda: language_ndcg(IDS[None], IDS[:1], other=2), "other is 2; it must be from 0 to 1"),
+        (lambda: max_rank(IDS[None], 3), "a query has 3 relevant candidates; the pool of 3 must have more"),
+        (lambda: rank_shift(IDS[None, :1] / 2), r"translated has shape \(1, 1\)"),
+        (lambda: rank_shift(IDS[None] * np.nan), "not a finite number"),
         (lambda: top_k_share(IDS, IDS, IDS), r"top_ids have shape \(3,\)"),
         (lambda: top_k_share(IDS[None], IDS[:2], IDS[:1]), "top_ids holds 2; it must be from 0 to 1"),
         (lambda: top_k_share(IDS[None], IDS, IDS), "query_language has shape"),

@@ -1,4 +1,4 @@
-"""Training end to end: files, a run that is killed, a run that stops, and what the evaluations make of it."""
+"""Training end to end: files, a run that is stopped, a run that stops, and what the evaluations make of it."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ import lsar_jax as lj
 from lsar_jax import Transform
 from lsar_jax.cli.embed import EncoderChoice
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
-from tests.train.runs import kill_at, log_of, write_bitext
+from tests.train.runs import log_of, stop_at, write_bitext
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
 from train.loop import LoopOptions, Progress
@@ -104,16 +104,15 @@ def test_none_that_is_held_out_is_trained_on(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path):
+def test_a_run_that_is_stopped_goes_on_to_the_same_numbers(folder, tmp_path):
     at = np.random.default_rng().uniform(0.1, 0.9)  # anywhere
-    print(f"killed after {at} of the log")
+    print(f"stopped after {at} of the log")
     more = ["--seeds", "2", "--separation", "code", "--oracle", "--epochs", "6", "--steps-per-call", "2"]
     whole = tmp_path / "whole"
     assert main(command(folder, whole, *more)) == 0
     expected = log_of(whole)
-    out = tmp_path / "killed"
-    killed = command(folder, out, *more, "--checkpoint-seconds", "0")
-    kill_at("train.disentangle", killed, out / "log.jsonl", at * len(expected))
+    out = tmp_path / "stopped"
+    stop_at(main, command(folder, out, *more, "--checkpoint-seconds", "0"), out / "log.jsonl", at * len(expected))
     assert not (out / "seed-0").exists()
     assert list((out / "checkpoints").glob("[0-9]*"))
     assert main(command(folder, out, *more)) == 0

@@ -1,0 +1,196 @@
+"""Language preference in pools of parallel text, by the measures of several papers.
+
+    python -m eval preference
+    python -m eval preference --text xquad-r
+    python -m eval preference --text mypool/ --queries myquestions/
+
+- On ``udhr``, the half of the declaration that is not fitted on, or on a folder of aligned files, every line is a query
+  for its translations among all other lines. With ``--queries``, the queries are the lines of a second folder.
+- On ``xquad-r``, questions search the sentences of all languages, as in ``eval lareqa``.
+- On ``tatoeba``, which has pairs with English alone, every language has a pool of its sentences and the English ones,
+  in which each sentence searches its translation; scores are means over the pools.
+
+``lsar_jax.retrieval.preference`` defines the measures and says what could not be confirmed: *preference*, as which we
+also read MLAIRE's language preference rate; *Lang-nDCG*; *spread*; *top 10*, beside *own in pool*, its value without
+preference; MLAIRE's split by the first result, *right, own* to *wrong, other*; *MLRS*, and *Max@R* in its normalised
+form. A query that is itself in the pool has no relevant candidate in its language, so that the first two and *right,
+own* are missing. MLRS looks at the first ten candidates whose translation into every language is known: all lines, and
+the sentences of XQuAD-R that are answers.
+
+In the pools of English and one other language that the paper of Max@R has, and as means over the languages: *Max@R from
+en* and *into en*, of queries in English and in the other language; *English inclination*, the first less the second for
+the same question; and *English first*, the share of queries in the other language that find the English answer before
+that in their own.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from eval.command import command
+from eval.data.parallel_pool import ParallelPool, line_pool, read_answers, read_lines, read_pairs_as_pools
+from eval.methods import Method
+from eval.metrics import precision_of_ranks
+from eval.resampling import Queries, strata_of
+from eval.task import Embedded, Score, Setting, Task, Texts
+from eval.tasks.udhr import HALF
+from lsar_jax.arrays import unit_rows
+from lsar_jax.corpora.tables import Data
+from lsar_jax.retrieval import candidate_ranks, nearest
+from lsar_jax.retrieval.preference import (
+    four_way,
+    language_ndcg,
+    language_preference,
+    max_rank,
+    rank_shift,
+    top_k_share,
+)
+from lsar_jax.retrieval.search import nearest_others
+
+__all__ = ["COMMAND", "measures", "preference"]
+
+# Results that are looked at.
+_FIRST = 10
+# Metrics of the table, where they are defined.
+_SHOWN = ("mAP", "preference", "Lang-nDCG", "wrong, own", "MLRS", "Max@R")
+
+
+def preference(
+    text: str = "udhr", data: Data | None = None, queries: Path | None = None, languages: tuple[str, ...] = ()
+) -> Task:
+    """Whether search prefers some languages, by the measures of several papers, in any parallel pool.
+
+    Args:
+      text: udhr, xquad-r, tatoeba, or a folder of {language}.txt files, where line i has the same content in all files.
+      data: the data of xquad-r or tatoeba; by default, data/xquad-r or data/tatoeba.
+      queries: folder of queries in the same languages; line i of the text answers line i of the queries.
+      languages: language codes; by default, all in the text, on tatoeba the 36 of XTREME.
+    """
+    texts, pools = _read(text, data, queries, languages)
+    codes = list(dict.fromkeys(code for pool in pools for code in pool.codes))
+    if len(codes) < 2:
+        raise ValueError(f"the only language of {text} is {', '.join(codes)}; a pool needs at least two")
+
+    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
+        for name, found in _means([measures(x, pool) for pool in pools]).items():
+            yield Score.of(name, codes, found, int(np.isfinite(found.values).sum()))
+
+    return Task(
+        name="preference",
+        title=f"Language preference, {text}",
+        languages=codes,
+        parts=[texts],
+        scores=scores,
+        shown=lambda results: [name for name in _SHOWN if name in {result.metric for result in results}],
+        own_text={"udhr": HALF} if text == "udhr" else {},
+    )
+
+
+def measures(x: Embedded, pool: ParallelPool) -> dict[str, Queries]:
+    """Returns the scores of the queries of a pool by each measure that is defined there, in percent."""
+    asked, candidates, ranks = _search(x, pool)
+    language, of_candidate = (_languages(x, keys) for keys in (pool.asked, pool.searched))
+    count, k = len(candidates) - pool.itself, min(_FIRST, len(candidates) - pool.itself)
+    translation = pool.translations(len(candidates))
+    known = np.flatnonzero((translation >= 0).all(axis=1))
+    if pool.itself:
+        near = top = np.asarray(nearest_others(candidates, k)[1])
+    else:
+        top = np.asarray(nearest(asked, candidates, k)[1])
+        near = known[np.asarray(nearest(asked, candidates[known], min(k, len(known)))[1])]
+    split = four_way(top[:, 0], pool.relevant, of_candidate, language)._asdict()
+    values: dict[str, Any] = {"mAP": precision_of_ranks(ranks)}
+    if ((ranks >= 0).sum(axis=1) > 1).any():
+        found = language_preference(ranks, language, count)
+        values |= {"preference": found.preferred, "spread": found.spreads}
+    values["Lang-nDCG"] = language_ndcg(ranks, language, first=_FIRST)
+    values |= {name.replace("_", ", "): rows for name, rows in split.items() if name != "right_own" or not pool.itself}
+    values[f"top {k}"] = top_k_share(top, of_candidate, language).shares
+    values["own in pool"] = (np.bincount(of_candidate)[language] - pool.itself) / count
+    if near.shape[1] > 1:
+        values["MLRS"] = rank_shift(_cosines(asked, candidates, translation[near, language[:, None]]))
+    values["Max@R"] = max_rank(ranks, count).scores
+    return _queries(values, pool.question) | _with_english(x, pool)
+
+
+def _with_english(x: Embedded, pool: ParallelPool) -> dict[str, Queries]:
+    """Scores in the pools of English and one other language, as means over the others."""
+    parts = []
+    for code in pool.codes if "en" in pool.codes else ():
+        if code == "en":
+            continue
+        pair = pool.narrowed(x, ("en", code))
+        _, candidates, ranks = _search(x, pair)
+        reach = max_rank(ranks, len(candidates) - pair.itself).scores
+        english = _languages(x, pair.asked) == 0
+        # Of a question in both languages, the query in the other has the difference.
+        scores = dict(zip(pair.question[english].tolist(), reach[english].tolist(), strict=True))
+        gap = np.array([scores.get(question, np.nan) for question in pair.question.tolist()]) - reach
+        first = np.where((ranks >= 0).all(axis=1), ranks[:, 0] < ranks[:, 1], np.nan)
+        values = {
+            "Max@R from en": np.where(english, reach, np.nan),
+            "Max@R into en": np.where(english, np.nan, reach),
+            "English inclination": np.where(english, np.nan, gap),
+            "English first": np.where(english, np.nan, first),
+        }
+        parts.append(_queries(values, pair.question))
+    return _means(parts)
+
+
+def _search(x: Embedded, pool: ParallelPool) -> tuple[np.ndarray, np.ndarray, Int[np.ndarray, "query language"]]:
+    """The queries, the candidates, and the ranks of the relevant ones."""
+    asked, candidates = (np.concatenate([x[key] for key in keys]) for keys in (pool.asked, pool.searched))
+    left_out = np.arange(len(asked)) if pool.itself else None
+    return asked, candidates, candidate_ranks(asked, candidates, pool.relevant, left_out=left_out)
+
+
+def _languages(x: Embedded, keys: Any) -> Int[np.ndarray, " row"]:
+    """The number of the language of each row."""
+    return np.repeat(np.arange(len(keys)), [len(x[key]) for key in keys])
+
+
+def _cosines(
+    asked: Float[np.ndarray, "query dim"],
+    candidates: Float[np.ndarray, "candidate dim"],
+    ids: Int[np.ndarray, "query k"],
+) -> Float[np.ndarray, "query k"]:
+    """The cosine of each query with some candidates."""
+    rows, columns = (np.asarray(unit_rows(jnp.asarray(of))) for of in (asked, candidates))
+    parts = (slice(start, start + 1000) for start in range(0, len(ids), 1000))
+    return np.concatenate([np.einsum("qd,qkd->qk", rows[part], columns[ids[part]]) for part in parts])
+
+
+def _queries(values: dict[str, np.ndarray], question: Int[np.ndarray, " query"]) -> dict[str, Queries]:
+    """The scores of queries in percent, by measure, without those that no query has."""
+    return {name: Queries(100.0 * of, clusters=question) for name, of in values.items() if np.isfinite(of).any()}
+
+
+def _means(parts: list[dict[str, Queries]]) -> dict[str, Queries]:
+    """Joins the scores of several pools, each of which is a stratum."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: strata_of([part[name] for part in parts if name in part]) for name in names}
+
+
+def _read(text: str, data: Data | None, queries: Path | None, languages: tuple[str, ...]) -> tuple[Texts, Any]:
+    """The texts and the pools that the options name."""
+    if text in ("xquad-r", "tatoeba"):
+        if queries is not None:
+            raise ValueError(f"--queries is {queries}, but --text {text} has its queries; leave it out")
+        where = Path("data") / text if data is None else data
+        if text == "tatoeba":
+            return read_pairs_as_pools(where, languages)
+        texts, pool = read_answers(where, languages)
+        return texts, [pool]
+    if data is not None:
+        raise ValueError(f"--data is {data}, but --text {text} does not read it; leave it out")
+    lines, asked = read_lines(text, queries, languages)
+    group = "asked" if asked else "pool"
+    pool = line_pool(list(lines), len(next(iter(lines.values()))), asked=group)
+    return {("pool", c): of for c, of in lines.items()} | {("asked", c): of for c, of in asked.items()}, [pool]
+
+
+COMMAND = command(preference)

@@ -1,0 +1,125 @@
+"""The measures of the preference task on planted pools, and the task from the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from eval.__main__ import main
+from eval.data.parallel_pool import ParallelPool, line_pool, read_answers
+from eval.tasks.preference import COMMAND, measures
+from tests.eval.test_lareqa import write_letters
+from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
+
+pytestmark = pytest.mark.usefixtures("fake")
+CODES = ["de", "en", "fr"]
+
+
+def planted(rng, group, offset, english=0.0):
+    """Lines with a meaning each, where language n is moved by ``offset`` its way, and English by another offset."""
+    meaning = np.random.default_rng(1).standard_normal((20, 24))
+    moved = offset * np.eye(3, 24) + english * np.outer([0, 1, 0], np.eye(24)[5])
+    noisy = meaning + 0.01 * rng.standard_normal((3, 20, 24)) + moved[:, None]
+    return dict(zip([(group, code) for code in CODES], noisy.astype(np.float32), strict=True))
+
+
+def values(x, pool):
+    return {name: found.mean for name, found in measures(x, pool).items()}
+
+
+def test_without_and_with_an_offset_of_each_language(rng):
+    pool = line_pool(CODES, 20, asked="asked")
+    found = values(planted(rng, "pool", 0.0) | planted(rng, "asked", 0.0), pool)
+    assert (found["mAP"], found["Max@R"]) == (pytest.approx(100), pytest.approx(100))
+    assert found["right, own"] + found["right, other"] == 100
+    assert found["own in pool"] == pytest.approx(100 / 3)
+    assert found["preference"] == found["right, own"] < 60
+    # The meaning ranks before the language, and the language of a candidate decides nothing.
+    assert found["Max@R from en"] == found["Max@R into en"] == pytest.approx(100)
+    assert found["English inclination"] == pytest.approx(0, abs=1e-9)
+    found = values(planted(rng, "pool", 40.0) | planted(rng, "asked", 40.0), pool)
+    assert found["preference"] == found["right, own"] + found["wrong, own"] == found["top 10"] == 100
+    # All candidates that MLRS looks at are in the query's language.
+    assert found["MLRS"] == 0
+    assert found["Max@R"] < 30
+    assert found["English first"] == 0
+
+
+def test_english_that_is_near_to_every_query(rng):
+    asked = planted(rng, "asked", 0.0) | {("asked", "en"): planted(rng, "asked", 0.0, 40.0)["asked", "en"]}
+    # Queries point to where the English candidates are.
+    asked = {key: of + np.float32(40) * np.eye(24, dtype=np.float32)[5] for key, of in asked.items()}
+    found = values(planted(rng, "pool", 0.0, 40.0) | asked, line_pool(CODES, 20, asked="asked"))
+    assert found["English first"] == 100
+    assert found["preference"] == pytest.approx(100 / 3)  # of the queries in English alone
+    # Queries of both languages read all of the English candidates first: Max@R does not say whose inclination it is.
+    assert abs(found["English inclination"]) < 10
+    assert found["Max@R into en"] < 30
+
+
+def test_queries_that_are_in_the_pool(rng):
+    apart = values(planted(rng, "pool", 40.0), line_pool(CODES, 20))
+    together = values(planted(rng, "pool", 0.0), line_pool(CODES, 20))
+    assert not {"preference", "Lang-nDCG", "right, own", "English first"} & set(apart)
+    assert (apart["wrong, own"], together["right, other"]) == (100, 100)
+    assert apart["own in pool"] == pytest.approx(100 * 19 / 59)
+
+
+def test_pools_by_hand():
+    # Two languages; the sentence at place 1 answers both questions in the first, and one has no answer in the second.
+    pool = ParallelPool(
+        ["de", "en"], [("q", "de"), ("q", "en")], [("c", "de"), ("c", "en")], np.array([[1, 3], [1, -1], [1, 3]]),
+        np.array([0, 1, 0]),
+    )  # fmt: skip
+    np.testing.assert_array_equal(pool.translations(4), [[-1, -1], [1, 3], [-1, -1], [1, 3]])
+    x = {("q", "de"): np.zeros((2, 1)), ("q", "en"): np.zeros((1, 1)), ("c", "de"): np.zeros((2, 1))}
+    narrowed = pool.narrowed(x | {("c", "en"): np.zeros((2, 1))}, ("en", "de"))
+    np.testing.assert_array_equal(narrowed.relevant, [[1, 3], [1, 3], [-1, 3]])
+    assert narrowed.question.tolist() == [0, 0, 1]
+
+
+def test_preference(tmp_path):
+    write_letters(tmp_path / "x", np.random.default_rng(0))
+    run = ["preference", *ENCODER, "--layers", "1", "--transforms", "original", "lsar"]
+    options = ["--text", "xquad-r", "--data", str(tmp_path / "x")]
+    assert main([*run, *options, "--out", str(tmp_path / "out")]) == 0
+    found = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
+    assert len(found) == 2 * 16
+    assert found["original", "preference"]["n"] == 18
+    for of in ("original", "lsar"):
+        ways = [found[of, way]["value"] for way in ("right, own", "right, other", "wrong, own", "wrong, other")]
+        assert sum(ways) == pytest.approx(100)
+        assert all(r["low"] <= r["value"] <= r["high"] for (name, _), r in found.items() if name == of)
+    assert is_png(tmp_path / "out" / "methods.png")
+
+
+def test_texts_of_the_command(tmp_path):
+    folder = tmp_path / "tatoeba"
+    for code in ("deu", "fra"):
+        write_pairs(folder, code, "a b\nc d\ne f\n", f"a {code}\nc {code}\ne {code}\n")
+    run = ["preference", *ENCODER, "--layers", "1", "--transforms", "original"]
+    options = ["--text", "tatoeba", "--data", str(folder), "--languages", "de", "fr"]
+    assert main([*run, *options, "--out", str(tmp_path / "pairs")]) == 0
+    assert {r["n"] for r in read(tmp_path / "pairs") if r["metric"] == "Max@R"} == {12}
+    lines = tmp_path / "lines"
+    lines.mkdir()
+    for code in ("de", "en"):
+        (lines / f"{code}.txt").write_text("a\nb\nc\n")
+    assert len(COMMAND(text=str(lines), queries=lines).made().parts[0]) == 4
+    for options, message in (
+        ({"text": "udhr", "data": folder}, "--text udhr does not read it"),
+        ({"text": "tatoeba", "queries": lines}, "has its queries"),
+        ({"text": "udhr", "languages": ("de",)}, "the only language of udhr is de"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            COMMAND(**options).made()
+
+
+def test_answers_as_a_pool(tmp_path, rng):
+    write_letters(tmp_path / "x", rng, codes=("de", "en"))
+    texts, pool = read_answers(tmp_path / "x")
+    sentences = [sentence for code in ("de", "en") for sentence in texts["c", code]]
+    data = json.loads((tmp_path / "x" / "en.json").read_text())["data"][0]["paragraphs"]
+    for row, asked in enumerate(qa for paragraph in data for qa in paragraph["qas"]):
+        place = pool.relevant[len(pool.relevant) // 2 + row, 1]
+        assert data[row // 3]["context"][asked["answers"][0]["answer_start"] - 2 :].startswith(sentences[place])
