@@ -20,6 +20,7 @@ __all__ = [
     "outliers",
     "procrustes",
     "rank_shift",
+    "sparse_autoencoder",
     "sparse_dimensions",
     "steering",
     "whiten_samples",
@@ -202,3 +203,14 @@ def rank_shift(scores):
     again = sorted(range(len(scores)), key=lambda found: -scores[found])
     gained = sum(max(found - place, 0) for place, found in enumerate(again))
     return gained / sum(range(len(scores)))
+
+
+def sparse_autoencoder(x, encoder, decoder, factors, active):
+    """Kim et al. 2026: the largest features, one vector at a time, without those that languages have."""
+    x, encoder, decoder = (np.asarray(part, np.float64) for part in (x, encoder, decoder))
+    result = np.zeros(x.shape)
+    for vector, made in zip(x, result, strict=True):
+        features = np.maximum(encoder.T @ vector, 0)
+        for feature in np.argsort(-features)[:active]:
+            made += factors[feature] * features[feature] * decoder[feature]
+    return result

@@ -30,6 +30,8 @@ from lsar_jax.transforms.methods import METHODS, FitMethod, Needs
 
 __all__ = ["FitCommands", "FitEmbeddings"]
 
+# Options that --help shows.
+_SHOWN = 10
 # What moments have: each kind includes the kinds before it.
 _KINDS: tuple[Needs, ...] = ("means", "pooled", "languages")
 
@@ -43,7 +45,7 @@ class FitEmbeddings(EncoderOptions):
       data: one or more LANGUAGE=FILE, where FILE is text that lsar-jax encode reads (a sentence per line, .jsonl or
         .parquet with a column text, and the like, perhaps .gz; blank sentences are skipped), a .npy file of float
         vectors with one row per sentence, or a folder that lsar-jax encode wrote. A language may have several.
-      limit: maximum number of sentences per file; by default, all, or 10,000 for CBIE.
+      limit: maximum number of sentences per file; by default, all, or 10,000 for CBIE and LangSAE.
       overwrite: replace outputs that exist.
     """
 
@@ -184,7 +186,7 @@ def _command(name: str, method: FitMethod) -> type[FitEmbeddings]:
     note = "" if base is FitMoments else " It is fitted on the embeddings, not on moments."
     summary = (documented.short_description or "").removesuffix(".")
     namespace = {"name": name, "method": method, "__doc__": f"{summary}{fixed}.{note}"}
-    namespace["essential"] = (*base.essential, *method.options)
+    namespace["essential"] = (*base.essential, *method.options)[:_SHOWN]
     title = "".join(part.title() for part in name.replace("+", "-").split("-"))
     return make_dataclass(f"Fit{title}", options, bases=(base,), namespace=namespace, frozen=True)
 

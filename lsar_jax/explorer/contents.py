@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -21,7 +22,7 @@ from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.shapes import AnyArray
 from lsar_jax.tokens.tokenizer import check_sentences
 from lsar_jax.transforms import language_subspace
-from lsar_jax.transforms.base.steps import Step
+from lsar_jax.transforms.base.steps import AXES, AnyStep
 from lsar_jax.transforms.lsar import significant_values
 from lsar_jax.transforms.methods import BY_DEFAULT, METHODS
 
@@ -44,7 +45,7 @@ class _Method(NamedTuple):
     """A fitted method: its steps, and the highest rank of its slider; None without a slider."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[AnyStep, ...]
     top: int | None
     by_language: bool
     options: dict[str, Any]
@@ -52,10 +53,11 @@ class _Method(NamedTuple):
     @property
     def low_rank(self) -> bool:
         """Whether the page can apply the steps; what it shows of other methods is computed here."""
-        given = {name for step in self.steps for name, part in step._asdict().items() if part is not None}
+        names = (*AXES, "clusters")
+        given = {name for step in self.steps for name in names if getattr(step, name, None) is not None}
         return given <= _LOW_RANK
 
-    def at(self, rank: int) -> tuple[Step, ...]:
+    def at(self, rank: int) -> tuple[AnyStep, ...]:
         """The steps at a rank."""
         return self.steps if self.top is None else first_columns(self.steps, rank)
 
@@ -252,7 +254,7 @@ def _fit(x: Mapping[str, AnyArray], names: Sequence[str] | None, layer: int | st
                 _log.warning("the page is without %s, which cannot be fitted%s: %s", name, where, error)
                 continue
             raise ValueError(f"{name} cannot be fitted{where}: {error}; leave it out of the methods") from error
-        steps = tuple(Step(*(None if p is None else np.asarray(p) for p in step)) for step in transform.steps)
+        steps = jax.tree.map(np.asarray, transform.steps)
         fitted.append(_Method(name, steps, top if slides else None, transform.languages is not None, options))
     return fitted
 

@@ -8,10 +8,11 @@ with ``Q^T s``, ``Q^T D`` and so on; what is left of x outside the span stays as
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.transforms.base.steps import AXES, Step, apply
+from lsar_jax.transforms.base.steps import AXES, AnyStep, Step, apply
 
 __all__ = ["Space", "first_columns", "in_basis", "move", "reduce", "spanned"]
 
@@ -89,12 +90,10 @@ def in_basis(step: Step, basis: Float[np.ndarray, "dim width"]) -> Step:
 
 
 def move(
-    steps: Sequence[Step], x: Float[np.ndarray, "sentence dim"], counts: Sequence[int]
+    steps: Sequence[AnyStep], x: Float[np.ndarray, "sentence dim"], counts: Sequence[int]
 ) -> Float[np.ndarray, "sentence dim"]:
     """Applies steps to sentences in the order of their languages, of each so many, in float64 without clusters."""
-    precise = tuple(
-        Step(*(p if p is None or p.dtype.kind == "i" else np.asarray(p, np.float64) for p in step)) for step in steps
-    )
+    precise = jax.tree.map(lambda p: p if p.dtype.kind == "i" else np.asarray(p, np.float64), tuple(steps))
     of_language = np.split(x, np.cumsum(counts)[:-1])
     moved = [apply(precise, rows, (np.asarray(number),) * len(precise)) for number, rows in enumerate(of_language)]
     return np.concatenate(moved)

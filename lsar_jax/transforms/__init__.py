@@ -4,11 +4,12 @@ Each ``fit_`` function takes a mapping from language to embeddings ``[n, dim]``,
 returns a ``Transform``; the other functions are the pure cores of the methods, for ``jit`` and ``vmap``.
 """
 
-from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base import Fit, SparseAutoencoder, Step, Transform
 from lsar_jax.transforms.cbie import dominant_directions, fit_cbie, kmeans
 from lsar_jax.transforms.center import fit_center
 from lsar_jax.transforms.identifier import LanguageIdentifier, fit_identifier
 from lsar_jax.transforms.joint import fit_joint, scatter_directions
+from lsar_jax.transforms.langsae import fit_langsae, reconstruction_loss
 from lsar_jax.transforms.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.linear_map import fit_linear_map, procrustes
 from lsar_jax.transforms.lir import fit_lir, leading_directions, principal_directions
@@ -23,6 +24,7 @@ from lsar_jax.transforms.whitening import fit_whitening, whiten_samples, zca
 __all__ = [
     "Fit",
     "LanguageIdentifier",
+    "SparseAutoencoder",
     "Step",
     "Transform",
     "dominant_directions",
@@ -31,6 +33,7 @@ __all__ = [
     "fit_center",
     "fit_identifier",
     "fit_joint",
+    "fit_langsae",
     "fit_leace",
     "fit_linear_map",
     "fit_lir",
@@ -48,6 +51,7 @@ __all__ = [
     "principal_directions",
     "procrustes",
     "published_subspace",
+    "reconstruction_loss",
     "scatter_directions",
     "varying_dimensions",
     "whiten_samples",

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
@@ -92,6 +93,12 @@ def test_the_last_token_is_pooled_there_too(tmp_path):
     np.testing.assert_allclose(theirs, encoder.encode(TEXTS), rtol=0, atol=1e-4)
 
 
+def sparse():
+    """A shared transform that is not affine."""
+    step = lj.transforms.SparseAutoencoder(jnp.ones((32, 40)), jnp.ones((40, 32)), jnp.ones(40), 4, False)
+    return lj.Transform((step,), (lj.transforms.Fit("sparse", 32, (), ()),))
+
+
 NEEDS_LANGUAGE = r"\) depends on the language or the nearest cluster, which no layer of sentence-transformers supports"
 
 
@@ -108,6 +115,12 @@ NEEDS_LANGUAGE = r"\) depends on the language or the nearest cluster, which no l
         ),
         ("bert", {}, lj.transforms.fit_center, NEEDS_LANGUAGE),
         ("bert", {}, lambda x: lj.transforms.fit_cbie(x, 2, 3), NEEDS_LANGUAGE),
+        (
+            "bert",
+            {},
+            lambda _: sparse(),
+            r"sparse\(\): each vector has its own features, so there is no single A and b",
+        ),
     ],
 )
 def test_what_cannot_be_written_says_why(tmp_path, rng, name, arguments, fit, message):

@@ -6,6 +6,8 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.transforms import (
+    Fit,
+    SparseAutoencoder,
     Transform,
     fit_cbie,
     fit_center,
@@ -27,6 +29,17 @@ def pairs(x):
     return {code: (part[:30], x["en"][:30]) for code, part in x.items() if code != "en"}
 
 
+def sparse_autoencoder(x, *, source=None):
+    """A step that is not affine, shared, with random weights."""
+    rng = np.random.default_rng(0)
+    encoder, decoder = (rng.standard_normal(shape).astype(np.float32) for shape in ((40, 80), (80, 40)))
+    step = SparseAutoencoder(
+        *map(jax.numpy.asarray, (encoder, decoder / 40, np.float32(np.arange(80) % 3 > 0))), 9, False
+    )
+    fit = Fit("sparse", 40, (), tuple((code, len(part)) for code, part in x.items()))
+    return Transform((step,), (fit,), source)
+
+
 FITS = {
     "center": fit_center,
     "lir": lambda x, **kwargs: fit_lir(x, 3, **kwargs),
@@ -38,6 +51,7 @@ FITS = {
     "leace": fit_leace,
     "shift": lambda x, **kwargs: fit_shift(pairs(x), **kwargs),
     "linear map": lambda x, **kwargs: fit_linear_map(pairs(x), center=True, **kwargs),
+    "sparse autoencoder": sparse_autoencoder,
     "chain": lambda x, **kwargs: fit_center(x, **kwargs).then(fit_lsar(x, 2, **kwargs)).then(fit_lir(x, 1, **kwargs)),
 }
 SHARED = np.zeros((), np.int32)
@@ -59,8 +73,9 @@ def test_mixed_batch_equals_a_call_for_each_language(transform, x, rng):
 
 
 def test_as_affine_is_the_same_map(transform, x):
-    if transform.fits[0].method == "cbie":
-        with pytest.raises(ValueError, match=r"cbie\(.*\): each cluster has its own map, so there is no single A"):
+    own = {"cbie": "each cluster has its own map", "sparse": "each vector has its own features"}
+    if why := own.get(transform.fits[0].method):
+        with pytest.raises(ValueError, match=rf"\(.*\): {why}, so there is no single A and b"):
             transform.as_affine("de")
         return
     for code, part in x.items():

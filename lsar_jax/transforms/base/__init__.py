@@ -1,6 +1,7 @@
-"""The ``Transform`` that every method returns: its affine steps, the record of how each was fitted, and its file."""
+"""The ``Transform`` that every method returns: its steps, the record of how each was fitted, and its file."""
 
+from lsar_jax.transforms.base.sparse_autoencoder import SparseAutoencoder
 from lsar_jax.transforms.base.steps import Fit, Step, fix_signs
 from lsar_jax.transforms.base.transform import Transform
 
-__all__ = ["Fit", "Step", "Transform", "fix_signs"]
+__all__ = ["Fit", "SparseAutoencoder", "Step", "Transform", "fix_signs"]

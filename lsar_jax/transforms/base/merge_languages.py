@@ -7,17 +7,17 @@ import jax
 import numpy as np
 
 from lsar_jax.arrays import digest
-from lsar_jax.transforms.base.steps import AXES, Fit, Step, by_row
+from lsar_jax.transforms.base.steps import AXES, AnyStep, Fit, by_row
 
 __all__ = ["merge_steps"]
 
-StepsAndFits = tuple[tuple[Step, ...], tuple[Fit, ...]]
+StepsAndFits = tuple[tuple[AnyStep, ...], tuple[Fit, ...]]
 
 
 def merge_steps(first: StepsAndFits, second: StepsAndFits) -> StepsAndFits:
     """Returns the steps with the languages of both; see ``Transform.with_languages``."""
     for index, (step, fit) in enumerate(zip(*first, strict=True)):
-        same = fit in second[1][index : index + 1] and _equal(step, second[0][index], Step._fields)
+        same = fit in second[1][index : index + 1] and digest(*step) == digest(*second[0][index])
         if not fit.languages and not same:
             new = ", ".join(sorted(set(dict(second[1][0].fitted_on)) - set(dict(fit.fitted_on))))
             raise ValueError(f"{fit} is one map, fitted on all its languages; fit it again with {new}")
@@ -28,7 +28,7 @@ def merge_steps(first: StepsAndFits, second: StepsAndFits) -> StepsAndFits:
     return steps, fits
 
 
-def _merge(a: Step, fit_a: Fit, b: Step, fit_b: Fit) -> tuple[Step, Fit]:
+def _merge(a: AnyStep, fit_a: Fit, b: AnyStep, fit_b: Fit) -> tuple[AnyStep, Fit]:
     if not fit_a.languages:  # the same in both
         return a, fit_a
     tables = [name for name in AXES if by_row(a, name)]
@@ -54,7 +54,7 @@ def _merge(a: Step, fit_a: Fit, b: Step, fit_b: Fit) -> tuple[Step, Fit]:
     return step, replace(fit_a, languages=tuple(rows), fitted_on=tuple(sorted(fitted.items())))
 
 
-def _by_language(step: Step, fit: Fit, tables: list[str]) -> dict[str, dict[str, np.ndarray]]:
+def _by_language(step: AnyStep, fit: Fit, tables: list[str]) -> dict[str, dict[str, np.ndarray]]:
     owners = np.arange(len(fit.languages)) if step.clusters is None else np.asarray(step.clusters)
     return {
         code: {name: np.asarray(getattr(step, name))[owners == number] for name in tables}
@@ -62,6 +62,6 @@ def _by_language(step: Step, fit: Fit, tables: list[str]) -> dict[str, dict[str,
     }
 
 
-def _equal(a: Step, b: Step, names: Sequence[str]) -> bool:
-    mine, theirs = (digest(*(getattr(step, name) for name in names)) for step in (a, b))
+def _equal(a: AnyStep, b: AnyStep, names: Sequence[str]) -> bool:
+    mine, theirs = (digest(*(getattr(step, name, None) for name in names)) for step in (a, b))
     return mine == theirs

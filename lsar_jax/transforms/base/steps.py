@@ -8,6 +8,8 @@ Every method moves an embedding by::
 and keeps only the parts that it needs, in low rank where possible: ``D B^T`` is never built. A part
 is one array for all embeddings, or a table with a row for each language (or each cluster of a
 language's embeddings); an embedding uses the row of its language, or of its nearest cluster.
+
+The only other step is ``SparseAutoencoder``, which is not affine.
 """
 
 from collections.abc import Mapping
@@ -23,7 +25,7 @@ from lsar_jax.arrays import row_bucket, to_device
 from lsar_jax.moments.moments import Moments
 from lsar_jax.shapes import AnyArray, LanguageIds
 
-__all__ = ["AXES", "Fit", "Step", "affine", "apply", "by_row", "fix_signs"]
+__all__ = ["AXES", "AnyStep", "Fit", "Step", "affine", "apply", "by_row", "fix_signs"]
 
 # Vectors whose bases are gathered together.
 _GATHERED = 1024
@@ -62,6 +64,10 @@ class Step(NamedTuple):
     def of(cls, **parts: AnyArray) -> "Step":
         """Returns a step with these parts, in float32 on the device."""
         return cls(**{name: to_device(part) for name, part in parts.items()})
+
+
+#: A ``Step`` or a ``SparseAutoencoder``; whoever takes a step apart knows which it is.
+AnyStep = Any
 
 
 @dataclass(frozen=True)
@@ -107,20 +113,21 @@ class Fit:
 
 # Number of axes of each shared part; a table has one more.
 AXES = {"shift": 1, "scale": 1, "basis": 2, "dual": 2, "matrix": 2, "offset": 1}
+AXES |= {"encoder": 2, "decoder": 2, "factors": 1}
 
 
-def by_row(step: Step, name: str) -> bool:
+def by_row(step: AnyStep, name: str) -> bool:
     """Whether a part is present and is a table."""
-    part = getattr(step, name)
+    part = getattr(step, name, None)
     return part is not None and part.ndim > AXES[name]
 
 
 def apply(
-    steps: tuple[Step, ...], x: Float[AnyArray, "vector dim"], ids: tuple[LanguageIds, ...]
+    steps: tuple[AnyStep, ...], x: Float[AnyArray, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> Float[Any, "vector dim"]:
     """Applies steps in order, with the row of each step's tables; pure, for use under ``jit`` and ``vmap``."""
     for step, language in zip(steps, ids, strict=True):
-        x = affine(step, x, language)
+        x = affine(step, x, language) if isinstance(step, Step) else step(x, language)
     return x
 
 

@@ -9,10 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.checks import whole_number
 from lsar_jax.languages import check_codes
 from lsar_jax.mesh import check_process
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base.steps import AXES, Fit, Step, by_row
+from lsar_jax.transforms.base.sparse_autoencoder import SparseAutoencoder
+from lsar_jax.transforms.base.steps import AXES, AnyStep, Fit, Step, by_row
 from lsar_jax.transforms.identifier import LanguageIdentifier, Novelty
 
 __all__ = ["load_parts", "save_parts"]
@@ -20,8 +22,10 @@ __all__ = ["load_parts", "save_parts"]
 FORMAT = "lsar_jax.transform.v1"
 
 _IDENTIFIER = ("center", "weights", "bias")
+# The tensors of a step that is no Step.
+_AUTOENCODER = ("encoder", "decoder", "factors", "active", "keep_error")
 
-TransformParts = tuple[tuple[Step, ...], tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None]
+TransformParts = tuple[tuple[AnyStep, ...], tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None]
 
 
 def save_parts(path: Path, transform: TransformParts) -> None:
@@ -29,8 +33,9 @@ def save_parts(path: Path, transform: TransformParts) -> None:
     steps, fits, source, identifier = transform
     arrays: dict[str, np.ndarray] = {}
     for index, (step, fit) in enumerate(zip(steps, fits, strict=True)):
-        parts = {name: np.asarray(part) for name, part in step._asdict().items() if part is not None}
-        _check_step(Step(**parts), fit, f"{fit} in {path}")
+        names = Step._fields if isinstance(step, Step) else _AUTOENCODER
+        parts = {name: np.asarray(part) for name, part in zip(names, step, strict=True) if part is not None}
+        _check_step(_step(parts), fit, f"{fit} in {path}")
         arrays |= {f"{index}.{name}": part for name, part in parts.items()}
     header: dict[str, Any] = {"fits": [asdict(fit) for fit in fits], "source": source and source.to_dict()}
     header["identifier"] = None
@@ -54,8 +59,10 @@ def load_parts(path: Path) -> TransformParts:
     try:
         fits = tuple(_fit(fit) for fit in header["fits"])
         source = _spec(header["source"])
+        names = (*Step._fields, *_AUTOENCODER)
         found = tuple(
-            Step(**{name: tensors.pop(f"{index}.{name}", None) for name in Step._fields}) for index in range(len(fits))
+            _step({name: tensors.pop(f"{index}.{name}") for name in names if f"{index}.{name}" in tensors})
+            for index in range(len(fits))
         )
         identifier = None
         if record := header["identifier"]:
@@ -75,8 +82,7 @@ def load_parts(path: Path) -> TransformParts:
     if identifier is not None:
         _check_identifier(identifier, fits[0].dim, f"the identifier in {path}")
     # Only now, because jax would turn float64 into float32 without a word.
-    steps = tuple(Step(*(None if part is None else jax.device_put(part) for part in step)) for step in found)
-    return steps, fits, source, jax.device_put(identifier)
+    return jax.device_put(found), fits, source, jax.device_put(identifier)
 
 
 def _spec(fields: dict[str, Any] | None) -> EncoderSpec | None:
@@ -88,7 +94,21 @@ def _fit(fields: dict[str, Any]) -> Fit:
     return Fit(**{**fields, **tables, "languages": tuple(fields["languages"])})
 
 
-def _check_step(step: Step, fit: Fit, where: str) -> None:
+def _step(parts: dict[str, np.ndarray]) -> AnyStep:
+    if "encoder" not in parts:
+        return Step(**parts)
+    options = {"active": parts["active"].item(), "keep_error": bool(parts["keep_error"].item())}
+    return SparseAutoencoder(**parts | options)
+
+
+def _check_step(step: AnyStep, fit: Fit, where: str) -> None:
+    if isinstance(step, SparseAutoencoder):
+        features, languages = step.encoder.shape[-1:], [len(fit.languages)] if fit.languages else []
+        shapes = {"encoder": [fit.dim, *features], "decoder": [*features, fit.dim], "factors": [*languages, *features]}
+        for name, expected in shapes.items():
+            _check_array(name, np.asarray(getattr(step, name)), expected, where)
+        whole_number(f"{where}: active", step.active, 1, features[0], "its features")
+        return
     if step.clusters is not None and step.clusters.ndim != 1:
         raise ValueError(f"{where}: clusters has shape {list(step.clusters.shape)}, expected [clusters]")
     rows = len(fit.languages) if step.clusters is None else len(step.clusters)
@@ -98,7 +118,7 @@ def _check_step(step: Step, fit: Fit, where: str) -> None:
     if rows and not tables:
         raise ValueError(f"{where} has {len(fit.languages)} languages but one map for all")
     for name, axes in AXES.items():
-        part = getattr(step, name)
+        part = getattr(step, name, None)
         if part is None:
             continue
         basis = part if step.basis is None else step.basis

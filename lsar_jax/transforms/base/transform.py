@@ -1,7 +1,7 @@
-"""The fitted transform: affine maps that are shared, or chosen by language or by cluster.
+"""The fitted transform: maps that are shared, or chosen by language or by cluster.
 
-A ``Transform`` is a sequence of steps (``steps.py``) with the spec of the embeddings that they were
-fitted on; it can be applied, chained, extended by further languages, saved and exported.
+A ``Transform`` is a sequence of steps (``steps.py``, ``sparse_autoencoder.py``) with the spec of the embeddings that
+they were fitted on; it can be applied, chained, extended by further languages, saved and exported.
 """
 
 import logging
@@ -20,7 +20,8 @@ from lsar_jax.languages import AUTO, check_codes, check_given, own_name
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec, check_source
 from lsar_jax.transforms.base.merge_languages import merge_steps
-from lsar_jax.transforms.base.steps import AXES, Fit, Step, apply, by_row
+from lsar_jax.transforms.base.sparse_autoencoder import SparseAutoencoder
+from lsar_jax.transforms.base.steps import AXES, AnyStep, Fit, apply, by_row
 from lsar_jax.transforms.base.storage import load_parts, save_parts
 from lsar_jax.transforms.identifier import LanguageIdentifier
 
@@ -56,7 +57,7 @@ class Transform:
       Transform(center() then lsar(rank=2); dim 8, 3 languages)
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[AnyStep, ...]
     fits: tuple[Fit, ...]
     source: EncoderSpec | None = None
     identifier: LanguageIdentifier | None = None
@@ -87,7 +88,7 @@ class Transform:
         """
         result = set()
         for step, fit in zip(self.steps, self.fits, strict=True):
-            tables = {name: np.asarray(part) for name in AXES if (part := getattr(step, name)) is not None}
+            tables = {name: np.asarray(part) for name in AXES if (part := getattr(step, name, None)) is not None}
             for row, code in enumerate(fit.languages or ("",)):
                 if not code or code != dict(fit.parameters).get("target"):
                     own = row if step.clusters is None else np.asarray(step.clusters) == row
@@ -250,8 +251,11 @@ class Transform:
         """Returns A ``[dim, dim]`` and b ``[dim]`` of ``y = x A^T + b`` in float64, for numpy and vector databases.
 
         Raises:
-          ValueError: a language is missing or unknown, or the map depends on the nearest cluster and is not affine.
+          ValueError: a language is missing or unknown, or the map depends on the nearest cluster, or on the features of
+            a sparse autoencoder, and is not affine.
         """
+        if any(isinstance(step, SparseAutoencoder) for step in self.steps):
+            raise ValueError(f"{self.name}: each vector has its own features, so there is no single A and b")
         if any(step.clusters is not None for step in self.steps):
             raise ValueError(f"{self.name}: each cluster has its own map, so there is no single A and b")
         ids = self.language_ids(language)
@@ -286,7 +290,7 @@ class Transform:
 # Takes the steps without their records, so that fits on other text, languages or layers share a program.
 @jax.jit
 def apply_steps(
-    steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
+    steps: tuple[AnyStep, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> tuple[Float[Array, "vector dim"], Bool[Array, " 2"]]:
     """Applies steps to vectors, and says whether all values were finite before and are after."""
     finite = jnp.isfinite(x).all()

@@ -1,0 +1,175 @@
+"""LangSAE: planted features of languages, the step against float64 numpy, its file, and what refuses it."""
+
+import sys
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax import Moments
+from lsar_jax.transforms import SparseAutoencoder, Transform, fit_center, fit_langsae, reconstruction_loss
+from tests import reference
+from tests.rewriting import rewrite
+
+pytest.importorskip("optax")
+
+CODES = ("de", "en", "fr", "th")
+OPTIONS = {"width": 2, "active": 4, "steps": 500}
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Sentences of three of 12 meanings, the same in all languages, and the atom of their language; the meanings."""
+    rng = np.random.default_rng(0)
+    atoms = np.linalg.qr(rng.standard_normal((20, 20)))[0]
+    meanings = np.zeros((400, 12))
+    for row in meanings:
+        row[rng.choice(12, 3, replace=False)] = rng.uniform(0.5, 1.5, 3)
+    meaning = meanings @ atoms[:12]
+    return {
+        code: (meaning + rng.uniform(1.5, 2.5, (400, 1)) * atoms[12 + number]).astype(np.float32)
+        for number, code in enumerate(CODES)
+    }, meaning
+
+
+@pytest.fixture(scope="module", params=[{}, {"per_language": True}, {"keep_error": True}], ids=str)
+def fitted(request, planted):
+    return fit_langsae(planted[0], **OPTIONS, **request.param)
+
+
+def found(queries, candidates):
+    """The share of queries whose nearest candidate, by cosine, is their translation."""
+    cosines = queries @ (candidates / np.linalg.norm(candidates, axis=1, keepdims=True)).T
+    return np.mean(cosines.argmax(axis=1) == np.arange(len(queries)))
+
+
+def test_features_of_languages_are_removed_and_meanings_stay(planted, fitted):
+    x, meaning = planted
+    moved = {code: np.asarray(fitted(rows, code)) for code, rows in x.items()}
+    assert found(x["de"], x["en"]) < 0.5
+    assert found(moved["de"], moved["en"]) > 0.95
+    for code in CODES:
+        before, after = (
+            np.sum(rows * meaning, axis=1) / np.linalg.norm(rows, axis=1) / np.linalg.norm(meaning, axis=1)
+            for rows in (x[code], moved[code])
+        )
+        assert before.mean() < 0.7
+        assert after.mean() > 0.9
+    removed = 1 - np.asarray(fitted.steps[0].factors)
+    assert removed.sum(axis=-1).tolist() == (4 if removed.ndim == 1 else [1] * 4)
+
+
+def test_equals_its_twin(planted, fitted):
+    [step] = fitted.steps
+    for number, code in enumerate(CODES):
+        factors = np.broadcast_to(step.factors, (4, 40))[number]
+        rows = planted[0][code][:50]
+        expected = reference.sparse_autoencoder(rows, step.encoder, step.decoder, factors, step.active)
+        whole = reference.sparse_autoencoder(rows, step.encoder, step.decoder, np.ones(40), step.active)
+        np.testing.assert_allclose(fitted(rows, code), expected + step.keep_error * (rows - whole), atol=1e-5)
+        loss = reconstruction_loss((step.encoder, step.decoder), jax.numpy.asarray(rows), step.active)
+        np.testing.assert_allclose(loss, np.square(whole - rows).mean(), rtol=1e-4)
+
+
+def test_languages_in_one_batch_in_any_order(planted, fitted, rng):
+    # More rows than are taken at a time.
+    codes = np.repeat(CODES, 400)
+    rows, order = np.concatenate([*planted[0].values()]), rng.permutation(1600)
+    assert "scan[" in str(jax.make_jaxpr(fitted.apply)(rows, fitted.language_ids(codes.tolist())))
+    mixed = np.asarray(jax.jit(lambda t, rows: t(rows, codes[order].tolist()))(fitted, rows[order]))
+    each = np.concatenate([np.asarray(fitted(planted[0][code], code)) for code in CODES])
+    np.testing.assert_allclose(mixed, each[order], atol=1e-5)
+
+
+def test_the_seed_decides_and_the_scale_does_not(planted):
+    x, _ = planted
+    options = OPTIONS | {"steps": 60}
+    first = fit_langsae(x, **options, seed=3)
+    again = fit_langsae(dict(reversed(x.items())), **options, seed=3)
+    assert first.digests == again.digests
+    other = fit_langsae(x, **options, seed=4)
+    assert np.abs(np.asarray(first(x["de"])) - np.asarray(other(x["de"]))).max() > 0.1
+    large = fit_langsae({code: 1024 * rows for code, rows in x.items()}, **options, seed=3)
+    assert large.digests == first.digests
+    np.testing.assert_allclose(first(1024 * x["de"]), 1024 * np.asarray(first(x["de"])), rtol=1e-5)
+
+
+def test_save_load_and_chain(planted, fitted, tmp_path):
+    rows = planted[0]["de"]
+    center = fit_center({code: np.asarray(fitted(part, code)) for code, part in planted[0].items()})
+    chain = fitted.then(center)
+    chain.save(tmp_path / "chain.safetensors")
+    loaded = Transform.load(tmp_path / "chain.safetensors")
+    assert (loaded.fits, loaded.digests, loaded.applied) == (chain.fits, chain.digests, chain.applied)
+    np.testing.assert_array_equal(loaded(rows, "de"), chain(rows, "de"))
+    np.testing.assert_allclose(chain(rows, "de"), center(fitted(rows, "de"), "de"), atol=1e-5)
+    with pytest.raises(ValueError, match="apply each fit once"):
+        chain.then(fitted)
+    with pytest.raises(ValueError, match=r"langsae\(.*\) then center\(\): each vector has its own features, so there"):
+        chain.as_affine("de")
+
+
+def test_the_mean_is_subtracted_first(planted):
+    x, options = planted[0], OPTIONS | {"steps": 20}
+    source = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
+    fitted = fit_langsae(x, **options, center=True, source=source)
+    mean = fit_center(x, per_language=False)
+    expected = mean.then(fit_langsae({code: np.asarray(mean(rows)) for code, rows in x.items()}, **options))
+    assert (fitted.digests, fitted.name, fitted.source) == (expected.digests, expected.name, source)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("decoder", lambda part: part[:-1], r"decoder has shape \[39, 20\], expected \[40, 20\]"),
+        ("factors", lambda part: part[None], r"factors has shape \[1, 40\], expected \[40\]"),
+        ("encoder", lambda part: part * np.nan, "encoder holds NaN or infinity"),
+        ("active", lambda part: part * 17, "active is 68; it must be a whole number from 1 to 40"),
+        ("active", lambda part: np.repeat(part, 2), "is damaged"),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_refused(tmp_path, unchecked, name, change, message):
+    step = SparseAutoencoder(*(np.zeros(shape, np.float32) for shape in ((20, 40), (40, 20), (40,))), 4, False)
+    fit = lj.transforms.Fit("langsae", 20, (), ())
+    Transform((step,), (fit,)).save(tmp_path / "langsae.safetensors")
+    rewrite(tmp_path / "langsae.safetensors", lambda parts, _: parts.update({f"0.{name}": change(parts[f"0.{name}"])}))
+    with pytest.raises(ValueError, match=message):
+        Transform.load(tmp_path / "langsae.safetensors")
+
+
+def test_it_takes_no_further_languages(fitted):
+    codes = ("zh",) if fitted.languages else ()
+    step = replace(
+        fitted.steps[0], encoder=2 * fitted.steps[0].encoder, factors=fitted.steps[0].factors[: len(codes) or None]
+    )
+    other = Transform((step,), (replace(fitted.fits[0], languages=codes, fitted_on=(("zh", 1),)),))
+    message = "do not have the same shared parts" if fitted.languages else "fit it again with zh"
+    with pytest.raises(ValueError, match=message):
+        fitted.with_languages(other)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: fit_langsae({"de": Moments.from_embeddings(x["de"])}), "trained on the embeddings themselves"),
+        (lambda x: fit_langsae(x, width=0), "width is 0; it must be a whole number from 1 to 1024"),
+        (lambda x: fit_langsae(x, 2, 41), "active is 41; it must be a whole number from 1 to 40 .the features"),
+        (lambda x: fit_langsae(x, threshold=1.5), "threshold is 1.5; it must be a share"),
+        (lambda x: fit_langsae(x, threshold="all"), "threshold is 'all'; it must be a share"),
+        (lambda x: fit_langsae(x, steps=0), "steps is 0"),
+        (lambda x: fit_langsae(x, seed=-1), "seed is -1"),
+        (lambda x: fit_langsae(x, per_language=1), "per_language is 1"),
+        (lambda x: fit_langsae(x, center=1), "center is 1"),
+    ],
+)
+def test_refusals(planted, unchecked, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(planted[0])
+
+
+def test_without_optax(planted, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optax", None)
+    with pytest.raises(ImportError, match=r"LangSAE needs optax: pip install 'lsar_jax\[train\]'"):
+        fit_langsae(planted[0], 1, 3, steps=1)
