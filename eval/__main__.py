@@ -27,6 +27,9 @@ MEASURE = {
         "eval.tasks.preference", "COMMAND", "language preference in parallel text, by several papers"
     ),
     "pool": Command("eval.tasks.pool", "COMMAND", "language preference and clusters in any multilingual pool"),
+    "clustering": Command(
+        "eval.tasks.clustering", "COMMAND", "whether clusters of paragraphs follow topics or languages"
+    ),
     "answers": Command("eval.tasks.answers", "COMMAND", "whether answers in the question's language are preferred"),
     "leakage": Command("eval.tasks.leakage", "Leakage", "semantic leakage of heads trained by train.disentangle"),
     "geometry": Command("eval.tasks.geometry", "COMMAND", "the geometry of the space after each method, with figures"),
@@ -38,6 +41,9 @@ REPORT = {
     "report": Command("eval.report.page", "Report", "results of any tasks on one page"),
     "compare": Command(
         "eval.report.compare", "Compare", "test two methods on the same queries, or two encoders over seeds"
+    ),
+    "tradeoff": Command(
+        "eval.report.tradeoff", "Tradeoff", "what each method costs in one language, and gains across languages"
     ),
     "transfer": Command("eval.report.transfer", "Transfer", "tables of the runs of train.finetune, by encoder"),
 }

@@ -9,12 +9,14 @@ Tasks without data are listed at the end, together with where to get their data.
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 from eval.__main__ import TASKS
 from eval.methods import ALL_METHODS, MethodName
 from eval.report.page import Report
+from eval.report.tradeoff import Tradeoff, gains, read_all
 from eval.run_record import already_run
 from lsar_jax import load_encoder
 from lsar_jax.cli.console import console
@@ -46,6 +48,7 @@ _ENTRIES: dict[str, tuple[str, dict[str, Any]]] = {
     "amazon": ("amazon", {"data": Path("amazon")}),
     "geometry": ("geometry", {}),
     "answers": ("answers", {"data": Path("xquad-r")}),
+    "clustering": ("clustering", {"data": Path("xquad-r")}),
 }
 
 
@@ -55,7 +58,7 @@ class Suite:
 
     Attributes:
       profile: small compares four methods; full compares ten, and adds geometry and answers with their figures.
-      encoder: bundled, a preset, a folder, or a Hub id.
+      encoder: one or more of bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
       data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, flores200_dataset,
         NTREX-128, belebele, mlqa, miracl, dictionaries and amazon.
@@ -67,7 +70,7 @@ class Suite:
     """
 
     profile: Literal["small", "full"] = "small"
-    encoder: str = "bundled"
+    encoder: tuple[str, ...] = ("bundled",)
     layers: tuple[int, ...] = (8, 12)
     data: Path = Path("data")
     out: Path = Path("results/all")
@@ -82,7 +85,8 @@ class Suite:
         failed: list[str] = []
         chosen = self.chosen()
         # Load the encoder first, so that a failure here is not reported as missing data.
-        load_encoder(self.encoder, layer=max(self.layers, default=None))
+        for encoder in self.encoder:
+            load_encoder(encoder, layer=max(self.layers, default=None))
         for name, task in chosen:
             if not self.overwrite and already_run(task):
                 console.print(f"{name}: skipped, the results are already in {task.out}")
@@ -96,6 +100,8 @@ class Suite:
                 failed.append(f"{name}: {error}")
         if any(self.out.rglob("results.jsonl")):
             Report(self.out).run()
+            if found := gains(read_all(self.out)):
+                Tradeoff(self.out).write(found)
         for why in missing:
             console.print(f"not run: {why}")
         if failed:
@@ -107,14 +113,14 @@ class Suite:
         names = dict.fromkeys(known for name, (task, _) in entries.items() for known in (name, task))
         if unknown := [name for name in self.tasks if name not in names]:
             raise ValueError(f"--tasks has {unknown[0]}, which is not one of {', '.join(names)}")
-        folder = self.encoder if Path(self.encoder).is_dir() else self.encoder.replace("/", "-")
         chosen = []
-        for name, (task, own_options) in entries.items():
+        for encoder, (name, (task, own_options)) in product(self.encoder, entries.items()):
             if self.tasks and not {name, task} & set(self.tasks):
                 continue
+            folder = encoder if Path(encoder).is_dir() else encoder.replace("/", "-")
             kind = getattr(importlib.import_module(TASKS[task].module), TASKS[task].kind)
             options: dict[str, Any] = {
-                "encoder": self.encoder,
+                "encoder": encoder,
                 "layers": self.layers,
                 "transforms": _SMALL if self.profile == "small" else ALL_METHODS,
                 "cache": self.out / "embeddings" if self.cache is None else self.cache,
@@ -123,5 +129,5 @@ class Suite:
                 **({} if self.max_length is None else {"max_length": self.max_length}),
                 **{key: self.data / value if isinstance(value, Path) else value for key, value in own_options.items()},
             }
-            chosen.append((name, kind(**options)))
+            chosen.append((name if len(self.encoder) == 1 else f"{encoder}, {name}", kind(**options)))
         return chosen

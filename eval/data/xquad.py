@@ -15,7 +15,7 @@ from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.files import read_json
 from lsar_jax.languages import language_code
 
-__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "answer_table", "check_as_trained", "read_xquad"]
+__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "answer_table", "check_as_trained", "read_articles", "read_xquad"]
 
 NOT_ON_HUB = (
     "XQuAD-R on the Hub lacks sentence breaks; copy xquad-r of github.com/google-research-datasets/lareqa, and give "
@@ -49,6 +49,21 @@ def read_xquad(
     every = {code: XquadR.load(folder, code, "test") for code in known}
     ids, _ = held_out_ids(groups_of(every, split_seed), held_out)
     return {code: part_of(every[code], ids) for code in codes}
+
+
+def read_articles(data: Data, languages: Sequence[str] = ()) -> dict[str, tuple[list[str], list[int]]]:
+    """Returns the paragraphs of each language, and the number of the article that each is from."""
+    every = read_xquad(data, languages)
+    folder = folder_of(data, NOT_ON_HUB)
+    files = XquadR(folder).files if list(folder.glob("*.json")) else {}
+    articles = {}
+    for code, questions in every.items():
+        if code not in files:
+            raise ValueError(f"{folder} does not say which article a paragraph is from; give the folder of the files")
+        counts = [len(article["paragraphs"]) for article in read_json(files[code], dict)["data"]]
+        numbers = [number for number, count in enumerate(counts) for _ in range(count)]
+        articles[code] = (questions.paragraphs, numbers)
+    return articles
 
 
 def check_as_trained(

@@ -10,8 +10,9 @@ from jaxtyping import Float
 
 from eval.figures.style import heat_map, lines, page
 from eval.resampling import Span
+from train.marks import mark
 
-__all__ = ["bars", "by_rank", "heat_maps", "rank_curves", "sweep_figure"]
+__all__ = ["bars", "by_rank", "heat_maps", "rank_curves", "sweep_figure", "tradeoff_figure"]
 
 
 def bars(values: Mapping[str, Mapping[str, Span]], ylabel: str, title: str, path: Path) -> None:
@@ -90,6 +91,26 @@ def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int],
         if ranked:
             axes[0].set_ylabel("dimensions removed")
             first.figure.colorbar(image, ax=axes[-1], label="%")
+
+
+def tradeoff_figure(panels: Mapping[str, Mapping[str, tuple[float, float]]], path: Path) -> None:
+    """Draws each method at its mean difference in one language and across languages; nothing without methods."""
+    if not panels:
+        return
+    names = list(dict.fromkeys(name for methods in panels.values() for name in methods))
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    title = "What methods cost in one language and gain across languages, mean difference in points"
+    size = (4.4 * columns + 2.4, 4 * rows + 0.4)
+    with page(path, rows, columns, size=size, title=title, legend="right center", sharey=True) as axes:
+        for axis, (panel, methods) in zip(axes.flat, panels.items(), strict=False):
+            for name, (alone, across) in methods.items():
+                axis.scatter(alone, across, s=40, label=name, **mark(names.index(name)))
+            axis.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+            axis.axvline(0, color="0.6", linewidth=0.8, zorder=0)
+            axis.set(title=panel, xlabel="in one language")
+        for row in axes:
+            row[0].set_ylabel("across languages")
 
 
 def by_rank(labels: Mapping[str, object]) -> dict[str, dict[int, str]]:

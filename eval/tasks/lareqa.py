@@ -7,7 +7,8 @@ Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool
 Xie et al. 2022. The pool holds every candidate sentence of every language; each question has one answer per language,
 and the score is mean average precision over the whole pool. With one target left, all answers to a question in
 language q are removed except the one in language a; the mean of 1 / rank for each q and a is drawn as a heat map,
-whose diagonal shows how strongly each language is preferred. *Preference*, *spread* and *top 10* are defined in
+whose diagonal shows how strongly each language is preferred. *mAP in one language* is of questions that search the
+sentences of their language alone, so that a loss there is seen. *Preference*, *spread* and *top 10* are defined in
 ``lsar_jax.retrieval.preference``; *own in pool* is the value of *top 10* that is expected without any preference.
 
 Questions and candidates are encoded alike, by default without the candidate's paragraph; the papers' encoders are
@@ -103,6 +104,12 @@ def lareqa(
         grid = np.stack([_means(single[language == row]) for row in range(len(codes))])
         yield Panel(f"{title}{suffix}", grid)
         yield Score.of(f"mAP{suffix}", codes, Queries(precision, clusters=clusters))
+        alone = [
+            candidate_ranks(x["q", code], x["c", code], np.array(q.answers)[:, None], metric=metric)
+            for code, q in questions.items()
+        ]
+        within = 100 * precision_of_ranks(np.concatenate(alone))
+        yield Score.of(f"mAP in one language{suffix}", codes, Queries(within, clusters=clusters))
         for row, code in enumerate(codes):
             yield Score.of(f"mAP of {code}{suffix}", [code], Queries(precision[language == row]))
         found, top = language_preference(ranks, language, len(candidates)), top_k_share(first, of_candidate, language)

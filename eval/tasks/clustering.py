@@ -1,0 +1,98 @@
+"""Do clusters of paragraphs in many languages follow their topics, or their languages?
+
+    python -m eval clustering --data data/xquad-r
+
+As in Fan et al., "The Medium Is Not the Message", 2025 (arXiv 2507.01234), who erase language by LEACE: k-means with as
+many clusters as there are topics, on documents of all languages together. *purity* is the share of documents whose
+topic is the most frequent one of their cluster; *ARI* is the adjusted Rand index of clusters and topics, and *ARI of
+languages* that of clusters and languages. *purity in one language* clusters each language by itself, as far as its
+topics are told apart without others. The documents are the paragraphs of XQuAD-R, and their topics its 48 articles.
+
+Vectors are divided by their length, so that distances are those of cosines; whether the paper does so was not found.
+k-means++ has one start for each seed. Purity is the mean over seeds, and its interval is over topics.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from eval.command import command
+from eval.data.xquad import NOT_ON_HUB, read_articles
+from eval.methods import Method
+from eval.resampling import Queries
+from eval.task import Embedded, Score, Setting, Task
+from lsar_jax.arrays import unit_rows
+from lsar_jax.corpora.tables import Data
+
+__all__ = ["COMMAND", "clustering"]
+
+
+def clustering(
+    data: Data = Path("data/xquad-r"), languages: tuple[str, ...] = (), seeds: tuple[int, ...] = (0, 1, 2)
+) -> Task:
+    """Clusters of paragraphs in several languages: whether they follow topics or languages.
+
+    Args:
+      data: folder of {language}.json files of XQuAD-R.
+      languages: language codes; by default, all in the folder.
+      seeds: seeds of k-means.
+    """
+    articles = read_articles(data, languages)
+    if len(articles) < 2:
+        raise ValueError(f"the only language is {', '.join(articles)}; give at least two")
+    if not seeds or len({*seeds}) < len(seeds):
+        raise ValueError(f"--seeds is {' '.join(map(str, seeds))!r}; give different seeds")
+    topics = {code: np.array(of) for code, (_, of) in articles.items()}
+
+    def scores(x: Embedded, method: Method, _: Setting) -> Iterator[Score]:
+        yield from _scores({code: x["document", code] for code in topics}, topics, seeds)
+
+    return Task(
+        name="clustering",
+        title=f"Clusters of paragraphs in {len(articles)} languages",
+        languages=list(articles),
+        parts=[{("document", code): paragraphs for code, (paragraphs, _) in articles.items()}],
+        scores=scores,
+        shown=lambda _: ["purity", "ARI", "ARI of languages", "purity in one language"],
+    )
+
+
+def _scores(
+    x: Mapping[str, Float[np.ndarray, "_ dim"]], topics: Mapping[str, Int[np.ndarray, " _"]], seeds: tuple[int, ...]
+) -> Iterator[Score]:
+    from sklearn.metrics import adjusted_rand_score
+
+    codes = list(x)
+    pool, topic = np.concatenate(list(x.values())), np.concatenate(list(topics.values()))
+    language = np.repeat(np.arange(len(codes)), [len(rows) for rows in x.values()])
+    found = [_clusters(pool, len(np.unique(topic)), seed) for seed in seeds]
+    pure = np.mean([_pure(clusters, topic) for clusters in found], axis=0)
+    yield Score.of("purity", codes, Queries(100 * pure, clusters=topic))
+    alone = [
+        np.mean([_pure(_clusters(x[code], len(np.unique(of)), seed), of) for seed in seeds], axis=0)
+        for code, of in topics.items()
+    ]
+    yield Score.of("purity in one language", codes, Queries(100 * np.concatenate(alone), clusters=topic))
+    for seed, clusters in zip(seeds, found, strict=True):
+        yield Score("ARI", 100 * adjusted_rand_score(topic, clusters), codes, len(pool), seed=seed)
+        yield Score("ARI of languages", 100 * adjusted_rand_score(language, clusters), codes, len(pool), seed=seed)
+
+
+def _clusters(x: Float[np.ndarray, "document dim"], count: int, seed: int) -> Int[np.ndarray, " document"]:
+    from sklearn.cluster import KMeans
+
+    return KMeans(count, n_init=1, random_state=seed).fit_predict(unit_rows(x))
+
+
+def _pure(
+    clusters: Int[np.ndarray, " document"], topic: Int[np.ndarray, " document"]
+) -> Float[np.ndarray, " document"]:
+    """Whether the topic of each document is the most frequent one of its cluster."""
+    counts = np.zeros((clusters.max() + 1, topic.max() + 1), int)
+    np.add.at(counts, (clusters, topic), 1)
+    return (counts.argmax(axis=1)[clusters] == topic).astype(float)
+
+
+COMMAND = command(clustering, not_on_hub=NOT_ON_HUB, rare=("seeds",))

@@ -1,0 +1,93 @@
+"""What methods cost and gain: by hand, with planted differences, and the page."""
+
+import numpy as np
+import pytest
+
+from eval.__main__ import main
+from eval.report.tradeoff import BY_LANGUAGE, Gain, gains
+from eval.resampling import Queries
+from eval.results import write_results
+from lsar_jax.transforms.methods import METHODS
+from tests.made_results import made_result as made
+
+
+def scored(rng, task, metric, transform, shift, layer=8, **more):
+    """A result of 300 queries, most of them shifted from those of all other methods."""
+    base = np.random.default_rng(len(metric)).uniform(0, 60, 300)
+    values = base + shift + rng.normal(0, 1, 300) * (shift != 0)
+    return made(
+        task=task, metric=metric, transform=transform, layer=layer, value=float(values.mean()), **more
+    ).resampled(Queries(values))
+
+
+@pytest.fixture
+def results(rng):
+    return [
+        scored(rng, "lareqa", "mAP", "original", 0),
+        scored(rng, "lareqa", "mAP", "lsar", 10),
+        scored(rng, "lareqa", "mAP", "center", 0.01),
+        scored(rng, "lareqa", "mAP in one language", "original", 0),
+        scored(rng, "lareqa", "mAP in one language", "lsar", -3),
+        made(task="sts17", metric="Spearman cross-lingual mean", transform="original", layer=8, value=40.0),
+        made(task="sts17", metric="Spearman cross-lingual mean", transform="lsar", layer=8, value=46.0),
+        scored(rng, "lareqa", "mAP", "lsar", 50, options={"fit_on": "evaluated"}),
+        scored(rng, "bucc", "F1", "lsar", 5),
+    ]
+
+
+def test_differences_are_those_of_each_layer_and_measure(results):
+    found = gains(results)
+    assert list(found) == [("bundled", 8)]
+    lsar, center = (found["bundled", 8][name] for name in ("lsar", "center"))
+    assert list(lsar) == ["XQuAD-R, pool of all", "STS17 across", "XQuAD-R, each alone"]
+    assert lsar["XQuAD-R, pool of all"].value == pytest.approx(results[1].value - results[0].value)
+    assert [gain.sign for gain in lsar.values()] == [1, 0, -1]
+    assert lsar["STS17 across"] == Gain(6.0)
+    assert center["XQuAD-R, pool of all"].sign == 0
+
+
+def test_intervals_are_wider_than_single_ones(results, rng):
+    """All of twenty methods without a gain stay within their intervals at once."""
+    same = [scored(rng, "lareqa", "mAP", f"method{number}", 1e-9) for number in range(20)]
+    found = gains([results[0], *same])["bundled", 8]
+    single = gains([results[0], same[0]])["bundled", 8]["method0"]["XQuAD-R, pool of all"]
+    assert len(found) == 20
+    widths = [of["XQuAD-R, pool of all"].high - of["XQuAD-R, pool of all"].low for of in found.values()]
+    assert min(widths) > 1.2 * (single.high - single.low)
+    assert sum(of["XQuAD-R, pool of all"].sign != 0 for of in found.values()) == 0
+
+
+def test_seeds_are_one_method(results, rng):
+    seeds = [scored(rng, "lareqa", "mAP", "cbie", shift, seed=number) for number, shift in enumerate((2, 4, 6))]
+    gain = gains([results[0], *seeds])["bundled", 8]["cbie"]["XQuAD-R, pool of all"]
+    assert gain.value == pytest.approx(4, abs=0.3)
+    assert gain.sign == 1
+
+
+def test_methods_that_need_a_language_are_those_of_the_table(rng):
+    """Every method that is not named is one affine map."""
+    x = {code: rng.normal(size=(40, 6)) + rng.normal(size=6) for code in ("de", "en", "fr")}
+    for name, method in METHODS.items():
+        if name in BY_LANGUAGE:
+            continue
+        transform = method(x)
+        assert transform.languages is None, name
+        assert transform.as_affine()[0].shape == (6, 6), name
+
+
+def test_the_page(results, tmp_path, capsys):
+    write_results(results, tmp_path / "lareqa" / "results.jsonl")
+    assert main(["tradeoff", str(tmp_path)]) == 0
+    assert (
+        "layer 8: of the methods that need no language and are one affine map, lsar gains most"
+        in capsys.readouterr().out
+    )
+    page = (tmp_path / "tradeoff.md").read_text()
+    assert "intervals that hold for all 3 differences at once" in page
+    assert "+10.0 ▲" in page
+    assert "▼" in page
+    assert (tmp_path / "tradeoff.png").read_bytes()[:4] == b"\x89PNG"
+    # The page may be written again, and no other file is replaced.
+    assert main(["tradeoff", str(tmp_path)]) == 0
+    (tmp_path / "tradeoff.md").write_text("mine")
+    assert main(["tradeoff", str(tmp_path)]) == 1
