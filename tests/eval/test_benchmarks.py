@@ -334,10 +334,20 @@ def test_judged_that_is_wrong(mlqa_folders, tmp_path):
         read_judged(folder, "test", ["de"])
 
 
-def test_mlqa(mlqa_folders, tmp_path):
-    options = ["--data", str(mlqa_folders / "beir"), "--layers", "1", "--passage-text", "p {passage}"]
+@pytest.mark.parametrize("name", ["mlqa", "miracl"])
+def test_judged(name, mlqa_folders, tmp_path):
+    options = [
+        "--data",
+        str(mlqa_folders / "beir"),
+        "--layers",
+        "1",
+        "--passage-text",
+        "p {passage}",
+        "--split",
+        "test",
+    ]
     methods = ["--transforms", "original", "center"]
-    assert main(["mlqa", *ENCODER, *options, *methods, "--out", str(tmp_path / "out")]) == 0
+    assert main([name, *ENCODER, *options, *methods, "--out", str(tmp_path / "out")]) == 0
     values = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
     encoder, hand = FakeEncoder(1), {}
     for (asked, found), one in read_judged(mlqa_folders / "beir", "test").items():
@@ -357,11 +367,10 @@ def test_mlqa(mlqa_folders, tmp_path):
     assert ("center", "nDCG@10 gap") in values
 
 
-def test_miracl_is_scored_language_by_language(mlqa_folders):
-    task = judged.miracl(mlqa_folders / "beir", split="test")
-    assert len(task.parts) == 4
-    assert [set(part) for part in task.parts][1] == {("q ar-de", "ar"), ("p ar-de", "de")}
-    assert len(judged.mlqa(mlqa_folders / "beir").parts) == 1
+def test_languages_of_miracl_are_encoded_one_by_one(mlqa_folders):
+    parts = judged.miracl(mlqa_folders / "beir", split="test").parts
+    assert [set(part) for part in parts][1] == {("q ar-de", "ar"), ("p ar-de", "de")}
+    assert (len(parts), len(judged.mlqa(mlqa_folders / "beir").parts)) == (4, 1)
 
 
 LINES = {
