@@ -12,12 +12,15 @@ from eval.__main__ import main
 from eval.data.belebele import read_belebele
 from eval.data.judged import read_judged
 from eval.data.parallel import read_parallel
+from eval.methods import Method
 from eval.metrics import bitext_f1, ndcg, recall
 from eval.resampling import Queries, difference_of, interval
+from eval.task import Setting
 from eval.tasks.benchmarks import belebele, judged, parallel
 from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
 from lsar_jax.corpora.builders import Monolingual, prepare
 from lsar_jax.corpora.hub_datasets import PINNED
+from lsar_jax.mteb import MtebEncoder
 from lsar_jax.retrieval import candidate_ranks, nearest
 from tests.dataset_hub import point, serve
 from tests.eval.test_tasks import ENCODER, read
@@ -459,3 +462,54 @@ def test_scripts(pairs, tmp_path, capsys):
     assert lost["value"] == pytest.approx(hand["en", "sr"][0] - hand["en", "sr-Latn"][0])
     assert "nearest is its other script in 3 languages" in values
     assert ("en-sr accuracy" in values) == (pairs == "en")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor:UserWarning:mteb")
+def test_scores_are_those_of_mteb(tmp_path, tiny, monkeypatch, rng):
+    mteb, datasets = need("mteb"), need("datasets")
+    need("torch")
+    from mteb.tasks.bitext_mining.multilingual import flores_bitext_mining
+    from mteb.tasks.retrieval.multilingual import belebele_retrieval
+
+    codes = {"eng_Latn": "en", "deu_Latn": "de", "arb_Arab": "ar", "arb_Latn": "ar-Latn"}
+    lines = {code: [" ".join(rng.choice(list("abcdefghij"), 12)) for _ in range(20)] for code in codes}
+    rows = {
+        code: [
+            {"link": f"l/{n}", "question_number": order, "flores_passage": text, "question": text[start : start + 15]}
+            for n, text in enumerate(of_code)
+            for order, start in ((1, 0), (2, 8))
+        ]
+        for code, of_code in lines.items()
+    }
+    for code in codes:
+        write(tmp_path, f"belebele/{code}.jsonl", rows[code])
+        write(tmp_path, f"flores/{code}.devtest", lines[code])
+
+    def load_dataset(path, revision, name=None):
+        table = lines if name is None else {key: [row[key] for row in rows[name]] for key in rows[name][0]}
+        return datasets.DatasetDict({split: datasets.Dataset.from_dict(table) for split in ("test", "devtest")})
+
+    monkeypatch.setattr(belebele_retrieval, "load_dataset", load_dataset)
+    monkeypatch.setattr(flores_bitext_mining.datasets, "load_dataset", load_dataset)
+    pairs = ["eng_Latn-deu_Latn", "arb_Latn-eng_Latn"]
+    # A pair of the search begins with the language of the passages.
+    subsets = {"BelebeleRetrieval": ["eng_Latn-eng_Latn", *pairs, "arb_Arab-arb_Latn"], "FloresBitextMining": pairs}
+    tasks = [mteb.get_task(name, hf_subsets=of_task) for name, of_task in subsets.items()]
+    found = mteb.evaluate(MtebEncoder(tiny), tasks, cache=None, show_progress_bar=False)
+    theirs = {(r.task_name, s["hf_subset"]): s for r in found.task_results for of in r.scores.values() for s in of}
+    ours = {}
+    for task in (belebele.belebele(tmp_path / "belebele"), parallel.flores(tmp_path / "flores")):
+        x = {key: tiny.encode(text) for key, text in task.parts[0].items()}
+        setting = Setting(tiny.spec, True, list(codes.values()), (), "")
+        ours |= {score.metric: score.value / 100 for score in task.scores(x, Method("original", {}), setting)}
+    for subset in subsets["BelebeleRetrieval"]:
+        read_, asked = (codes[name] for name in subset.split("-"))
+        # Theirs is rounded.
+        expected = theirs["BelebeleRetrieval", subset]["ndcg_at_10"]
+        assert ours[f"nDCG@10 {asked}-{read_}"] == pytest.approx(expected, abs=6e-6)
+    for subset in pairs:
+        a, b = (codes[name] for name in subset.split("-"))
+        for metric, name in (("F1", "f1"), ("accuracy", "accuracy")):
+            assert ours[f"{a}-{b} {metric}"] == pytest.approx(theirs["FloresBitextMining", subset][name])
+    assert len({ours[f"nDCG@10 {code}-{code}"] for code in codes.values()}) == 4
