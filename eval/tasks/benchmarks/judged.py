@@ -7,9 +7,10 @@
 A question searches the passages of its language, or of another, by cosine; the scores are nDCG@10, which is MTEB's, and
 recall in the first 100, for each pair of languages. In names here, the language of the question is first; in MTEB's
 subsets, that of the passages. MLQA has a set of passages for each pair of its seven languages; the *gap* is the mean
-nDCG@10 in the same language minus that across languages. MIRACL has 18 languages and no pairs; its languages are read,
-encoded and scored one by one, each with all of its passages in memory: up to 33 million for English, but some ten
-thousands to two hundred thousand in MTEB's form with hard negatives. ``eval.data.judged`` documents the files.
+nDCG@10 in the same language minus that across languages. MIRACL has 18 languages and no pairs. Its text is read at
+once, and its languages are encoded and scored one by one, each with the vectors of all of its passages in memory: some
+ten thousands to two hundred thousand in MTEB's form with hard negatives, and up to 33 million, of English, in full.
+``eval.data.judged`` documents the files.
 
 Lewis et al., "MLQA", ACL 2020; Zhang et al., "MIRACL", TACL 2023.
 """
