@@ -29,7 +29,7 @@ class MethodOptions:
       ranks: ranks of LSAR, each in a row of its own; by default, one less than the number of languages it is fitted on.
       components: numbers of components that LIR removes, each in a row of its own.
       zero: dimensions that the method zero zeroes, such as 588 or 588,306, each in a row of its own.
-      fit_seeds: seeds of CBIE's clustering; each gives its own result, and tables show their mean.
+      fit_seeds: seeds of CBIE's clustering and of LangSAE; each gives its own result, and tables show their mean.
     """
 
     transforms: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")

@@ -111,6 +111,17 @@ def test_save_load_and_chain(planted, fitted, tmp_path):
         chain.as_affine("de")
 
 
+def test_it_runs_where_the_encoder_runs(tiny, rng):
+    texts, codes = ["Guten Tag", "Good day", "Bonjour", "Hi"], ["de", "en", "de", "en"]
+    weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((32, 64), (64, 32)))
+    factors = (rng.random((2, 64)) < 0.7).astype(np.float32)
+    step = SparseAutoencoder(*map(jax.numpy.asarray, (*weights, factors)), 8, True)
+    fit = lj.transforms.Fit("langsae", 32, ("de", "en"), (("de", 9), ("en", 9)))
+    transform = Transform((step,), (fit,), tiny.spec)
+    moved = tiny.with_transform(transform).encode(texts, language=codes)
+    np.testing.assert_allclose(moved, transform(tiny.encode(texts), codes), atol=1e-4)
+
+
 def test_the_mean_is_subtracted_first(planted):
     x, options = planted[0], OPTIONS | {"steps": 20}
     source = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
