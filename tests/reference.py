@@ -105,10 +105,10 @@ def steering(x, fitted_on, components):
 
 
 def joint(x, by_language, components, eps):
-    """LSAR at full rank, then H^-1 V with V the top eigenvectors of the mean of (H (C_l - C) H)^2."""
+    """The span of the means, then H^-1 V with V the top eigenvectors of the mean of (H (C_l - C) H)^2."""
     by_language = [np.asarray(rows, np.float64) for rows in by_language]
     means = np.stack([rows.mean(axis=0) for rows in by_language])
-    right = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)[2][: len(means) - 1]
+    right = np.linalg.svd(means, full_matrices=False)[2]
     outside = np.eye(means.shape[1]) - right.T @ right
     covariances = np.stack([np.cov(rows @ outside, rowvar=False) for rows in by_language])
     pooled = covariances.mean(axis=0)

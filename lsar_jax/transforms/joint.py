@@ -1,15 +1,18 @@
-"""The joint subspace of means and scatter: LSAR, and the directions in which the languages then vary differently.
+"""The joint subspace of means and second moments: LSAR, the mean over languages, and where the languages vary apart.
 
-Xie et al. 2022 (LSAR) name as a limitation that their subspace is that of the means alone. Two languages with equal
-means may still differ in their covariances C_l, and LSAR leaves that. With Q the projection onto the complement of
-LSAR's subspace, C the mean of the Q C_l Q over languages and e its mean eigenvalue, the top eigenvectors V of::
+Xie et al. 2022 (LSAR) name as a limitation that their subspace is that of the means' differences alone. The second
+moments of the languages are ``C_l + m_l m_l^T``, with their means m_l and covariances C_l. So what they differ in is in
+the span of the means, which is LSAR's with the mean over languages, and in the range of the differences of the C_l.
+
+With Q the projection onto the complement of the means, C the mean of the ``Q C_l Q`` over languages and e its mean
+eigenvalue, the top eigenvectors V of::
 
     mean over l of (H (Q C_l Q - C) H)^2,   H = (C + eps e I)^-1/2,
 
 are the directions in which the languages' variances differ most *relative to the variance that they share*, and
 ``H^-1 V`` spans the part of the embeddings that does: if the embeddings of language l are a sum of meaning, distributed
 alike in all, and of ``B u_l``, with a covariance of u_l of its own, ``C_l - C`` has the span of B, and so has
-``H^-1 V``. LSAR's basis and this one together are removed orthogonally.
+``H^-1 V``. The means and these directions are removed orthogonally.
 
 For means this is sliced inverse regression (Li 1991), for covariances sliced average variance estimation (Cook and
 Weisberg 1991), of the language given the embedding. The metric H matters: the differences of sampled covariances
@@ -24,7 +27,7 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import positive_number, whole_number
-from lsar_jax.moments import Moments, common_source, moments_by_language
+from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
@@ -67,18 +70,18 @@ def scatter_directions(
 
 def fit_joint(
     x: Mapping[str, Embeddings | Moments],
-    components: int = 4,
+    components: int = 1,
     *,
     eps: float = 1e-3,
     source: EncoderSpec | None = None,
     precise: bool = False,
 ) -> Transform:
-    """Fits ``y = x - B B^T x``, B the basis of LSAR and of where the languages vary differently, for all text.
+    """Fits ``y = x - B B^T x``, B the basis of the means and of where the languages vary differently, for all text.
 
     Args:
       x: mapping from language to raw embeddings ``[n, dim]``, or to moments with second moments; at least two
         languages, of which all have the same weight, and better thousands of sentences of each than dozens.
-      components: directions removed besides those of the means, which are one less than the languages.
+      components: directions removed besides those of the means, which are as many as the languages.
       eps: added to the eigenvalues of the covariance that the languages share, as a share of their mean.
       source: spec of the embeddings' encoder; saved, and checked on use.
       precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
@@ -98,8 +101,7 @@ def fit_joint(
     """
     eps = positive_number("eps", eps)
     moments = moments_by_language(x, least=2, second_moment=True, precise=precise)
-    lsar = fit_lsar(moments, precise=precise)
-    span = np.asarray(lsar.steps[0].basis, np.float64)
+    span = _span_with_mean(np.asarray(fit_lsar(moments, precise=precise).steps[0].basis, np.float64), moments)
     dim, rank = span.shape
     whole_number("components", components, 1, dim - rank, f"the dimensions that {rank} of the means leave")
     covariances = np.empty((len(moments), dim, dim))
@@ -112,3 +114,14 @@ def fit_joint(
     fit = Fit.of("joint", moments, by_language=False, components=components, eps=eps)
     both = np.concatenate([span, fix_signs(basis)], axis=1)
     return Transform((Step.of(basis=both),), (fit,), common_source(moments, source))
+
+
+def _span_with_mean(
+    span: Float[np.ndarray, "dim rank"], moments: Mapping[str, Moments]
+) -> Float[np.ndarray, "dim more"]:
+    """Adds the direction of the mean over languages to a basis, unless it has it already."""
+    mean = stack_means(moments).mean(axis=0)
+    rest = mean - span @ (span.T @ mean)
+    if np.linalg.norm(rest) <= 1e-6 * np.linalg.norm(mean):
+        return span
+    return np.column_stack([span, rest / np.linalg.norm(rest)])

@@ -169,8 +169,7 @@ METHODS: dict[str, FitMethod] = {
         "languages",
         varied="components",
         least=2,
-        summary="Removes the directions in which the means of the languages differ, and those in which they vary "
-        "differently.",
+        summary="Removes the directions of the languages' means, and those in which the languages vary differently.",
     ),
     "sparse-dimensions": FitMethod(
         fit_sparse_dimensions,
@@ -204,7 +203,6 @@ METHODS: dict[str, FitMethod] = {
 }
 
 # What is compared by default: all but ``mean``, which alone removes no difference of languages, ``lsar-published``,
-# which is ``lsar`` at the default rank, those that were nowhere better (docs/explanation/results.md), and ``langsae``,
-# which takes minutes.
+# which is ``lsar`` at the default rank, and newer methods (docs/explanation/results.md), which are asked for by name.
 _ASKED_FOR = ("mean", "lsar-published", "joint", "sparse-dimensions", "steering", "langsae", "mean+langsae")
 BY_DEFAULT = tuple(name for name in METHODS if name not in _ASKED_FOR)
