@@ -78,6 +78,8 @@ def _align(sizes: Sizes, objective: EncoderObjective, name: str, pairs: int, mes
         replicated(mesh), integers(links), array((links,), bool), state, key, trained
     )
     chunk, tokens = Chunk(*placed(split(mesh), *rows)), count * _LENGTH
-    batch = PairBatch((chunk,), np.zeros(0, np.float32), index, index, valid, tokens, tokens // 2)
+    batch = PairBatch(
+        (chunk,), np.zeros(0, np.float32), index, index, valid, tokens, tokens // 2, np.zeros(0, np.int32)
+    )
     with jax.numpy_dtype_promotion("standard"):  # as the step itself runs
         return steps.whole.trace(state, batch, key, {}, start)

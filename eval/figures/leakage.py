@@ -12,7 +12,7 @@ from eval.figures.embedding_space import plain_tsne
 from eval.figures.style import page
 from train.marks import COLOURS
 
-__all__ = ["leakage", "objective_bars", "pair_planes"]
+__all__ = ["front", "leakage", "objective_bars", "pair_planes"]
 
 # (layer, objective, part) -> column -> one value per seed.
 Scores = Mapping[tuple[int, str, str], Mapping[str, Sequence[float]]]
@@ -44,6 +44,36 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
                     np.mean(x), np.mean(y), xerr=_deviation(x), yerr=_deviation(y), fmt=markers[base], capsize=2,
                     color=colours[added], markersize=6, markerfacecolor="none", markeredgewidth=1.6, label=name,
                 )  # fmt: skip
+            _draw_original(axis, scores, layer, "Tatoeba")
+            axis.set(xlabel="accuracy by language embeddings, % (lower is better)", title=f"layer {layer}")
+            axis.grid(alpha=0.3)
+        axes[0].set_ylabel("accuracy by meaning embeddings, % (higher is better)")
+
+
+def front(scores: Scores, layers: Sequence[int], weights: Mapping[str, float], path: Path) -> None:
+    """Draws Tatoeba's accuracy by meaning against that by language for each weight of ORACLE's losses, joined in order.
+
+    ``weights`` has those of the objectives that differ in nothing else. Nothing is drawn if they are fewer than two.
+    """
+    if len(weights) < 2 or not _has(scores, "Tatoeba"):
+        return
+    title = "Tatoeba: the front of meaning against leakage, by the weight of ORACLE's losses"
+    with page(path, 1, len(layers), size=(6.2 * len(layers), 5.2), title=title, sharey=True) as [axes]:
+        for axis, layer in zip(axes, layers, strict=True):
+            names = [name for name in sorted(weights, key=weights.__getitem__) if (layer, name, "language") in scores]
+            x, y = (
+                np.array([np.mean(scores[layer, name, part]["Tatoeba"]) for name in names])
+                for part in ("language", "meaning")
+            )
+            axis.plot(x, y, color="0.7", linewidth=1, zorder=1)
+            dots = axis.scatter(x, y, c=np.arange(len(names)), cmap="viridis", s=36, zorder=2)
+            for place, name in enumerate(names):
+                # With many weights, every label would hide its neighbours.
+                if place % max(1, len(names) // 6) == 0 or place == len(names) - 1:
+                    axis.annotate(
+                        f"{weights[name]:g}", (x[place], y[place]), (5, 5), textcoords="offset points", fontsize="small"
+                    )
+            dots.set_label("weights")
             _draw_original(axis, scores, layer, "Tatoeba")
             axis.set(xlabel="accuracy by language embeddings, % (lower is better)", title=f"layer {layer}")
             axis.grid(alpha=0.3)

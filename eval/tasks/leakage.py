@@ -145,6 +145,8 @@ class Leakage:
             [[f"{run.layer}, {run.objective}", *run.training] for run in runs],
         )
         draw.leakage(scores, layers, self.out / "leakage.png")
+        weights = {run.objective: run.config["oracle_weights"][0] for run in runs if ", weight " in run.objective}
+        draw.front(scores, layers, weights, self.out / "front.png")
         title = "STS17: similarity by meaning and by language"
         draw.objective_bars(scores, layers, "STS17", "Spearman, %", title, self.out / "sts.png")
         # The remaining figures leave out ablations, which would crowd them, unless there is nothing else.

@@ -73,7 +73,7 @@ _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 @dataclass(frozen=True)
 class Objective:
-    """The losses that are summed, all with weight 1.
+    """The losses that are summed, all with weight 1, but for those of ORACLE if another is given.
 
     Attributes:
       base: dream, meat, or none for ORACLE alone.
@@ -301,6 +301,7 @@ def objective_terms(
     batch: Batch,
     random: Batch | None = None,
     same: Batch | None = None,
+    weight: float | Float[Array, ""] = 1.0,
 ) -> dict[str, Float[Array, ""]]:
     """Returns every term of an objective by its name; their sum is the loss of the heads.
 
@@ -311,11 +312,12 @@ def objective_terms(
       batch: embeddings, ``[pair, dim]`` a side, and their languages.
       random: DREAM's other pairs of any language, as many as the batch has; not needed with ``halves``.
       same: DREAM's other pairs of the same languages, as many.
+      weight: of the terms of ORACLE; the paper's is 1. It may be traced, as under ``vmap`` over several.
 
     Raises:
       ValueError: the base is DREAM without ``halves``, and ``random`` or ``same`` is missing.
     """
-    return parts_terms(objective, *parts_of(heads, batch, random, same), probe, batch)
+    return parts_terms(objective, *parts_of(heads, batch, random, same), probe, batch, weight)
 
 
 def parts_of(
@@ -332,7 +334,13 @@ def parts_of(
 
 
 def parts_terms(
-    objective: Objective, source: Parts, target: Parts, others: Others | None, probe: Head, batch: Batch
+    objective: Objective,
+    source: Parts,
+    target: Parts,
+    others: Others | None,
+    probe: Head,
+    batch: Batch,
+    weight: float | Float[Array, ""] = 1.0,
 ) -> dict[str, Float[Array, ""]]:
     """Returns the result of ``objective_terms`` for the parts of a batch, each ``[pair, dim]``.
 
@@ -352,11 +360,12 @@ def parts_terms(
     elif objective.base == "meat":
         terms |= _meat_terms(batch, source, target, probe)
     if objective.oracle:
-        terms["clustering"] = clustering_loss(
+        clustering = clustering_loss(
             source.language, target.language, objective.clustering, batch.target_language, len(probe.offset)
         )
-        terms["separation"] = separation_loss(source, target, objective.separation)
-        terms["agreement"] = _together(source.meaning, target.meaning)
+        separation = separation_loss(source, target, objective.separation)
+        agreement = _together(source.meaning, target.meaning)
+        terms |= {"clustering": weight * clustering, "separation": weight * separation, "agreement": weight * agreement}
     return {name: terms[name] for name in objective.terms}
 
 

@@ -15,6 +15,7 @@ from lsar_jax.mesh import data_mesh
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Dense, Projection
 from lsar_jax.objectives import align
+from lsar_jax.objectives.language_penalty import LanguageMeans, language_penalty
 from lsar_jax.tokens.tokenizer import Specials
 from tests.compilations import count_compilations
 from tests.conftest import TINY
@@ -102,14 +103,16 @@ def alone(sentences):
 @pytest.mark.parametrize(("objective", "squared"), [("strong", True), ("sentence", False), ("l2", False)])
 def test_the_gradient_is_that_of_the_definition(examples, objective, squared):
     """Against jax.grad of the losses of what the links name, in plain rows of each side."""
-    projected = None
+    projected, more = None, {}
     if objective == "sentence":
+        more = {"language_penalty": 20.0, "languages": 3, "dim": 16}
         weight = np.random.default_rng(1).standard_normal((16, 32)).astype(np.float32)
         projected = Projection([Dense(weight, np.zeros(16, np.float32), "tanh")])
     _, (skeleton, trained, frozen) = programs(objective=objective, projected=projected)
     found, terms = gradient_of(
-        examples, objective=objective, stay_close=0.3, squared=squared, stay_close_hidden=0.5, projected=projected
-    )
+        examples, objective=objective, stay_close=0.3, squared=squared, stay_close_hidden=0.5, projected=projected,
+        **more,
+    )  # fmt: skip
     rows = order_of(0, PAIRS, 8, 0, 1)[0].tolist()
     projector = None
     if objective == "strong":
@@ -139,20 +142,26 @@ def test_the_gradient_is_that_of_the_definition(examples, objective, squared):
         if projector is not None:
             source, target = align.project(projector, source), align.project(projector, target)
         losses = {"l2": align.l2_loss, "strong": align.strong_contrastive_loss, "sentence": align.weak_contrastive_loss}
-        value = losses[objective](source, target)
-        return value + 0.5 * drift + 0.3 * close, (value, 0.3 * close, 0.5 * drift)
+        parts = {objective: losses[objective](source, target), "parameter_drift": 0.3 * close}
+        parts["hidden_drift"] = 0.5 * drift
+        if objective == "sentence":
+            vectors = jnp.concatenate([source, target])
+            languages = jnp.append(jnp.zeros(8, int), 1 + examples.language[rows])
+            means = LanguageMeans.start(3, 16).update(vectors, languages)
+            parts["language_penalty"] = 20 * language_penalty(vectors, means)
+        return sum(parts.values()), parts
 
     gradient = jax.jit(jax.value_and_grad(loss, argnums=(0, 1), has_aux=True))
     (_, values), gradients = gradient(moved(trained), projector)
-    names = (objective, "parameter_drift", "hidden_drift")
-    assert terms == pytest.approx(dict(zip(names, map(float, values), strict=True)), rel=1e-5)
+    assert terms == pytest.approx({name: float(value) for name, value in values.items()}, rel=1e-5)
     assert min(terms.values()) > 0.01
     close(found, gradients)
     assert np.abs(found[0][WORDS]).max() > 0
 
 
 # Means of the tiny encoder's states have cosines of nearly 1, whose differences are rounding; first tokens differ more.
-POOLED = {"strong": {}, "sentence": {"pooling": "cls"}}
+PENALTY = {"language_penalty": 2.0, "languages": 3, "dim": 32}
+POOLED = {"strong": {}, "sentence": {"pooling": "cls", **PENALTY}}
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from tests.train.runs import log_of, stop_at, write_bitext
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
+from train.disentangle.finished import TrainedRun, check_comparable
 from train.loop import LoopOptions, Progress
 from train.text import TextOptions
 
@@ -219,3 +220,42 @@ def test_epochs_that_were_taken_are_not_taken_back(folder, meat, tmp_path, refus
     assert "run was already trained for 3 epochs, but --epochs is 2; raise it" in refused(
         main, command(folder, tmp_path / "run", "--oracle", "--seeds", "2", "--epochs", "2")
     )
+
+
+@pytest.fixture(scope="module")
+def weighted(folder):
+    """Two seeds of three weights of ORACLE, in one program."""
+    out = folder / "weighted"
+    more = ["--oracle", "--oracle-weights", "0", "1", "10", "--seeds", "2", "--epochs", "3"]
+    assert main(command(folder, out, *more)) == 0
+    return out
+
+
+def test_weights_are_runs_of_one_program(folder, meat, weighted, tmp_path):
+    """Weight 1 is the run without weights, and weight 0 that without ORACLE; each is a run that can be read."""
+    assert main(command(folder, tmp_path / "alone", "--seeds", "2", "--epochs", "3")) == 0
+    runs = {weight: TrainedRun.load(weighted / f"weight-{weight}") for weight in (0, 1, 10)}
+    assert [run.objective for run in runs.values()] == [f"meat + oracle (paper), weight {weight}" for weight in runs]
+    assert [run.config["oracle_weights"] for run in runs.values()] == [[0], [1], [10]]
+    check_comparable(list(runs.values()))
+    for weight, other in ((0, tmp_path / "alone"), (1, meat)):
+        for seed in (0, 1):
+            found, expected = runs[weight].heads(seed), TrainedRun.load(other).heads(seed)
+            # The meaning head; without ORACLE, other orders of the same sums differ by rounding.
+            for first, second in zip(found, expected, strict=True):
+                for a, b in zip(first.as_affine(), second.as_affine(), strict=True):
+                    np.testing.assert_allclose(a, b, atol=2e-6)
+    apart = np.abs(runs[10].heads(0)[1].as_affine()[0] - runs[1].heads(0)[1].as_affine()[0]).max()
+    assert apart > 1e-3
+
+
+def test_weights_are_checked(folder, tmp_path, refused):
+    for more, message in [
+        (["--oracle-weights", "0.5"], "--oracle-weights is given, but ORACLE is not added; add --oracle"),
+        (
+            ["--oracle", "--oracle-weights", "1", "1"],
+            "--oracle-weights is (1.0, 1.0); give numbers",
+        ),
+        (["--oracle", "--oracle-weights", "-1"], "--oracle-weights is (-1.0,); give numbers from 0 on"),
+    ]:
+        assert message in refused(main, command(folder, tmp_path / "out", *more))

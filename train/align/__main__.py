@@ -208,6 +208,7 @@ class Align:
         skeleton, values, frozen = take_apart(EncoderParts(encoder.model, projection), options.freeze_words)
         losses = {option.name: getattr(options, option.name, None) for option in fields(StepOptions)}
         losses |= {"objective": self.objective, "layer": encoder.spec.layer, "pooling": encoder.pooling}
+        losses |= {"languages": 1 + len(examples[0].codes), "dim": encoder.dim}
         losses["prompt"] = 0 if encoder.include_prompt else prompt_tokens(encoder.prompt, encoder.tokenizer)
         step = StepOptions(
             **{name: value for name, value in losses.items() if value is not None}, specials=encoder.tokenizer.specials

@@ -57,6 +57,8 @@ class PairBatch(NamedTuple):
       valid: False for filler links.
       tokens: number of tokens of all sentences.
       english_tokens: number of tokens of the English ones.
+      language: for pairs of sentences, the language of each embedding, 0 for English and else from 1 in the order of
+        the codes, and -1 for filler; else empty.
     """
 
     chunks: tuple[Chunk, ...]
@@ -66,6 +68,7 @@ class PairBatch(NamedTuple):
     valid: Bool[np.ndarray, " link"]
     tokens: int
     english_tokens: int
+    language: Int[np.ndarray, " embedding"]
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,11 @@ def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id:
     padding = (0, 0 if linked is None else -len(source) % _LINKS)
     valid = np.pad(np.ones(len(source), bool), padding)
     counts = sum(map(len, ids)), sum(map(len, ids[: len(rows)]))
-    return PairBatch(tuple(chunks), filler, np.pad(source, padding), np.pad(target, padding), valid, *counts)
+    language = np.full(0 if linked else sizes.devices * (on_each + len(filler)), -1, np.int32)
+    if linked is None:
+        language[target] = 1 + examples.language[list(rows)]
+        language[source] = 0 if examples.english else language[target]
+    return PairBatch(tuple(chunks), filler, np.pad(source, padding), np.pad(target, padding), valid, *counts, language)
 
 
 def _picks(

@@ -28,6 +28,7 @@ class Examples:
       links: positions of the tokens that stand for the linked words of each pair; None for objectives on sentences.
       language: language of each translation, as an index into ``codes``.
       codes: codes of the languages.
+      english: whether the first sides are English, or of the language of the second.
     """
 
     source: Sequence[Ids]
@@ -35,6 +36,7 @@ class Examples:
     links: Sequence[Int[np.ndarray, "_ 2"]] | None
     language: Int[np.ndarray, " _"]
     codes: tuple[str, ...]
+    english: bool = True
 
     def __len__(self) -> int:
         return len(self.source)
@@ -58,7 +60,7 @@ class Examples:
         rows = np.flatnonzero(self.language == self.codes.index(code)).tolist()
         links = None if self.links is None else [self.links[row] for row in rows]
         source, target = ([side[row] for row in rows] for side in (self.source, self.target))
-        return Examples(source, target, links, np.zeros(len(rows), np.int32), (code,))
+        return Examples(source, target, links, np.zeros(len(rows), np.int32), (code,), self.english)
 
 
 # Training and validation.
@@ -105,4 +107,4 @@ def sentence_examples(
             texts = [prompt + pair[side] for pair in translations]
             ids.extend(tokenizer(texts, max_length, [language] * len(texts))[0])
     languages = np.repeat(np.arange(len(pairs), dtype=np.int32), list(map(len, pairs.values())))
-    return Examples(source, target, None, languages, tuple(pairs))
+    return Examples(source, target, None, languages, tuple(pairs), english)

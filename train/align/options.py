@@ -21,7 +21,7 @@ _DEFAULTS: dict[Objective, dict[str, Any]] = {
     "l2": _OF_ENCODERS,
     "weak": {"temperature": 0.1, "projected": 128, **_OF_ENCODERS},
     "strong": {"temperature": 0.1, "projected": 128, **_OF_ENCODERS},
-    "sentence": {"temperature": 0.05, **_OF_ENCODERS, "stay_close": 0.0},
+    "sentence": {"temperature": 0.05, **_OF_ENCODERS, "stay_close": 0.0, "language_penalty": 0.0},
 }
 
 
@@ -46,6 +46,8 @@ class AlignOptions:
       stay_close: weight of the norm of the change of all parameters; by default 1, and 0 for sentence.
       squared: square that norm, as the paper prints it; the authors' code does not.
       stay_close_hidden: weight of the squared change of the English hidden states; by default 0.
+      language_penalty: for sentence, weight of the share of the embeddings' squared length in the subspace that the
+        running means of the languages span; by default 0.
       freeze_words: do not train the word embeddings.
       dropout: share of hidden states and attention weights to zero at random in training; by default 0.1.
       beta: how strongly each step of linear draws a matrix towards the orthogonal ones; by default 0.01.
@@ -66,6 +68,7 @@ class AlignOptions:
     stay_close: float | None = None
     squared: bool = False
     stay_close_hidden: float | None = None
+    language_penalty: float | None = None
     freeze_words: bool = False
     dropout: float | None = None
     beta: float | None = None
@@ -92,7 +95,8 @@ class AlignOptions:
         )
         at_least(1, **{name: getattr(options, name) for name in ("steps", "validate_every", "patience", "projected")})
         at_least(1, validation_pairs=options.validation_pairs)
-        at_least(0, **{name: getattr(options, name) for name in ("stay_close", "stay_close_hidden", "chunk_tokens")})
+        not_negative = ("stay_close", "stay_close_hidden", "language_penalty", "chunk_tokens")
+        at_least(0, **{name: getattr(options, name) for name in not_negative})
         above_zero(learning_rate=options.learning_rate, temperature=options.temperature)
         below_one(dropout=options.dropout)
         steps = known(options.steps)

@@ -23,6 +23,7 @@ from lsar_jax.models.pooling import pool
 from lsar_jax.models.segments import inside
 from lsar_jax.objectives import align
 from lsar_jax.objectives.align import Projector
+from lsar_jax.objectives.language_penalty import LanguageMeans, language_penalty
 from lsar_jax.tokens.tokenizer import Specials
 from train.align.batches import Chunk, PairBatch
 from train.align.exchange import cut, joined, sent
@@ -38,11 +39,16 @@ _POSITIONS = 4096
 
 
 class State(NamedTuple):
-    """What training changes; the contrastive losses of words compare states through the projector, others have None."""
+    """What training changes.
+
+    The contrastive losses of words compare states through the projector, and the penalty on the subspace of the
+    languages has their means; others have None.
+    """
 
     encoder: Parameters
     projector: Projector | None
     optimizer: Any
+    means: LanguageMeans | None
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class StepOptions:
 
     Attributes:
       prompt: number of tokens at the beginning of each sentence that are not pooled.
+      languages, dim: number of languages, with English, and width of the embeddings, for the penalty on languages.
     """
 
     objective: EncoderObjective
@@ -65,6 +72,9 @@ class StepOptions:
     dropout: float = 0.1
     remat: bool = False
     prompt: int = 0
+    language_penalty: float = 0.0
+    languages: int = 0
+    dim: int = 0
 
 
 class EncoderSteps:
@@ -89,7 +99,7 @@ class EncoderSteps:
         self._encode_kept = jax.jit(self._vjp)
         self._back = jax.jit(_back, donate_argnums=0)
         self._scatter = jax.jit(_scatter)
-        self._compare = jax.jit(jax.value_and_grad(self._loss))
+        self._compare = jax.jit(jax.value_and_grad(self._losses, has_aux=True))
         self._only_loss = jax.jit(self._loss)
         self._update = jax.jit(self._updated, donate_argnums=0)
         # One program for a batch of one chunk. Several are driven from the host, with programs for each shape of a
@@ -107,7 +117,9 @@ class EncoderSteps:
         if self._options.objective in ("weak", "strong"):
             width = (trained | self._frozen)[WORDS].shape[1]
             projector = align.init_projector(key, width, self._options.projected)
-        return State(encoder, projector, self._adam.init((encoder, projector)))
+        options = self._options
+        means = LanguageMeans.start(options.languages, options.dim) if options.language_penalty else None
+        return State(encoder, projector, self._adam.init((encoder, projector)), means)
 
     def step(self, state: State, batch: PairBatch, key: Array) -> tuple[State, Terms]:
         """Takes one step; returns the new state and the loss terms. The buffers of the state are donated."""
@@ -130,9 +142,9 @@ class EncoderSteps:
 
     def place(self, batch: PairBatch) -> PairBatch:
         """Returns the batch with its chunks split over the devices, and its links on all of them."""
-        chunks = placed(batch.chunks, split(self._mesh))
+        chunks, language = placed((batch.chunks, batch.language), split(self._mesh))
         source, target, valid = placed((batch.source, batch.target, batch.valid), replicated(self._mesh))
-        return batch._replace(chunks=chunks, source=source, target=target, valid=valid)
+        return batch._replace(chunks=chunks, source=source, target=target, valid=valid, language=language)
 
     def _take(
         self, state: State, batch: PairBatch, key: Array, frozen: Parameters, start: Parameters
@@ -146,7 +158,8 @@ class EncoderSteps:
         ]
         devices = self._mesh.size
         embeddings = joined([embedded for (embedded, _), _ in encoded], devices, len(batch.filler))
-        value, of_embeddings = self._compare(embeddings, batch.source, batch.target, batch.valid)
+        links = batch.source, batch.target, batch.valid
+        (_, (of_losses, means)), of_embeddings = self._compare(embeddings, links, batch.language, state.means)
         total = jax.tree.map(jnp.zeros_like, (_without_words(state.encoder), state.projector))
         hidden, first, looked_up = jnp.zeros(()), 0, []
         for (embedded, drifted), back in encoded:
@@ -164,8 +177,8 @@ class EncoderSteps:
             of_encoder[WORDS] = self._scatter(
                 state.encoder[WORDS], joined(ids, devices, filler), joined(looked_up, devices, filler)
             )
-        new, drift = self._update(state, (of_encoder, of_projector), start)
-        terms: Terms = {options.objective: value}
+        new, drift = self._update(state._replace(means=means), (of_encoder, of_projector), start)
+        terms: Terms = dict(of_losses)
         if options.stay_close:
             terms["parameter_drift"] = drift
         if options.stay_close_hidden:
@@ -233,6 +246,17 @@ class EncoderSteps:
 
         return jax.vjp(of, others, projector, words)
 
+    def _losses(
+        self, embeddings: Array, links: tuple[Array, Array, Array], language: Array, means: LanguageMeans | None
+    ) -> tuple[Float[Array, ""], tuple[Terms, LanguageMeans | None]]:
+        """Returns the loss of a batch with the penalty on languages, both apart, and the means with this batch."""
+        terms: Terms = {self._options.objective: self._loss(embeddings, *links)}
+        if means is not None:
+            means = means.update(embeddings, language)
+            penalty = language_penalty(embeddings, means, language)
+            terms["language_penalty"] = self._options.language_penalty * penalty
+        return sum(terms.values(), jnp.zeros(())), (terms, means)
+
     def _loss(self, embeddings: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
         """Returns the loss of a batch. Each device scores an equal part of the links, among those of all devices."""
         objective, devices = self._options.objective, self._mesh.size
@@ -267,7 +291,7 @@ class EncoderSteps:
             values = (state.encoder, state.projector)
             updates, optimizer = self._adam.update((of_encoder, of_projector), state.optimizer, values)
             encoder, projector = optax.apply_updates(values, updates)
-        new = State(encoder, projector, optimizer)
+        new = State(encoder, projector, optimizer, state.means)
         if self._mesh.size > 1:
             new = jax.lax.with_sharding_constraint(new, replicated(self._mesh))
         return new, drift

@@ -10,14 +10,18 @@ leakage`` can test on them. A share of the other pairs is used for validation, w
 
 The command writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, ``trained.json``, which says how
 each seed ended, and two transforms for each seed, ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
+With several ``--oracle-weights``, which are trained in parallel too, those of each are in a folder of its own, such as
+``weight-0.5/``, and ``python -m eval leakage OUT/weight-*`` draws the front of meaning against leakage.
 """
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import jax
+import numpy as np
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder
@@ -82,6 +86,7 @@ class Disentangle(HeadsOptions):
       without: names of loss terms to omit, for ablations.
       halves: let DREAM compare the two halves of a batch, as in ORACLE's code, instead of each pair with another in
         the same language.
+      oracle_weights: weights of ORACLE's losses; several are trained in parallel in one program, each for all seeds.
       layer: hidden-state layer to train on; by default, the layer that the checkpoint outputs.
       out: output folder of this run.
     """
@@ -92,6 +97,7 @@ class Disentangle(HeadsOptions):
     clustering: ClusterPairs = "off_diagonal"
     without: tuple[str, ...] = ()
     halves: bool = False
+    oracle_weights: tuple[float, ...] = (1.0,)
     layer: int | None = None
     out: Path = Path("results/disentangle")
 
@@ -112,6 +118,7 @@ class Disentangle(HeadsOptions):
         self.text.check()
         above_zero(learning_rate=self.learning_rate)
         objective = self.losses()
+        self._check_weights()
         run = replace(self, text=self.text.pinned())
         pairs = run.text.pairs()
         encoder = self.encoder.open(self.layer)
@@ -122,10 +129,19 @@ class Disentangle(HeadsOptions):
             "pairs": {code: list(map(len, parts)) for code, parts in pairs.items()},
             "text": text_hash(pairs),
         }
-        with claimed(self.out, self.encoder.encoder, options):
-            return self._train(objective, encoder, pairs)
+        with claimed(self.out, self.encoder.encoder, options, ("weight-*/*", "weight-*/seed-*/*.safetensors")):
+            return self._train(objective, encoder, pairs, options)
 
-    def _train(self, objective: Objective, encoder: SentenceEncoder, pairs: TrainingPairs) -> Trained:
+    def _check_weights(self) -> None:
+        weights = self.oracle_weights
+        if not weights or len({*weights}) < len(weights) or not all(0 <= weight < np.inf for weight in weights):
+            raise ValueError(f"--oracle-weights is {weights}; give numbers from 0 on, each once")
+        if not self.oracle and weights != (1.0,):
+            raise ValueError("--oracle-weights is given, but ORACLE is not added; add --oracle")
+
+    def _train(
+        self, objective: Objective, encoder: SentenceEncoder, pairs: TrainingPairs, options: Mapping[str, Any]
+    ) -> Trained:
         sentences = {code: train + validation for code, (train, validation) in pairs.items()}
         table, rows = embed_pairs(encoder, sentences, self.encoder.max_length, self.cache)
         counts = {code: len(train) for code, (train, _) in pairs.items()}
@@ -138,25 +154,39 @@ class Disentangle(HeadsOptions):
         )
         heads = HeadTraining(
             objective, self.learning_rate, self.batch, tuple(range(self.seed, self.seed + self.seeds)), training,
-            validation, len(pairs) + 1, data_mesh(),
+            validation, len(pairs) + 1, data_mesh(), self.oracle_weights,
         )  # fmt: skip
         trained = train(heads, self.loop, self.out, f"{objective.name}, {encoder.spec.id}, layer {encoder.spec.layer}")
         fitted = {code: len(set(map(int, side))) for code, (_, side) in rows.items()}
         fitted["en"] = len({int(row) for english, _ in rows.values() for row in english})
-        self._write(trained, encoder.spec, fitted, objective)
+        first = 0
+        for weight in self.oracle_weights:
+            folder, name = self.out, objective.name
+            if self.oracle_weights != (1.0,):
+                name += f", weight {weight:g}"
+            if len(self.oracle_weights) > 1:
+                (folder := self.out / f"weight-{weight:g}").mkdir(exist_ok=True)
+                write_json(folder / "config.json", {**options, "oracle_weights": [weight]})
+                console.print(f"weight {weight:g}:")
+            self._write(trained, first, folder, encoder.spec, fitted, name)
+            first += self.seeds
+        speed = f"; {trained.steps_per_second:.0f} steps/s including validation" if trained.steps_per_second else ""
+        console.print(f"{trained.progress.taken} steps{speed}; wrote {self.out}")
         return trained
 
-    def _write(self, trained: Trained, spec: EncoderSpec, fitted: Mapping[str, int], objective: Objective) -> None:
+    def _write(
+        self, trained: Trained, first: int, folder: Path, spec: EncoderSpec, fitted: Mapping[str, int], objective: str
+    ) -> None:
+        """Writes the heads of all seeds of one weight, the first of which has this number among all runs."""
         progress, best, ends = trained.progress, jax.device_get(trained.best), []
-        for number in range(self.seeds):
-            seed = self.seed + number
+        for number, seed in enumerate(range(self.seed, self.seed + self.seeds), first):
             for part in PARTS:
                 transform = head_transform(
-                    Head(*(array[number] for array in getattr(best, part))), part, objective.name, fitted, source=spec,
+                    Head(*(array[number] for array in getattr(best, part))), part, objective, fitted, source=spec,
                     learning_rate=self.learning_rate, batch=self.batch, seed=seed,
                 )  # fmt: skip
-                (self.out / f"seed-{seed}").mkdir(exist_ok=True)
-                transform.save(self.out / f"seed-{seed}" / f"{part}.safetensors")
+                (folder / f"seed-{seed}").mkdir(parents=True, exist_ok=True)
+                transform.save(folder / f"seed-{seed}" / f"{part}.safetensors")
             ends.append({
                 "seed": seed,
                 "validation": progress.best[number],
@@ -167,10 +197,8 @@ class Disentangle(HeadsOptions):
                 f"seed {seed}: validation {progress.best[number]:.4f} at epoch {progress.best_epoch[number]}, stopped "
                 f"by --{ends[-1]['stopped_by']}"
             )
-        record = {"objective": objective.name, "epochs": progress.epoch, "steps": progress.taken, "seeds": ends}
-        write_json(self.out / "trained.json", record)
-        speed = f"; {trained.steps_per_second:.0f} steps/s including validation" if trained.steps_per_second else ""
-        console.print(f"{progress.taken} steps{speed}; wrote {self.out}")
+        record = {"objective": objective, "epochs": progress.epoch, "steps": progress.taken, "seeds": ends}
+        write_json(folder / "trained.json", record)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,4 +1,6 @@
-"""Training steps for the two heads, as pure functions: many steps per program, and several seeds in parallel.
+"""Training steps for the two heads, as pure functions: many steps per program, and several runs in parallel.
+
+Runs differ in their seed, and in the weight of ORACLE's terms; both are mapped axes of one program.
 
 Embeddings stay on the device. All randomness derives from a seed's key and the epoch and step numbers, so that steps
 can be run in chunks of any size and a run can be resumed exactly.
@@ -124,12 +126,16 @@ def run(
     epoch: int | Int[Array, ""],
     first: int | Int[Array, ""],
     active: Bool[Array, " seed"],
+    weights: Float[Array, " seed"] | None = None,
     *,
     objective: Objective,
     learning_rate: float,
     mesh: Mesh | None,
 ) -> tuple[State, dict[str, Float[Array, "seed step"]]]:
-    """Takes steps of an epoch from number ``first`` on; returns the state (the old one is donated) and the terms."""
+    """Takes steps of an epoch from number ``first`` on; returns the state (the old one is donated) and the terms.
+
+    ``weights`` are those of ORACLE's terms, by default 1.
+    """
     optimizer = optax.adam(learning_rate)
     rows = None if mesh is None or mesh.size == 1 else split_over(mesh)
 
@@ -139,7 +145,7 @@ def run(
         return optax.apply_updates(values, updates), state
 
     def seed(
-        state: State, order: Int[Array, "step row"], key: Key[Array, ""], active: Bool[Array, ""]
+        state: State, order: Int[Array, "step row"], key: Key[Array, ""], active: Bool[Array, ""], weight: Array
     ) -> tuple[State, dict[str, Array]]:
         def step(state: State, numbered: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
             number, chosen = numbered
@@ -154,7 +160,7 @@ def run(
                 probe, of_probe = update(grads, of_probe, probe)
                 before["discriminator"] = value
             (_, terms), (of_parts, of_classifier) = jax.value_and_grad(_loss, argnums=(0, 1), has_aux=True)(
-                parts, probe, objective, batch
+                parts, probe, objective, batch, weight
             )
             heads, of_heads = update(back(of_parts)[0], of_heads, heads)
             if "identification" in objective.terms:
@@ -165,29 +171,36 @@ def run(
 
         return jax.lax.scan(step, state, (first + jnp.arange(len(order)), order))
 
-    return _each(seed, state, order, keys, active)
+    return _each(seed, state, order, keys, active, jnp.ones(len(keys)) if weights is None else weights)
 
 
 @partial(jax.jit, static_argnames=("objective", "size", "mesh"))
 def validate(
-    state: State, pairs: PairTable, keys: Key[Array, " seed"], *, objective: Objective, size: int, mesh: Mesh | None
+    state: State,
+    pairs: PairTable,
+    keys: Key[Array, " seed"],
+    weights: Float[Array, " seed"] | None = None,
+    *,
+    objective: Objective,
+    size: int,
+    mesh: Mesh | None,
 ) -> dict[str, Float[Array, " seed"]]:
     """Returns the mean of every loss term over the validation batches, which are the same every time."""
     rows = None if mesh is None or size % mesh.size or mesh.size == 1 else split_over(mesh)
 
-    def seed(state: State, key: Key[Array, ""]) -> dict[str, Array]:
+    def seed(state: State, key: Key[Array, ""], weight: Array) -> dict[str, Array]:
         key = jax.random.fold_in(key, _VALIDATION)
         order = epoch_order(key[None], 0, len(pairs.source), size)[0]
 
         def step(_: None, numbered: tuple[Array, Array]) -> tuple[None, dict[str, Array]]:
             number, chosen = numbered
             batch, others = _batches(pairs, chosen, jax.random.fold_in(key, 1 + number), objective, rows)
-            return None, objective_terms(objective, state.heads, state.probe, batch, *others)
+            return None, objective_terms(objective, state.heads, state.probe, batch, *others, weight=weight)
 
         terms = jax.lax.scan(step, None, (jnp.arange(len(order)), order))[1]
         return {name: values.mean() for name, values in terms.items()}
 
-    return _each(seed, state, keys)
+    return _each(seed, state, keys, jnp.ones(len(keys)) if weights is None else weights)
 
 
 def _batches(
@@ -212,7 +225,7 @@ def _batches(
 
 
 def _each(function: Callable[..., T], *arguments: Any) -> T:
-    """``vmap`` over seeds; one seed is called directly, because on CPUs a batch of one takes a third longer."""
+    """``vmap`` over runs; one run is called directly, because on CPUs a batch of one takes a third longer."""
     if jax.tree.leaves(arguments[0])[0].shape[0] > 1:
         return jax.vmap(function)(*arguments)
     alone = function(*jax.tree.map(lambda x: x[0], arguments))
@@ -220,7 +233,7 @@ def _each(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def _loss(
-    parts: tuple[Parts, Parts, Others | None], probe: Head, objective: Objective, batch: Batch
+    parts: tuple[Parts, Parts, Others | None], probe: Head, objective: Objective, batch: Batch, weight: Array
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    terms = parts_terms(objective, *parts, probe, batch)
+    terms = parts_terms(objective, *parts, probe, batch, weight)
     return sum(terms.values(), jnp.zeros(())), terms

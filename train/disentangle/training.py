@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from lsar_jax.mesh import replicated
@@ -14,7 +15,10 @@ __all__ = ["HeadTraining", "validation_batch"]
 
 
 class HeadTraining:
-    """Trains heads on pairs, for several seeds in parallel."""
+    """Trains heads on pairs, for several seeds and weights of ORACLE in parallel.
+
+    Runs are weight by weight: those of all seeds with the first weight, and so on.
+    """
 
     # The discriminator's own loss trains the discriminator, not the heads.
     apart = ("discriminator",)
@@ -29,8 +33,10 @@ class HeadTraining:
         validation: PairTable,
         languages: int,
         mesh: jax.sharding.Mesh,
+        weights: tuple[float, ...] = (1.0,),
     ) -> None:
-        self.seeds, self.learning_rate = seeds, learning_rate
+        self.seeds, self.learning_rate = seeds * len(weights), learning_rate
+        self._weights = jax.device_put(jnp.repeat(jnp.array(weights), len(seeds)), replicated(mesh))
         self._objective, self._batch, self._languages, self._mesh = objective, batch, languages, mesh
         self._size = validation_batch(objective, batch, len(pairs.source), len(validation.source), mesh)
         # Both sets of pairs index the same table, which is placed on the devices once.
@@ -59,7 +65,7 @@ class HeadTraining:
     ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
         training, terms = run(
-            state["training"], self._pairs, order, _keys(state), epoch, first, active,
+            state["training"], self._pairs, order, _keys(state), epoch, first, active, self._weights,
             objective=self._objective, learning_rate=self.learning_rate, mesh=self._mesh,
         )  # fmt: skip
         return {"training": training, "keys": state["keys"]}, terms
@@ -67,7 +73,7 @@ class HeadTraining:
     def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
         """Returns the mean of each loss term over the validation pairs."""
         return validate(
-            state["training"], self._validation, _keys(state),
+            state["training"], self._validation, _keys(state), self._weights,
             objective=self._objective, size=self._size, mesh=self._mesh,
         )  # fmt: skip
 

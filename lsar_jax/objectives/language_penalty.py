@@ -1,0 +1,89 @@
+"""A penalty on what embeddings have in the subspace of the languages, to train an encoder that has little in it.
+
+LSAR (Xie et al., "Discovering Low-rank Subspaces for Language-agnostic Multilingual Representations", EMNLP 2022)
+removes from the embeddings of a finished encoder the subspace that the means of the languages span. Here the share of
+their length inside it is a loss. The means are those of the batches so far, each of less weight than the next, because
+a batch has too few sentences of a language. With C the means of unit vectors, centred over languages, one a row,
+
+    share(x) = x^T C^T (C C^T + D)^-1 C x,  D = diag(1 / n),
+
+where n is the number of sentences that a mean stands for: the mean of n unit vectors varies by at most 1 / n. Without D
+this is the squared length of the projection onto the span of C. With it, directions in which the means differ by chance
+are left alone, so that the penalty ends when the language is gone, where a projection of full rank would go on.
+
+The penalty is this library's own. All functions are pure, for ``jit``, ``vmap`` and ``grad``.
+
+Example:
+  >>> from lsar_jax.objectives.language_penalty import LanguageMeans, language_penalty
+  >>> x = jax.random.normal(jax.random.key(0), (200, 8))
+  >>> language = jnp.arange(200) % 2
+  >>> shifted = x + 3 * jnp.where(language == 0, 1, -1)[:, None] * jnp.eye(8)[0]
+  >>> means = [LanguageMeans.start(2, 8).update(vectors, language) for vectors in (x, shifted)]
+  >>> [round(float(language_penalty(vectors, of)), 1) for vectors, of in zip((x, shifted), means)]
+  [0.1, 0.6]
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from lsar_jax.objectives.cosine import unit
+
+__all__ = ["LanguageMeans", "language_penalty"]
+
+# What a sum over batches keeps of itself at each batch.
+_DECAY = 0.9
+
+_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+
+
+class LanguageMeans(NamedTuple):
+    """Running sums of unit vectors.
+
+    Attributes:
+      sums: ``[language, dim]``.
+      counts: number of vectors, ``[language]``; both decay by a tenth a batch.
+    """
+
+    sums: Float[Array, "language dim"]
+    counts: Float[Array, " language"]
+
+    @classmethod
+    def start(cls, languages: int, dim: int) -> "LanguageMeans":
+        """Returns the sums before the first batch."""
+        return cls(jnp.zeros((languages, dim)), jnp.zeros(languages))
+
+    def update(self, x: Float[Array, "vector dim"], language: Int[Array, " vector"]) -> "LanguageMeans":
+        """Returns the sums with a batch ``[vector, dim]``, of no gradient; a language of -1 marks padding."""
+        member = jax.nn.one_hot(language, len(self.counts), dtype=jnp.float32)
+        added = _product(member.T, unit(x.astype(jnp.float32)))
+        new = LanguageMeans(_DECAY * self.sums + added, _DECAY * self.counts + member.sum(axis=0))
+        return jax.lax.stop_gradient(new)
+
+
+def language_penalty(
+    x: Float[Array, "vector dim"], means: LanguageMeans, language: Int[Array, " vector"] | None = None
+) -> Float[Array, ""]:
+    """Returns the mean share of the squared length of embeddings that is in the subspace of the languages.
+
+    Args:
+      x: embeddings, ``[vector, dim]``, of any length.
+      means: the running means, of at least two languages.
+      language: index of the language of each, ``[vector]``, -1 for padding, which does not count; by default, all
+        count.
+
+    Returns:
+      A scalar from 0, where the means of the languages do not differ, to below 1.
+    """
+    seen = (means.counts > 0).astype(jnp.float32)
+    counts = jnp.where(means.counts > 0, means.counts, 1)
+    mean = means.sums / counts[:, None]
+    centred = seen[:, None] * (mean - mean.sum(axis=0) / jnp.maximum(seen.sum(), 1))
+    noise = jnp.diag(1 / counts)
+    coordinates = _product(unit(x.astype(jnp.float32)), centred.T)
+    solved = jnp.linalg.solve(_product(centred, centred.T) + noise, coordinates.T).T
+    counted = jnp.ones(len(x)) if language is None else (language >= 0).astype(jnp.float32)
+    return (counted * (coordinates * solved).sum(axis=1)).sum() / jnp.maximum(counted.sum(), 1)

@@ -1,0 +1,118 @@
+"""The penalty on the subspace of the languages: against a float64 twin, and on planted languages."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lsar_jax.objectives.language_penalty import LanguageMeans
+from lsar_jax.objectives.language_penalty import language_penalty as penalty
+
+LANGUAGES, D = 4, 12
+
+
+@pytest.fixture
+def batches(rng):
+    """Three batches of unit scale, in which each language has an offset of its own."""
+    offsets = 2 * rng.standard_normal((LANGUAGES, D))
+    language = rng.integers(0, LANGUAGES, (3, 60))
+    return (rng.standard_normal((3, 60, D)) + offsets[language]).astype(np.float32), language
+
+
+def started(x, language, languages=LANGUAGES):
+    return LanguageMeans.start(languages, D).update(jnp.asarray(x, jnp.float32), jnp.asarray(language))
+
+
+def running(batches):
+    means = LanguageMeans.start(LANGUAGES, D)
+    for x, language in zip(*batches, strict=True):
+        means = means.update(jnp.asarray(x), jnp.asarray(language))
+    return means
+
+
+def language_penalty(x, means, language=None):
+    language = None if language is None else jnp.asarray(language)
+    return float(penalty(jnp.asarray(x, jnp.float32), means, language))
+
+
+def test_it_is_the_formula_in_float64(batches):
+    """The sums of older batches weigh 0.9 and 0.81; all terms written out, with an explicit inverse."""
+    sums, counts = np.zeros((LANGUAGES, D)), np.zeros(LANGUAGES)
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in batches[0].astype(np.float64)]
+    for age, x, language in zip((2, 1, 0), unit, batches[1], strict=True):
+        for number in range(LANGUAGES):
+            sums[number] += 0.9**age * x[language == number].sum(axis=0)
+            counts[number] += 0.9**age * (language == number).sum()
+    means = running(batches)
+    np.testing.assert_allclose(means.sums, sums, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(means.counts, counts, rtol=1e-6)
+    centred = sums / counts[:, None]
+    centred -= centred.mean(axis=0)
+    matrix = centred.T @ np.linalg.inv(centred @ centred.T + np.diag(1 / counts)) @ centred
+    expected = np.mean([x @ matrix @ x for x in unit[2]])
+    assert 0.2 < expected < 1
+    assert language_penalty(batches[0][2], means) == pytest.approx(expected, rel=1e-5)
+
+
+def test_with_many_sentences_it_is_the_share_in_the_span_of_the_means(batches):
+    means = running(batches)
+    many = LanguageMeans(1e7 * means.sums, 1e7 * means.counts)
+    centred = np.asarray(means.sums / means.counts[:, None], np.float64)
+    span = np.linalg.svd(centred - centred.mean(axis=0))[2][: LANGUAGES - 1].T
+    x = batches[0][0].astype(np.float64)
+    expected = np.mean((x @ span) ** 2 @ np.ones(LANGUAGES - 1) / (x * x).sum(axis=1))
+    assert language_penalty(batches[0][0], many) == pytest.approx(expected, rel=1e-3)
+
+
+def test_padding_and_languages_that_have_not_come_do_not_count(batches):
+    x, language = (part[0] for part in batches)
+    means = started(x, language)
+    padded, marked = np.concatenate([x, np.full((5, D), 7.0, np.float32)]), np.append(language, [-1] * 5)
+    more = started(padded, marked, LANGUAGES + 2)
+    np.testing.assert_array_equal(more.counts, [*means.counts, 0, 0])
+    expected = language_penalty(x, means)
+    assert language_penalty(padded, more, marked) == pytest.approx(expected, rel=1e-5)
+
+
+def test_it_is_small_without_languages_and_follows_the_encoder_when_they_go(rng):
+    """Vectors that all languages draw alike have what chance leaves; the span of the means would still be penalised."""
+    x, language = rng.standard_normal((600, D)), np.arange(600) % LANGUAGES
+    alike = language_penalty(x, started(x, language))
+    centred = np.stack([x[language == number].mean(axis=0) for number in range(LANGUAGES)])
+    span = np.linalg.svd(centred - centred.mean(axis=0))[2][: LANGUAGES - 1].T
+    assert alike < 0.6 * np.mean(np.sum((x @ span) ** 2, axis=1) / np.sum(x * x, axis=1))
+    x[:, 0] += 10 * language
+    # The first language stays where it was; the others have almost all of their length in one direction.
+    assert language_penalty(x, started(x, language)) > 0.7
+
+
+def test_descent_removes_the_language_and_leaves_the_meaning(rng):
+    """The offsets of the languages are parameters: they vanish, and one that all of them share stays."""
+    meaning = rng.standard_normal((400, D)).astype(np.float32)
+    meaning[:, :3] = 0
+    language = jnp.arange(400) % LANGUAGES
+    shared = jnp.zeros(D).at[3].set(3.0)
+    offsets = jnp.zeros((LANGUAGES, D)).at[:, :3].set(3 * rng.standard_normal((LANGUAGES, 3)))
+
+    @jax.jit
+    def step(offsets, means):
+        def loss(offsets):
+            x = meaning + shared + offsets[language]
+            new = means.update(x, language)
+            return penalty(x, new), new
+
+        gradient, new = jax.grad(loss, has_aux=True)(offsets)
+        return offsets - 20 * gradient, new
+
+    start, means = offsets, LanguageMeans.start(LANGUAGES, D)
+    for _ in range(200):
+        offsets, means = step(offsets, means)
+    apart = [np.linalg.norm(x - x.mean(axis=0)) for x in (start, offsets)]
+    assert apart[1] < 0.15 * apart[0]
+    np.testing.assert_allclose(np.mean(offsets, axis=0)[3:], np.mean(start, axis=0)[3:], atol=0.1)
+
+
+def test_gradients_are_finite_at_zero(batches):
+    means = running(batches)
+    gradient = jax.grad(lambda x: penalty(x, means))(jnp.zeros((3, D)))
+    assert np.isfinite(gradient).all()
