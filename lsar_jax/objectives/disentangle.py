@@ -301,6 +301,7 @@ def objective_terms(
     batch: Batch,
     random: Batch | None = None,
     same: Batch | None = None,
+    *,
     weight: float | Float[Array, ""] = 1.0,
 ) -> dict[str, Float[Array, ""]]:
     """Returns every term of an objective by its name; their sum is the loss of the heads.
