@@ -34,7 +34,7 @@ from eval.bias.figures import draw_layers, draw_space
 from eval.bias.layers import Measured, best_candidate, difference, metric_of
 from eval.bias.measures import Candidate, measure_layer
 from eval.bias.page import Page, Parts
-from eval.bias.queries import examples, find, own_by_language, search_by_language
+from eval.bias.queries import examples, find, first_results, own_by_language, search_by_language
 from eval.command import RunOptions
 from eval.evaluate import encode_texts, result_of
 from eval.fitting import Fitting, MethodOptions
@@ -329,7 +329,14 @@ class Bias(MethodOptions, RunOptions):
         several = len({candidate.layer for candidate in page.candidates}) > 2
         layers = draw_layers(page.candidates, page.metric) if several else {}
         space = draw_space(shown.method, text, x)
-        parts = Parts(layers, space, search, own_by_language(text, found), *examples(text, found, self.seed))
+        parts = Parts(
+            layers,
+            space,
+            search,
+            own_by_language(text, found),
+            *examples(text, found, self.seed),
+            first_results(text, found),
+        )
         (self.out / _FIGURES).mkdir(exist_ok=True)
         for path in (self.out / _FIGURES).iterdir():
             if re.fullmatch(_FIGURE, path.name):

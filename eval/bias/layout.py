@@ -18,6 +18,7 @@ __all__ = [
     "code_block",
     "farthest",
     "figures",
+    "first_results",
     "marked",
     "number",
     "queries",
@@ -134,6 +135,18 @@ def queries(counts: Mapping[str, int], examples: Sequence[Example], after: str, 
             f'<div class="columns">{columns}</div></article>'
         )
     return "\n".join(parts)
+
+
+def first_results(first: Mapping[str, Change], moved: bool) -> str:
+    """How often the first result is a translation, and how often it is in the query's language instead."""
+
+    def shown(change: Change) -> str:
+        return f"{number(change.before)}{f' before and {number(change.after)} after' * moved}"
+
+    return (
+        f"<p>Of 100 queries that have a translation to find, the nearest sentence is one for {shown(first['right'])}, "
+        f"and another sentence in the query's language for {shown(first['own'])}, with 95% intervals.</p>"
+    )
 
 
 def _hits(name: str, hits: Sequence[Hit], language: str) -> str:

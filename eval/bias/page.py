@@ -34,6 +34,7 @@ class Parts(NamedTuple):
       layers, space: figures as SVG by name.
       search, own: language -> the score in search, and the share of neighbours in the language, before and after.
       outcomes, examples: the number of queries by outcome, and some of them.
+      first: queries whose first result is a translation, or another sentence in their language; empty if not aligned.
     """
 
     layers: Mapping[str, str]
@@ -42,6 +43,7 @@ class Parts(NamedTuple):
     own: Mapping[str, Change]
     outcomes: Mapping[str, int]
     examples: Sequence[Example]
+    first: Mapping[str, Change]
 
 
 @dataclass(frozen=True)
@@ -293,6 +295,7 @@ class Page:
             '<p><a href="#use">How to use it</a></p>' if self._moves else "",
             f"<h2>{len(parts.examples)} queries, before and after</h2>",
             layout.queries(parts.outcomes, parts.examples, shown.label, self._searched, self.text.aligned),
+            layout.first_results(parts.first, self._moves) if parts.first else "",
             "<h2>Results by language</h2>",
             layout.by_language(counts, parts.search, parts.own),
             f"<p><small>{escape(self._of_languages)}</small></p>",

@@ -27,6 +27,7 @@ __all__ = [
     "changes",
     "examples",
     "find",
+    "first_results",
     "own_by_language",
     "search_by_language",
 ]
@@ -106,6 +107,24 @@ def own_by_language(text: UserText, found: Found) -> dict[str, Change]:
     """Language -> neighbours of its sentences that are in it, in percent."""
     codes = np.array([code for code, sentences in text.sentences.items() for _ in sentences])[found.asked]
     return changes({code: [Queries(values[codes == code]) for values in found.own] for code in text.codes})
+
+
+def first_results(text: UserText, found: Found) -> dict[str, Change]:
+    """Sentences whose nearest one is a translation (``right``), or another one in their language (``own``), in percent.
+
+    These are two of the four ways of ``retrieval.preference.four_way``, of the sentences that have a translation among
+    those that they search; empty if there are none.
+    """
+    language = np.repeat(np.arange(len(text.codes)), [len(text.sentences[code]) for code in text.codes])
+    unit = np.concatenate([text.units[code] for code in text.codes])
+    some = np.bincount(unit[found.asked])[unit[found.asked]] > 1
+    if not text.aligned or not some.any():
+        return {}
+    asked, first = found.asked[some], found.hits[:, some, 0]
+    right = unit[first] == unit[asked]
+    own = ~right & (language[first] == language[asked])
+    scores = {"right": right, "own": own}
+    return changes({name: [Queries(100.0 * of, clusters=unit[asked]) for of in pair] for name, pair in scores.items()})
 
 
 def search_by_language(

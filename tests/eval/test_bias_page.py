@@ -15,7 +15,16 @@ from eval.bias.choice import choose
 from eval.bias.figures import draw_layers, draw_space
 from eval.bias.measures import Candidate, Neutrality, held_out_rows, joined, measure_search
 from eval.bias.page import Page, Parts, _of_moments
-from eval.bias.queries import Change, Example, Hit, examples, find, own_by_language, search_by_language
+from eval.bias.queries import (
+    Change,
+    Example,
+    Hit,
+    examples,
+    find,
+    first_results,
+    own_by_language,
+    search_by_language,
+)
 from eval.methods import fit_methods
 from eval.resampling import Queries, Span
 from lsar_jax import EncoderSpec
@@ -100,6 +109,19 @@ def test_queries_and_languages_by_hand(rng, form):
         change = search["de"]
         assert change.gain.value == pytest.approx(change.after.value - change.before.value)
         assert change.gain.low < change.gain.value < change.gain.high
+    # The first results that are translations, or others in the language; in planted text, the rest are few.
+    first = first_results(text, found)
+    assert set(first) == (set() if form == "loose" else {"right", "own"})
+    if first:
+        units = np.concatenate([text.units[code] for code in text.codes])
+        paired = np.isin(
+            units[found.asked], [unit for unit in units[found.asked] if (units[found.asked] == unit).sum() > 1]
+        )
+        nearest, asked = found.hits[1][paired, 0], found.asked[paired]
+        assert first["right"].after.value == pytest.approx(100 * np.mean(units[nearest] == units[asked]))
+        wrong_own = (units[nearest] != units[asked]) & (language[nearest] == language[asked])
+        assert first["own"].after.value == pytest.approx(100 * np.mean(wrong_own))
+        assert first["own"].gain.high < 0 < first["right"].gain.low
     counts, drawn = examples(text, found, 0)
     assert sum(counts.values()) == len(found.asked) == 180
     assert len(drawn) == 5
@@ -127,7 +149,9 @@ def made(rng, form):
     found = find(text, x, shown.method, SPEC, FOLDS, 0)
     search = search_by_language(text, page.before, shown, (), FOLDS, 0)
     layers, space = draw_layers(both, metric), draw_space(shown.method, text, x)
-    parts = Parts(layers, space, search, own_by_language(text, found), *examples(text, found, 0))
+    parts = Parts(
+        layers, space, search, own_by_language(text, found), *examples(text, found, 0), first_results(text, found)
+    )
     return page, page.html(parts, Path("out/transform.safetensors"), [])
 
 
