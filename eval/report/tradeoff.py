@@ -28,7 +28,7 @@ from eval.results import Result, read_results
 from lsar_jax.cli.console import console
 from lsar_jax.files import check_outputs, write_text
 
-__all__ = ["BY_LANGUAGE", "Gain", "Tradeoff", "gains", "read_all"]
+__all__ = ["NOT_ONE_MAP", "Gain", "Tradeoff", "gains", "read_all"]
 
 Kind = Literal["across languages", "in one language", "preference"]
 
@@ -56,8 +56,10 @@ _MEASURES = (
     Measure("topics, each alone", "in one language", "clustering", "purity in one language"),
     Measure("own language preferred", "preference", "lareqa", "preference"),
 )
-# Methods whose map depends on the language of a sentence, or that export as more than one affine map.
-BY_LANGUAGE = ("center", "lir", "language-whitening", "cbie", "linear", "shift", "langsae")
+# Methods whose map depends on the language of a sentence or on the sentence, so that they are not one affine map.
+NOT_ONE_MAP = (
+    "center", "lir", "language-whitening", "cbie", "linear", "shift", "langsae", "mean+langsae"
+)  # fmt: skip
 
 
 class Gain(NamedTuple):
@@ -191,7 +193,7 @@ def _best(found: Gains) -> list[str]:
     """The best method that needs no language and exports as one map, for each encoder and layer, in a line."""
     lines = []
     for (encoder, layer), methods in found.items():
-        shared = {name: of for name, of in methods.items() if name.split()[0] not in BY_LANGUAGE}
+        shared = {name: of for name, of in methods.items() if name.split()[0] not in NOT_ONE_MAP}
         means = {name: _mean(of, "across languages") for name, of in shared.items()}
         means = {name: mean for name, mean in means.items() if np.isfinite(mean)}
         if not means:
