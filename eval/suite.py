@@ -60,6 +60,7 @@ class Suite:
       profile: small compares four methods; full compares ten, and adds geometry and answers with their figures.
       encoder: one or more of bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
+      transforms: methods to compare; by default, those of the profile.
       data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, flores200_dataset,
         NTREX-128, belebele, mlqa, miracl, dictionaries and amazon.
       out: folder for the results, with a subfolder for each encoder and task.
@@ -72,6 +73,7 @@ class Suite:
     profile: Literal["small", "full"] = "small"
     encoder: tuple[str, ...] = ("bundled",)
     layers: tuple[int, ...] = (8, 12)
+    transforms: tuple[MethodName, ...] = ()
     data: Path = Path("data")
     out: Path = Path("results/all")
     max_length: int | None = None
@@ -122,7 +124,7 @@ class Suite:
             options: dict[str, Any] = {
                 "encoder": encoder,
                 "layers": self.layers,
-                "transforms": _SMALL if self.profile == "small" else ALL_METHODS,
+                "transforms": self.transforms or (_SMALL if self.profile == "small" else ALL_METHODS),
                 "cache": self.out / "embeddings" if self.cache is None else self.cache,
                 "overwrite": self.overwrite,
                 "out": self.out / Path(folder).name / name,
