@@ -204,7 +204,7 @@ def verdict(search: Mapping[str, Change]) -> str:
     some = f"{len(gained)} of {len(search)} languages gained" if len(gained) < len(search) else "Every language gained"
     losses = f"; lost: {', '.join(map(code, lost))}" if lost else ", none lost" if len(gained) < len(search) else ""
     return (
-        f"{some}{losses}, by intervals that hold for all of them at once. {code(last)} is the lowest after, with "
+        f"{some}{losses}, by 95% intervals that hold for all of them at once. {code(last)} is the lowest after, with "
         f"{search[last].after.value:.1f}, and {code(first)} the highest, with {search[first].after.value:.1f}."
     )
 

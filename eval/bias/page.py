@@ -24,6 +24,8 @@ __all__ = ["Page", "Parts"]
 # Candidates that a line names.
 _NAMED = 5
 
+_IN_SAMPLE = " Here the map is the saved one, fitted on these sentences too; the scores are held out."
+
 _COLUMNS = ("own language", "identified", "IsoScore", "cosine")
 
 
@@ -198,7 +200,11 @@ class Page:
                 f" Without a map, layer {top.layer} is best, with {top.score:.{len(second.partition('.')[2])}f}."
             )
         kind = "A map for each language, which needs the language of each sentence,"
-        kind = kind if best.needs_language else "One map for all languages, which needs no language of a sentence,"
+        kind = (
+            kind
+            if best.needs_language
+            else "One map for all languages, which does not need to know the language of a sentence,"
+        )
         lines.append(f"{kind} is saved beside this page: {best.method.label}.")
         if best.method.name in METHODS:
             summary = METHODS[best.method.name].summary
@@ -242,12 +248,14 @@ class Page:
         units, left_out = ("text", "sentences") if self.text.aligned else ("declaration", "paragraphs")
         lines.append(
             f"Certainty: the same {'layer and ' * bool(self.opening)}method is chosen in {100 * choice.again:.0f}% of "
-            f"1,000 resamples of the {units}; the choice of each resample scores {choice.elsewhere:.1f} on the "
-            f"{left_out} that were not drawn."
+            f"1,000 resamples of the {units}; the one that each resample chooses scores {choice.elsewhere:.1f} "
+            f"on the {left_out} that were not drawn."
         )
         if near := [self.candidates[index].label for index in choice.as_good()]:
             more = f" and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
-            lines.append(f"Not significantly worse: {'; '.join(near[:_NAMED])}{more}.")
+            lines.append(
+                f"Not significantly worse, by differences on the same queries: {'; '.join(near[:_NAMED])}{more}."
+            )
         if choice.top != choice.best:
             top = self.candidates[choice.top]
             lines.append(
@@ -269,9 +277,9 @@ class Page:
             if known := sum(len({*self.text.sentences[code]} & {*paragraphs[code]}) for code in paragraphs):
                 lines[-1] += f" Take care: {known} sentences of the text are paragraphs of the declaration."
         lines.append(
-            "Mining: a transform changes it less. Each with its best threshold, F1 changed by at most 1.1 points on "
-            "three noisy pairs of files, and by 1.3 to 2.9 in BUCC's form: lsar-jax mine --threshold estimate, or "
-            "--known."
+            "Mining: not measured on this text. On other files a transform changed it less than the threshold does, by "
+            "1.1 points of F1 at most on three noisy pairs of files, and by 1.3 to 2.9 in BUCC's form, each with its "
+            "best threshold: choose it by lsar-jax mine --known, or --threshold estimate."
         )
         return lines
 
@@ -289,12 +297,12 @@ class Page:
         sections = [
             layout.STYLE,
             f"<h1>{escape(self._title)}</h1>",
-            f"<p>{self.text.count:,} sentences in {len(counts)} languages; {escape(form)}.</p>",
+            f"<p>{self.text.count:,} sentences in {len(counts)} languages; {escape(form)}. {escape(self._made_by)}</p>",
             f'<div class="answer">{"".join(f"<p>{line}</p>" for line in answer)}</div>',
-            self._tiles(),
+            self._tiles(parts.search),
             '<p><a href="#use">How to use it</a></p>' if self._moves else "",
             f"<h2>{len(parts.examples)} queries, before and after</h2>",
-            layout.queries(parts.outcomes, parts.examples, shown.label, self._searched, self.text.aligned),
+            layout.queries(parts.outcomes, parts.examples, shown.method.label, self._searched, self.text.aligned),
             layout.first_results(parts.first, self._moves) if parts.first else "",
             "<h2>Results by language</h2>",
             layout.by_language(counts, parts.search, parts.own),
@@ -310,10 +318,10 @@ class Page:
             f"<p><small>{escape(self._definitions())}</small></p>",
             *(f"<p>{layout.marked(line)}</p>" for line in self.summary()[1:]),
             layout.by_layer(parts.layers) if parts.layers else "",
-            f"<h2>The space before and after {escape(shown.label)}</h2>",
+            f"<h2>The space{escape(self._at)} before and after {escape(shown.method.label)}</h2>",
             "<p>Each point is a sentence of the text; near each other are those with similar vectors (t-SNE)."
             f"{' By meaning, up to ten sentences and their translations are coloured.' * self.text.aligned}"
-            f"{' The map was fitted on these sentences, too.' * (shown.method.transform is not None)}</p>",
+            f"{_IN_SAMPLE * (shown.method.transform is not None)}</p>",
             layout.figures(parts.space, least=24),
             "<h2>Fine print</h2>",
             f"<ul>{''.join(f'<li><small>{escape(line)}</small></li>' for line in self._methods())}</ul>",
@@ -343,18 +351,40 @@ class Page:
         cells = ["-" if score is None else layout.number(score), *map(layout.number, (own, *others))]
         return [name + mark, *layer, *cells]
 
-    def _tiles(self) -> str:
+    @property
+    def _made_by(self) -> str:
+        """What made the vectors, whose maps fit no others."""
+        spec = self.shown.spec
+        if not self.opening:
+            return f"Vectors: {spec.id}; maps fit the model that made them alone."
+        name = "multilingual-e5-small with 4-bit weights" if spec.id == "bundled" else spec.id
+        return f"Encoder: {name}, {spec.pooling} pooling, {spec.dtype}; maps fit this encoder and its layer alone."
+
+    def _tiles(self, search: Mapping[str, Change]) -> str:
         """The numbers before and after, large."""
         pair = (self.before, self.shown) if self.shown.method.transform is not None else (self.before,)
         own = layout.rounded(*(candidate.neutrality.own for candidate in pair))
         fair = f"{self.before.neutrality.expected:.1f} would be fair"
         fair += "; translations that are found take the places of others" * self.text.aligned
         tiles = [layout.score_tile("% of neighbours in the query's own language", own, fair)]
+        if search and self.text.aligned:
+            # Where translations take the places of neighbours, their language says little.
+            low = [min(search, key=lambda code: getattr(search[code], when).value) for when in ("before", "after")]
+            low = low if len(pair) > 1 else low[:1]
+            values = (getattr(search[code], when).value for code, when in zip(low, ("before", "after"), strict=False))
+            tiles = [layout.score_tile("Search in the lowest language", layout.rounded(*values), ", then ".join(low))]
         spans = [span for span in map(self._score, pair) if span is not None]
         if spans:
             intervals = " and ".join(f"{span.low:.1f} to {span.high:.1f}" for span in spans)
             where = "" if self.text.aligned else "in the Universal Declaration of Human Rights (UDHR); "
             note = f"{where}{self._of_score}; 95% intervals {intervals}"
+            if self.text.aligned:
+                note += (
+                    f"; among {measured_count(self.text, self.folds) - 1:,} others, so expect less in a larger index"
+                )
+            top = max(self._original, key=lambda candidate: candidate.score)
+            if self._moves and self.choice is not None and top is not self.before:
+                note += f"; {self._gain(self.choice, top)} above layer {top.layer}, the best without a map"
             tiles.insert(
                 0,
                 layout.score_tile(f"Search{self._at}", layout.rounded(*(span.value for span in spans)), note),
@@ -373,8 +403,8 @@ class Page:
     def _of_languages(self) -> str:
         which = self.metric if self.text.aligned else "mAP of the declaration's paragraphs in the language"
         search = f"Search: {which}{' with English, both ways' if self.text.pairs else ''}. " if self.metric else ""
-        own = "Own: % of the neighbours of its sentences that are in it. "
-        gains = "The intervals of gains hold for all languages at once: where one holds 0, the gain may be chance."
+        own = "Own: % of the neighbours of its sentences that are in the same language. "
+        gains = "The intervals of gains hold for all languages at once: where one contains 0, the gain may be chance."
         return f"{search}{own}{gains if self.metric else ''}"
 
     @property
@@ -410,11 +440,12 @@ class Page:
 
     def _next(self, best: Candidate) -> str:
         """What else is to be done, as HTML."""
+        what = "all documents and all queries"
+        what = f"Encode {what} again" if self.opening else f"Map the vectors of {what}"
         cosines = " to ".join(f"{round(one.neutrality.cosine / 100, 2) + 0.0:.2f}" for one in (self.before, best))
         lines = [
-            f"{'Embed anew' if self.opening else 'Map the vectors of'} all documents and all queries: vectors with and "
-            "without the map do not go together. Set cut-offs of cosines anew: the mean cosine of two sentences goes "
-            f"from {cosines}."
+            f"{what}: vectors with and without the map do not go together. Choose thresholds of cosines again: the "
+            f"mean cosine of two sentences goes from {cosines}."
         ]
         if not self.text.aligned:
             code = escape(next((code for code in self.text.codes if code != "en"), "de"))
@@ -459,6 +490,6 @@ def _of_moments(best: Candidate) -> str:
         ways.append("with an identifier of the language (<code>--identifier</code>)")
     command = f"lsar-jax fit {name} NEW.safetensors --moments moments.safetensors"
     return (
-        f"<code>{command}</code> fits it anew from the file beside it, {' or '.join(ways)}; this text is not encoded "
-        "again."
+        f"<code>{command}</code> fits it again from the file beside this page, {' or '.join(ways)}; this text is not "
+        "encoded again."
     )

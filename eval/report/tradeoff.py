@@ -144,7 +144,7 @@ def gains(results: Sequence[Result]) -> Gains:
         for r in results:
             evaluated = r.options.get("fit_on") == "evaluated" and r.transform != "original"
             if r.task == measure.task and re.fullmatch(measure.metric, r.metric) and not evaluated:
-                groups.setdefault((r.encoder, r.layer), {}).setdefault(label(r.transform, r.parameters), []).append(r)
+                groups.setdefault((r.encoder, r.layer), {}).setdefault(_name(r), []).append(r)
         for where, methods in groups.items():
             for name, several in methods.items():
                 if name != "original" and "original" in methods:
@@ -160,6 +160,13 @@ def gains(results: Sequence[Result]) -> Gains:
         gain = Gain(after.value - before.value, *spans.get((where, name, measure_name), ()))
         found.setdefault(where, {}).setdefault(name, {})[measure_name] = gain
     return found
+
+
+def _name(result: Result) -> str:
+    """The method's label, without a rank that is full: it differs between tasks, which have other languages."""
+    full = len(result.fitted_languages) - 1
+    parameters = {key: value for key, value in result.parameters.items() if (key, value) != ("rank", full)}
+    return label(result.transform, parameters)
 
 
 def _over_seeds(results: Sequence[Result]) -> Result:
@@ -195,7 +202,9 @@ def _best(found: Gains) -> list[str]:
     for (encoder, layer), methods in found.items():
         shared = {name: of for name, of in methods.items() if name.split()[0] not in NOT_ONE_MAP}
         means = {name: _mean(of, "across languages") for name, of in shared.items()}
-        means = {name: mean for name, mean in means.items() if np.isfinite(mean)}
+        # Only methods that all tasks measured are compared.
+        most = max(map(len, methods.values()))
+        means = {name: mean for name, mean in means.items() if np.isfinite(mean) and len(shared[name]) == most}
         if not means:
             continue
         best = max(means, key=lambda name: means[name])

@@ -257,13 +257,13 @@ const explorer = (() => {
     const part = (text) => element("span", {}, text), fair = percent(data.expected);
     $("shares").replaceChildren(
       part(`Neighbours in the own language: ${percent(first.same)} before, ${percent(now.same)} after (fair: ${fair})`),
-      ...(translated ? [part(`Translations found: ${percent(first.found)} before, ${percent(now.found)} after`)] : []),
+      ...(translated ? [part(`Translations among the ${data.neighbours} nearest: ${percent(first.found)} before, ${percent(now.found)} after`)] : []),
       element("span", { className: "small" }, "measured on the text it was fitted on"),
     );
     const below = translated && now.same < data.expected
-      ? " Less than fair is no fault: translations, which are in other languages, take the places." : "";
+      ? " Below fair is not a fault: translations, which are in other languages, take the places." : "";
     $("caveat").textContent = `Counted among the ${data.neighbours} nearest to each of the ${count} sentences. Fair ` +
-      `is the share if language meant nothing.${below} On new text, expect less, above all at high ranks` +
+      `is the share if language meant nothing.${below} On new text, expect fewer translations and more neighbours in the own language, above all at high ranks` +
       (slides() ? ": so the page opens at the lowest rank within a point of the best" : "") +
       ". python -m eval bias compares layers, methods and ranks on text held out, and may choose others.";
     $("words").textContent = data.words[method().name] + (slides() ? " At rank 0, none is removed." : "");

@@ -173,13 +173,17 @@ def test_text_and_names_of_strangers_are_escaped(rng, form):
         assert "It subtracts from each sentence the mean of its language" in answer
         assert f"is chosen in {100 * page.choice.again:.0f}% of resamples" in answer or not page.choice.as_good()
         assert re.search(r"is the lowest after, with \d+\.\d, and ", answer)
-        assert "Embed anew all documents and all queries" in body
-        assert "by intervals that hold for all of them at once" in answer
+        assert "Encode all documents and all queries again: vectors" in body
+        assert "by 95% intervals that hold for all of them at once" in answer
         assert "The intervals of gains hold for all languages at once" in body
-        assert "lsar-jax fit center NEW.safetensors --moments moments.safetensors</code> fits it anew" in body
+        assert "lsar-jax fit center NEW.safetensors --moments moments.safetensors</code> fits it again" in body
+        # The box of a language in place of a share that says little of text with translations.
+        assert re.search(r"Search in the lowest language</b><p class=\"big\">\d", body)
+        assert "neighbours in the query's own language</b>" not in unescape(body)
+        assert re.search(r"among \d+ others, so expect less in a larger index", body)
     assert ("cannot be said" in answer) == (form == "loose") == ("Use it" not in body)
     assert ("Shown below is center, with which the fewest neighbours at the last layer" in answer) == (form == "loose")
-    assert "The map was fitted on these sentences, too." in body
+    assert "fitted on these sentences too; the scores are held out." in body
 
 
 @pytest.mark.parametrize(

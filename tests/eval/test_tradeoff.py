@@ -64,6 +64,21 @@ def test_seeds_are_one_method(results, rng):
     assert gain.sign == 1
 
 
+def test_full_ranks_of_other_numbers_of_languages_are_one_method(results, rng):
+    of_three, of_five = (dict.fromkeys("abcde"[:count], 10) for count in (3, 5))
+    ranks = [
+        scored(rng, "lareqa", "mAP", "mean+lsar", 5, parameters={"rank": 2}, fitted_languages=of_three),
+        scored(rng, "udhr", "mAP", "original", 0),
+        scored(rng, "udhr", "mAP", "mean+lsar", 5, parameters={"rank": 4}, fitted_languages=of_five),
+        scored(rng, "udhr", "mAP", "mean+lsar", 3, parameters={"rank": 2}, fitted_languages=of_five),
+    ]
+    found = gains([results[0], *ranks])["bundled", 8]
+    assert {name: list(of) for name, of in found.items()} == {
+        "mean+lsar": ["XQuAD-R, pool of all", "declaration, pool of all"],
+        "mean+lsar rank=2": ["declaration, pool of all"],
+    }
+
+
 def test_methods_that_need_a_language_are_those_of_the_table(rng):
     """Every method that is not named is one affine map."""
     x = {code: rng.normal(size=(40, 6)) + rng.normal(size=6) for code in ("de", "en", "fr")}
