@@ -141,9 +141,12 @@ def gains(results: Sequence[Result]) -> Gains:
     pairs: dict[tuple[tuple[str, int], str, str], tuple[Result, Result]] = {}
     for measure in _MEASURES:
         groups: dict[tuple[str, int], dict[str, list[Result]]] = {}
-        for r in results:
+        of_task = [r for r in results if r.task == measure.task and re.fullmatch(measure.metric, r.metric)]
+        # Of means over several sets of languages, that over the largest.
+        widest = max(of_task, key=lambda r: len(r.languages)).metric if of_task else ""
+        for r in of_task:
             evaluated = r.options.get("fit_on") == "evaluated" and r.transform != "original"
-            if r.task == measure.task and re.fullmatch(measure.metric, r.metric) and not evaluated:
+            if r.metric == widest and not evaluated:
                 groups.setdefault((r.encoder, r.layer), {}).setdefault(_name(r), []).append(r)
         for where, methods in groups.items():
             for name, several in methods.items():

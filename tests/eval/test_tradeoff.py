@@ -79,6 +79,17 @@ def test_full_ranks_of_other_numbers_of_languages_are_one_method(results, rng):
     }
 
 
+def test_of_several_means_the_widest_is_taken(rng):
+    few, many = ("de", "fr"), ("de", "fr", "ru")
+    both = [
+        scored(rng, "tatoeba", f"en-xx mean over {len(codes)}", name, shift, languages=codes)
+        for name, shifts in (("original", (0, 0)), ("lsar", (9, 4)))
+        for codes, shift in zip((few, many), shifts, strict=True)
+    ]
+    gain = gains(both)["bundled", 8]["lsar"]["Tatoeba, from English"]
+    assert gain.value == pytest.approx(4, abs=0.3)
+
+
 def test_methods_that_need_a_language_are_those_of_the_table(rng):
     """Every method that is not named is one affine map."""
     x = {code: rng.normal(size=(40, 6)) + rng.normal(size=6) for code in ("de", "en", "fr")}
