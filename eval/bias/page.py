@@ -356,9 +356,9 @@ class Page:
         """What made the vectors, whose maps fit no others."""
         spec = self.shown.spec
         if not self.opening:
-            return f"Vectors: {spec.id}; maps fit the model that made them alone."
+            return f"Vectors: {spec.id}; a map fits only the model that made them."
         name = "multilingual-e5-small with 4-bit weights" if spec.id == "bundled" else spec.id
-        return f"Encoder: {name}, {spec.pooling} pooling, {spec.dtype}; maps fit this encoder and its layer alone."
+        return f"Encoder: {name}, {spec.pooling} pooling, {spec.dtype}; a map fits only this encoder and layer."
 
     def _tiles(self, search: Mapping[str, Change]) -> str:
         """The numbers before and after, large."""

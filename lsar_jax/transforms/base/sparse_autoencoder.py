@@ -66,8 +66,11 @@ class SparseAutoencoder:
         """
         x = jnp.asarray(x)
         if len(x) > _TOGETHER:
+
+            def move(vector: tuple[Array, Array]) -> Array:
+                return self(vector[0][None], vector[1])[0]
+
             languages = jnp.broadcast_to(jnp.asarray(language), len(x))
-            move = lambda vector: self(vector[0][None], vector[1])[0]  # noqa: E731
             return jax.lax.map(move, (x, languages), batch_size=_TOGETHER)
         factors = jnp.asarray(self.factors)
         factors = factors[jnp.asarray(language)] if factors.ndim == 2 else factors

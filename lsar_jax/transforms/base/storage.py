@@ -22,7 +22,7 @@ __all__ = ["load_parts", "save_parts"]
 FORMAT = "lsar_jax.transform.v1"
 
 _IDENTIFIER = ("center", "weights", "bias")
-# The tensors of a step that is no Step.
+# The tensors of a SparseAutoencoder.
 _AUTOENCODER = ("encoder", "decoder", "factors", "active", "keep_error")
 
 TransformParts = tuple[tuple[AnyStep, ...], tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None]
