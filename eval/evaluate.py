@@ -146,4 +146,6 @@ def result_of(
         final_norm=spec.final_norm,
         prompt=spec.prompt,
     )
-    return result if score.queries is None else result.resampled(score.queries)
+    if score.queries is None or score.low is not None:
+        return replace(result, queries=score.queries)
+    return result.resampled(score.queries)

@@ -22,6 +22,7 @@ __all__ = [
     "intervals_at_once",
     "paired_interval",
     "paired_test",
+    "pseudo_values",
     "resampled_correlations",
     "strata_of",
     "width_at_once",
@@ -154,7 +155,18 @@ def intervals_at_once(
     Pairs with the same clusters are resampled together.
     """
     values = np.array([second.mean - first.mean for first, second in pairs])
-    drawn = np.stack([_differences(first, second, resamples, seed) for first, second in pairs], axis=1)
+    # A set of queries may be in many pairs: where none lacks a score, it is resampled once for all of them.
+    once = {id(of): of for pair in pairs for of in pair if not of.varying and np.isfinite(of.values).all()}
+    means = {key: _means(of, resamples, seed) for key, of in once.items()}
+    drawn = np.stack(
+        [
+            means[id(second)] - means[id(first)]
+            if id(first) in means and id(second) in means and first.same(second)
+            else _differences(first, second, resamples, seed)
+            for first, second in pairs
+        ],
+        axis=1,
+    )
     errors = drawn.std(axis=0)
     differs = errors > 1e-9
     deviates = np.abs(drawn - drawn.mean(axis=0))[:, differs] / errors[differs]
@@ -208,15 +220,39 @@ def resampled_correlations(
     seed: int = 0,
 ) -> Float[np.ndarray, " resample"]:
     """Returns Pearson's or, if ``ranked``, Spearman's correlation in each resample of the pairs."""
+    drawn = np.random.default_rng(seed).integers(len(first), size=(resamples, len(first)))
+    return _correlations(first, second, drawn, ranked)
+
+
+def pseudo_values(
+    first: Float[np.ndarray, " pair"], second: Float[np.ndarray, " pair"], *, ranked: bool
+) -> Float[np.ndarray, " pair"]:
+    """Returns what each pair contributes to Pearson's or, if ``ranked``, Spearman's correlation.
+
+    These are the pseudo-values of the jackknife (Efron and Tibshirani 1993, chapter 11), shifted so that their mean
+    is the correlation. The error of that mean is that of the correlation, and so is the covariance of two methods.
+    """
+    pairs = np.arange(len(first))
+    others = pairs[:-1] + (pairs[:-1] >= pairs[:, None])
+    without = _correlations(first, second, others, ranked)
+    return _correlations(first, second, pairs[None], ranked) + (len(first) - 1) * (without.mean() - without)
+
+
+def _correlations(
+    first: Float[np.ndarray, " pair"],
+    second: Float[np.ndarray, " pair"],
+    drawn: Int[np.ndarray, "sample chosen"],
+    ranked: bool,
+) -> Float[np.ndarray, " sample"]:
+    """The correlation in each sample of the pairs."""
     from scipy.stats import rankdata
 
-    drawn = np.random.default_rng(seed).integers(len(first), size=(resamples, len(first)))
     sides = [np.asarray(side, np.float64)[drawn] for side in (first, second)]
     if ranked:
         sides = [rankdata(side, axis=1) for side in sides]
     x, y = (side - side.mean(axis=1, keepdims=True) for side in sides)
     norms = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-    # The correlation of a constant resample counts as 0.
+    # The correlation of a constant sample counts as 0.
     return np.clip((x * y).sum(axis=1) / np.where(norms > 0, norms, 1), -1, 1)
 
 
@@ -248,6 +284,12 @@ def _differences(first: Queries, second: Queries, resamples: int, seed: int) -> 
         before, after = _resampled(rng, pair, resamples)
         means += (after - before) / len(pairs)
     return means
+
+
+def _means(queries: Queries, resamples: int, seed: int) -> Float[np.ndarray, " resample"]:
+    """The mean in each resample of the queries, with the draws of ``_differences``."""
+    rng = np.random.default_rng(seed)
+    return np.mean([_resampled(rng, [part], resamples)[0] for part in queries.parts()], axis=0)
 
 
 def _resampled(rng: np.random.Generator, parts: Sequence[_Part], resamples: int) -> Float[np.ndarray, "part resample"]:

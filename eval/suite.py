@@ -16,7 +16,7 @@ from typing import Any, Literal
 from eval.__main__ import TASKS
 from eval.methods import ALL_METHODS, MethodName
 from eval.report.page import Report
-from eval.report.tradeoff import Tradeoff, gains, read_all
+from eval.report.tradeoff import Tradeoff, compare, read_all
 from eval.run_record import already_run
 from lsar_jax import load_encoder
 from lsar_jax.cli.console import console
@@ -102,7 +102,8 @@ class Suite:
                 failed.append(f"{name}: {error}")
         if any(self.out.rglob("results.jsonl")):
             Report(self.out).run()
-            if found := gains(read_all(self.out)):
+            found = compare(read_all(self.out))
+            if found.gains:
                 Tradeoff(self.out).write(found)
         for why in missing:
             console.print(f"not run: {why}")

@@ -5,16 +5,16 @@
 
 Cells are differences from the original embeddings of the same encoder and layer, on the same queries, with intervals
 that hold for all cells of the page at once in 95% of resamples: ▲ and ▼ stand where such an interval does not contain
-zero. Where a task has no scores of queries (STS17), there is no interval and no mark. Methods that were fitted on the
-evaluated sentences themselves are left out. In the picture, a method is at its mean difference in one language and
-across languages, a panel for each encoder and layer.
+zero. A second table has the differences of the best method that needs no language and is one affine map from each of
+the others. Methods that were fitted on the evaluated sentences themselves are left out. In the picture, a method is at
+its mean difference in one language and across languages, a panel for each encoder and layer.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import numpy as np
 import tyro
@@ -28,9 +28,10 @@ from eval.results import Result, read_results
 from lsar_jax.cli.console import console
 from lsar_jax.files import check_outputs, write_text
 
-__all__ = ["NOT_ONE_MAP", "Gain", "Tradeoff", "gains", "read_all"]
+__all__ = ["NOT_ONE_MAP", "Comparison", "Gain", "Tradeoff", "compare", "read_all"]
 
 Kind = Literal["across languages", "in one language", "preference"]
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Measure(NamedTuple):
@@ -88,8 +89,25 @@ class Gain(NamedTuple):
         return Cell(f"{self.value + 0.0:+.1f}{mark}", self.sign > 0, note)
 
 
-# (encoder, layer) -> method -> name of a measure -> its gain.
-Gains = dict[tuple[str, int], dict[str, dict[str, Gain]]]
+# Encoder and layer.
+Where = tuple[str, int]
+# Where -> method -> name of a measure -> its gain.
+Gains = dict[Where, dict[str, dict[str, Gain]]]
+
+
+class Comparison(NamedTuple):
+    """Differences between methods, whose intervals hold at once.
+
+    Attributes:
+      gains: of each method from the original embeddings.
+      best: the method that gains most across languages on average, of those that need no language and are one affine
+        map; only methods that all tasks measured are compared.
+      leads: of the best method from each of the others.
+    """
+
+    gains: Gains
+    best: dict[Where, str]
+    leads: Gains
 
 
 @dataclass(frozen=True)
@@ -106,24 +124,24 @@ class Tradeoff:
 
     def run(self) -> None:
         """Writes ``tradeoff.md``, ``tradeoff.html``, ``tradeoff.png`` and ``tradeoff.pdf``."""
-        found = gains(read_all(self.folder))
-        if not found:
+        found = compare(read_all(self.folder))
+        if not found.gains:
             names = ", ".join(sorted({measure.task for measure in _MEASURES}))
             raise ValueError(
                 f"{self.folder} has no results of several methods of one of {names}; run python -m eval all"
             )
         self.write(found)
 
-    def write(self, found: Gains) -> None:
-        """Writes the page and the picture of what ``gains`` found."""
+    def write(self, found: Comparison) -> None:
+        """Writes the page and the picture of what ``compare`` found."""
         pages = [self.folder / f"tradeoff.{end}" for end in ("md", "html", "png")]
         ours = pages[0].is_file() and _TITLE in pages[0].read_text(encoding="utf-8", errors="replace")
         check_outputs(pages, overwrite=self.overwrite or ours)
         text = "\n\n".join(_lines(found)) + "\n"
         write_text(pages[0], text)
         write_text(pages[1], as_html(_TITLE, text))
-        tradeoff_figure(_means(found), pages[2])
-        for line in _best(found):
+        tradeoff_figure(_means(found.gains), pages[2])
+        for line in _summary(found):
             console.print(line)
         console.print(f"wrote {pages[1]}")
 
@@ -136,33 +154,59 @@ def read_all(folder: Path) -> list[Result]:
     return [result for path in sorted(folder.rglob("results.jsonl")) for result in read_results(path)]
 
 
-def gains(results: Sequence[Result]) -> Gains:
-    """The differences of all methods from the original, of each measure that the results have, encoder and layer."""
-    pairs: dict[tuple[tuple[str, int], str, str], tuple[Result, Result]] = {}
+def compare(results: Sequence[Result]) -> Comparison:
+    """Compares all methods, in each measure that the results have, for each encoder and layer."""
+    cells: dict[Where, dict[str, dict[str, Result]]] = {}
     for measure in _MEASURES:
-        groups: dict[tuple[str, int], dict[str, list[Result]]] = {}
-        of_task = [r for r in results if r.task == measure.task and re.fullmatch(measure.metric, r.metric)]
-        # Of means over several sets of languages, that over the largest.
-        widest = max(of_task, key=lambda r: len(r.languages)).metric if of_task else ""
-        for r in of_task:
+        groups: dict[str, dict[tuple[Where, str], list[Result]]] = {}
+        for r in results:
             evaluated = r.options.get("fit_on") == "evaluated" and r.transform != "original"
-            if r.metric == widest and not evaluated:
-                groups.setdefault((r.encoder, r.layer), {}).setdefault(_name(r), []).append(r)
-        for where, methods in groups.items():
-            for name, several in methods.items():
-                if name != "original" and "original" in methods:
-                    pairs[where, name, measure.name] = methods["original"][0], _over_seeds(several)
+            if r.task == measure.task and re.fullmatch(measure.metric, r.metric) and not evaluated:
+                groups.setdefault(r.metric, {}).setdefault(((r.encoder, r.layer), _name(r)), []).append(r)
+        # Of means over several sets of languages, that which most methods have, and of these the largest.
+        metrics = sorted(groups.values(), key=lambda of: (len(of), max(len(r[0].languages) for r in of.values())))
+        for (where, name), several in metrics[-1].items() if metrics else ():
+            cells.setdefault(where, {}).setdefault(name, {})[measure.name] = _over_seeds(several)
+    pairs: list[tuple[Gains, Where, str, str, Result, Result]] = []
+    found = Comparison({}, {}, {})
+    for where, methods in cells.items():
+        original = methods.pop("original", {})
+        pairs += [
+            (found.gains, where, name, measure, original[measure], after)
+            for name, of in methods.items()
+            for measure, after in of.items()
+            if measure in original
+        ]
+        if best := _best(methods, original):
+            found.best[where] = best
+            pairs += [
+                (found.leads, where, name, measure, before, methods[best][measure])
+                for name, of in methods.items()
+                for measure, before in of.items()
+                if name != best
+            ]
     tested = {
-        key: (a.queries, b.queries)
-        for key, (a, b) in pairs.items()
-        if a.queries is not None and b.queries is not None and a.queries.same(b.queries)
+        number: (before.queries, after.queries)
+        for number, (*_, before, after) in enumerate(pairs)
+        if before.queries is not None and after.queries is not None and before.queries.same(after.queries)
     }
     spans = dict(zip(tested, intervals_at_once(list(tested.values())), strict=True)) if tested else {}
-    found: Gains = {}
-    for (where, name, measure_name), (before, after) in pairs.items():
-        gain = Gain(after.value - before.value, *spans.get((where, name, measure_name), ()))
-        found.setdefault(where, {}).setdefault(name, {})[measure_name] = gain
+    for number, (table, where, name, measure_name, before, after) in enumerate(pairs):
+        gain = Gain(after.value - before.value, *spans.get(number, ()))
+        table.setdefault(where, {}).setdefault(name, {})[measure_name] = gain
     return found
+
+
+def _best(methods: Mapping[str, Mapping[str, Result]], original: Mapping[str, Result]) -> str:
+    """The best of the methods that need no language and are one affine map; empty if there is none."""
+    most = max((len(of) for of in methods.values()), default=0)
+    across = [m.name for m in _MEASURES if m.kind == "across languages" and m.name in original]
+    means = {}
+    for name, of in methods.items():
+        gained = [of[key].value - original[key].value for key in across if key in of]
+        if gained and len(of) == most and name.split()[0] not in NOT_ONE_MAP:
+            means[name] = float(np.mean(gained))
+    return max(means, key=lambda name: means[name]) if means else ""
 
 
 def _name(result: Result) -> str:
@@ -199,49 +243,57 @@ def _mean(of_method: Mapping[str, Gain], kind: Kind) -> float:
     return float(np.mean(values)) if values else np.nan
 
 
-def _best(found: Gains) -> list[str]:
-    """The best method that needs no language and exports as one map, for each encoder and layer, in a line."""
+def _summary(found: Comparison) -> list[str]:
+    """The best method of each encoder and layer, in a line."""
     lines = []
-    for (encoder, layer), methods in found.items():
-        shared = {name: of for name, of in methods.items() if name.split()[0] not in NOT_ONE_MAP}
-        means = {name: _mean(of, "across languages") for name, of in shared.items()}
-        # Only methods that all tasks measured are compared.
-        most = max(map(len, methods.values()))
-        means = {name: mean for name, mean in means.items() if np.isfinite(mean) and len(shared[name]) == most}
-        if not means:
-            continue
-        best = max(means, key=lambda name: means[name])
-        measured = [shared[best][m.name] for m in _MEASURES if m.kind != "preference" and m.name in shared[best]]
+    for (encoder, layer), best in found.best.items():
+        of = found.gains[encoder, layer][best]
+        measured = [of[m.name] for m in _MEASURES if m.kind != "preference" and m.name in of]
         up, down = (sum(gain.sign == sign for gain in measured) for sign in (1, -1))
-        alone = _mean(shared[best], "in one language")
+        alone = _mean(of, "in one language")
         cost = "" if np.isnan(alone) else f" and {alone:+.1f} in one language"
         lines.append(
             f"{encoder}, layer {layer}: of the methods that need no language and are one affine map, {best} gains "
-            f"most: {means[best]:+.1f} points across languages{cost}, on average; of {len(measured)} measures, {up} "
-            f"are surely higher and {down} surely lower."
+            f"most: {_mean(of, 'across languages'):+.1f} points across languages{cost}, on average; of "
+            f"{len(measured)} measures, {up} are surely higher and {down} surely lower."
         )
     return lines
 
 
-def _lines(found: Gains) -> list[str]:
+def _lines(found: Comparison) -> list[str]:
     """The page in Markdown, a block a line."""
-    count = sum(gain.low is not None for of in found.values() for gains in of.values() for gain in gains.values())
+    tables = (found.gains, found.leads)
+    count = sum(
+        gain.low is not None
+        for gains in tables
+        for of in gains.values()
+        for row in of.values()
+        for gain in row.values()
+    )
     lines = [
         f"# {_TITLE}",
         "Differences from the original embeddings, in points. Small: intervals that hold for all "
         f"{count} differences at once in 95% of resamples of the queries. ▲ and ▼: such an interval is above or below "
         "zero. Without an interval, queries are not scored one by one. Higher is better, except of the preference for "
         "the query's own language, which would be 100 / L percent of L languages if there were none.",
-        *_best(found),
+        *_summary(found),
         "![Mean difference in one language and across languages, a mark for each method](tradeoff.png)",
     ]
-    for (encoder, layer), methods in found.items():
-        for kind in ("across languages", "in one language", "preference"):
-            names = [m.name for m in _MEASURES if m.kind == kind and any(m.name in of for of in methods.values())]
-            if names:
-                rows = [
-                    [Cell(method), *(of[name].cell() if name in of else Cell("") for name in names)]
-                    for method, of in methods.items()
-                ]
-                lines.append(Table(f"{encoder}, layer {layer}: {kind}", ["", *names], rows).markdown())
-    return lines
+    for where, methods in found.gains.items():
+        name = "{}, layer {}".format(*where)
+        lines += [_table(f"{name}: {kind}", methods, [m.name for m in _MEASURES if m.kind == kind]) for kind in _KINDS]
+        if where in found.leads:
+            title = f"{name}: {found.best[where]} minus another method"
+            measures = [m.name for m in _MEASURES if m.kind != "preference"]
+            lines.append(_table(title, found.leads[where], measures))
+    return [line for line in lines if line]
+
+
+def _table(title: str, methods: Mapping[str, Mapping[str, Gain]], measures: Sequence[str]) -> str:
+    """A table in Markdown, of the measures that some method has; empty without any."""
+    names = [name for name in measures if any(name in of for of in methods.values())]
+    rows = [
+        [Cell(method), *(of[name].cell() if name in of else Cell("") for name in names)]
+        for method, of in methods.items()
+    ]
+    return Table(title, ["", *names], rows).markdown() if names else ""

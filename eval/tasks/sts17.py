@@ -22,7 +22,7 @@ from eval.command import command
 from eval.data.sts17 import read_tracks
 from eval.methods import Method
 from eval.metrics import paired_cosine
-from eval.resampling import resampled_correlations
+from eval.resampling import Queries, pseudo_values, resampled_correlations, strata_of
 from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 
@@ -59,13 +59,18 @@ def sts17(data: Data = Path("data/sts17")) -> Task:
                 name: 100 * resampled_correlations(cosines[name], track.gold, ranked=function is spearmanr, seed=number)
                 for number, (name, track) in enumerate(tracks.items())
             }
+            queries = {
+                name: Queries(100 * pseudo_values(cosines[name], track.gold, ranked=function is spearmanr))
+                for name, track in tracks.items()
+            }
             for group, names in groups.items():
                 mean = float(np.mean([values[name] for name in names]))
                 n = sum(len(tracks[name].gold) for name in names)
                 low, high = np.quantile(np.mean([drawn[name] for name in names], axis=0), (0.025, 0.975))
                 codes = sorted({code for name in names for code in tracks[name].languages})
                 languages = tracks[group].languages if group in tracks else codes
-                yield Score(f"{correlation} {group}", mean, languages, n, low=float(low), high=float(high))
+                of_pairs = strata_of([queries[name] for name in names])
+                yield Score(f"{correlation} {group}", mean, languages, n, of_pairs, float(low), float(high))
 
     texts = {
         (f"{name} {column}", code): sentences

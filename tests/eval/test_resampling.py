@@ -12,6 +12,7 @@ from eval.resampling import (
     intervals_at_once,
     paired_interval,
     paired_test,
+    pseudo_values,
     resampled_correlations,
     strata_of,
 )
@@ -121,6 +122,36 @@ def test_correlations_are_scipys(rng, ranked):
     low, high = np.quantile(drawn, (0.025, 0.975))
     assert low == pytest.approx(expected.low, abs=0.015)
     assert high == pytest.approx(expected.high, abs=0.015)
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_pseudo_values_have_the_errors_of_correlations(rng, ranked):
+    """Of one correlation, and of the difference of two with the same scores by people."""
+    gold = np.round(rng.uniform(0, 5, 250))  # with ties
+    first, second = gold + 2 * rng.standard_normal(250), gold + 2 * rng.standard_normal(250)
+    function = scipy.stats.spearmanr if ranked else scipy.stats.pearsonr
+    values = [pseudo_values(x, gold, ranked=ranked) for x in (first, second)]
+    assert values[0].mean() == pytest.approx(function(first, gold).statistic)
+    a, b = (resampled_correlations(x, gold, ranked=ranked, resamples=4000) for x in (first, second))
+    for of_pairs, drawn in ((values[0], a), (values[1] - values[0], b - a)):
+        assert of_pairs.std(ddof=1) / np.sqrt(250) == pytest.approx(drawn.std(), rel=0.08)
+    # Each pair's own part: left out, it changes the correlation by that much.
+    without = function(first[1:], gold[1:]).statistic
+    assert values[0][0] - values[0][1] == pytest.approx(
+        249 * (function(np.delete(first, 1), np.delete(gold, 1)).statistic - without)
+    )
+    assert (pseudo_values(np.ones(5), np.arange(5), ranked=ranked) == 0).all()
+
+
+def test_at_once_takes_only_queries_that_both_have(rng):
+    strata = np.repeat([0, 1], 30)
+    first, second = rng.normal(size=(2, 60))
+    few = np.arange(60) % 7 > 0
+    lacking = [Queries(np.where(few, values, np.nan), strata) for values in (first, second)]
+    without = [Queries(values[few], strata[few]) for values in (first, second)]
+    assert intervals_at_once([lacking]) == intervals_at_once([without])
+    with pytest.raises(ValueError, match="are not of the same queries"):
+        intervals_at_once([(Queries(first, strata), Queries(first))])
 
 
 def f1(right, gold):

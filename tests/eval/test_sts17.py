@@ -10,6 +10,7 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.sts17 import read_tracks
 from eval.metrics import paired_cosine
+from eval.results import read_results
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, read
 from tests.fake_encoder import FakeEncoder
@@ -45,6 +46,9 @@ def test_sts17(tmp_path, capsys):
         assert results["center", f"{correlation} mean"]["value"] == pytest.approx(np.mean(list(of.values())))
         assert results["center", f"{correlation} monolingual mean"]["value"] == of["1.en-en"]
         assert results["center", f"{correlation} cross-lingual mean"]["value"] == of["6.tr-en"]
+    # The scores of pairs, for paired tests, have the same mean.
+    for result in read_results(tmp_path / "out" / "results.jsonl"):
+        assert result.queries.mean == pytest.approx(result.value)
     # The file is named tr-en and has English first.
     assert results["original", "Pearson 6.tr-en"]["languages"] == ["en", "tr"]
     check_published_metrics("sts17", {metric for _, metric in results})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.report.tradeoff import NOT_ONE_MAP, Gain, gains
+from eval.report.tradeoff import NOT_ONE_MAP, Gain, compare
 from eval.resampling import Queries
 from eval.results import write_results
 from lsar_jax.transforms.methods import METHODS
@@ -36,7 +36,7 @@ def results(rng):
 
 
 def test_differences_are_those_of_each_layer_and_measure(results):
-    found = gains(results)
+    found = compare(results).gains
     assert list(found) == [("bundled", 8)]
     lsar, center = (found["bundled", 8][name] for name in ("lsar", "center"))
     assert list(lsar) == ["XQuAD-R, pool of all", "STS17 across", "XQuAD-R, each alone"]
@@ -49,8 +49,8 @@ def test_differences_are_those_of_each_layer_and_measure(results):
 def test_intervals_are_wider_than_single_ones(results, rng):
     """All of twenty methods without a gain stay within their intervals at once."""
     same = [scored(rng, "lareqa", "mAP", f"method{number}", 1e-9) for number in range(20)]
-    found = gains([results[0], *same])["bundled", 8]
-    single = gains([results[0], same[0]])["bundled", 8]["method0"]["XQuAD-R, pool of all"]
+    found = compare([results[0], *same]).gains["bundled", 8]
+    single = compare([results[0], same[0]]).gains["bundled", 8]["method0"]["XQuAD-R, pool of all"]
     assert len(found) == 20
     widths = [of["XQuAD-R, pool of all"].high - of["XQuAD-R, pool of all"].low for of in found.values()]
     assert min(widths) > 1.2 * (single.high - single.low)
@@ -59,7 +59,7 @@ def test_intervals_are_wider_than_single_ones(results, rng):
 
 def test_seeds_are_one_method(results, rng):
     seeds = [scored(rng, "lareqa", "mAP", "cbie", shift, seed=number) for number, shift in enumerate((2, 4, 6))]
-    gain = gains([results[0], *seeds])["bundled", 8]["cbie"]["XQuAD-R, pool of all"]
+    gain = compare([results[0], *seeds]).gains["bundled", 8]["cbie"]["XQuAD-R, pool of all"]
     assert gain.value == pytest.approx(4, abs=0.3)
     assert gain.sign == 1
 
@@ -72,7 +72,7 @@ def test_full_ranks_of_other_numbers_of_languages_are_one_method(results, rng):
         scored(rng, "udhr", "mAP", "mean+lsar", 5, parameters={"rank": 4}, fitted_languages=of_five),
         scored(rng, "udhr", "mAP", "mean+lsar", 3, parameters={"rank": 2}, fitted_languages=of_five),
     ]
-    found = gains([results[0], *ranks])["bundled", 8]
+    found = compare([results[0], *ranks]).gains["bundled", 8]
     assert {name: list(of) for name, of in found.items()} == {
         "mean+lsar": ["XQuAD-R, pool of all", "declaration, pool of all"],
         "mean+lsar rank=2": ["declaration, pool of all"],
@@ -86,8 +86,43 @@ def test_of_several_means_the_widest_is_taken(rng):
         for name, shifts in (("original", (0, 0)), ("lsar", (9, 4)))
         for codes, shift in zip((few, many), shifts, strict=True)
     ]
-    gain = gains(both)["bundled", 8]["lsar"]["Tatoeba, from English"]
+    gain = compare(both).gains["bundled", 8]["lsar"]["Tatoeba, from English"]
     assert gain.value == pytest.approx(4, abs=0.3)
+
+
+def test_of_means_over_languages_that_is_taken_which_most_methods_have(rng):
+    """A method that was not fitted on all languages is compared on those that it was fitted on, and so are all."""
+    few, many = ("de", "fr"), ("de", "fr", "ru")
+    shifts = {"original": (0, 0), "lsar": (9, 4), "center": (6,)}
+    means = [
+        scored(rng, "tatoeba", f"en-xx mean over {len(codes)}", name, shift, languages=codes)
+        for name, of in shifts.items()
+        for codes, shift in zip((few, many), of, strict=False)
+    ]
+    found = compare(means).gains["bundled", 8]
+    values = {name: of["Tatoeba, from English"].value for name, of in found.items()}
+    assert values == pytest.approx({"lsar": 9, "center": 6}, abs=0.3)
+
+
+def test_the_best_is_compared_with_each_of_the_others(results, rng):
+    """Of the methods with all measures that are one affine map; a method that is nearly as good has no sure lead."""
+    more = [
+        scored(rng, "lareqa", metric, name, shift)
+        for name, shifts in {"joint": (10.2, 0.01), "whitening": (4, 2), "cbie": (30, 30)}.items()
+        for metric, shift in zip(("mAP", "mAP in one language"), shifts, strict=True)
+    ]
+    rows = [r for r in [*results, *more] if r.task == "lareqa"]
+    found = compare(rows)
+    assert found.best == {("bundled", 8): "joint"}
+    leads = found.leads["bundled", 8]
+    assert {name: [gain.sign for gain in of.values()] for name, of in leads.items()} == {
+        "lsar": [0, 1],
+        "center": [1],
+        "whitening": [1, -1],
+        "cbie": [-1, -1],
+    }
+    joint = next(r for r in more if r.transform == "joint")
+    assert leads["lsar"]["XQuAD-R, pool of all"].value == pytest.approx(joint.value - rows[1].value)
 
 
 def test_methods_that_need_a_language_are_those_of_the_table(rng):
@@ -109,7 +144,8 @@ def test_the_page(results, tmp_path, capsys):
         in capsys.readouterr().out
     )
     page = (tmp_path / "tradeoff.md").read_text()
-    assert "intervals that hold for all 3 differences at once" in page
+    assert "intervals that hold for all 4 differences at once" in page
+    assert "layer 8: lsar minus another method" in page
     assert "+10.0 ▲" in page
     assert "▼" in page
     assert (tmp_path / "tradeoff.png").read_bytes()[:4] == b"\x89PNG"
