@@ -22,7 +22,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
-from lsar_jax.transforms.outliers import outlier_dimensions
+from lsar_jax.transforms.methods.outliers import outlier_dimensions
 
 __all__ = [
     "LanguageAnisotropy",

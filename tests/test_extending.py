@@ -58,8 +58,8 @@ def results(folder):
 
 
 def test_a_transform(checkout, rng):
-    path, table = (f"lsar_jax/transforms/{name}.py" for name in ("principal_components", "methods"))
-    imports = "from lsar_jax.transforms.principal_components import fit_principal_components"
+    path, table = (f"lsar_jax/transforms/methods/{name}.py" for name in ("principal_components", "__init__"))
+    imports = "from lsar_jax.transforms.methods.principal_components import fit_principal_components"
     add(checkout, path, table, '    "leace": FitMethod', imports)
     # Three languages whose means span a plane, far from zero.
     plane, offset = np.linalg.qr(rng.normal(size=(16, 2)))[0].T, rng.normal(size=16)

@@ -146,7 +146,5 @@ def test_folders_are_small_enough_to_read():
     for package in PACKAGES:
         for folder in [ROOT / package, *(path for path in (ROOT / package).rglob("*") if path.is_dir())]:
             count = len([path for path in folder.glob("*.py") if path.name != "__init__.py"])
-            # An architecture, or a method, is a file that can be read without the others.
-            assert count <= (24 if folder.name in ("architectures", "transforms") else 15), (
-                f"{folder} has {count} files"
-            )
+            # An architecture is a file that needs none of the others.
+            assert count <= (24 if folder.name == "architectures" else 15), f"{folder} has {count} files"

@@ -23,8 +23,8 @@ from lsar_jax.shapes import AnyArray
 from lsar_jax.tokens.tokenizer import check_sentences
 from lsar_jax.transforms import language_subspace
 from lsar_jax.transforms.base.steps import AXES, AnyStep
-from lsar_jax.transforms.lsar import significant_values
 from lsar_jax.transforms.methods import BY_DEFAULT, METHODS
+from lsar_jax.transforms.methods.lsar import significant_values
 
 __all__ = ["DEFAULT_METHODS", "explore"]
 

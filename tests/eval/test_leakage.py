@@ -17,7 +17,7 @@ from lsar_jax.cli.console import console
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from lsar_jax.files import write_json
 from lsar_jax.objectives.disentangle import Head
-from lsar_jax.transforms.trained_head import head_transform
+from lsar_jax.transforms.methods.trained_head import head_transform
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.fake_encoder import FakeEncoder
 from train.disentangle.finished import PARTS, TrainedRun, check_text

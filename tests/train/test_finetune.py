@@ -11,7 +11,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.mesh import data_mesh
-from lsar_jax.transforms.linear_map import linear_maps
+from lsar_jax.transforms.methods.linear_map import linear_maps
 from tests.compilations import count_compilations
 from tests.conftest import TINY
 from tests.models.test_dropout import TRAINED

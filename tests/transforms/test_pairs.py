@@ -5,7 +5,7 @@ import pytest
 
 from lsar_jax import Moments
 from lsar_jax.transforms import fit_linear_map, fit_shift
-from lsar_jax.transforms.linear_map import linear_maps
+from lsar_jax.transforms.methods.linear_map import linear_maps
 from tests import reference
 
 

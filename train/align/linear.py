@@ -28,7 +28,7 @@ from lsar_jax.mesh import split
 from lsar_jax.objectives.align import orthogonalize
 from lsar_jax.processes import wait_for_all
 from lsar_jax.shapes import AnyArray
-from lsar_jax.transforms.linear_map import linear_maps, procrustes
+from lsar_jax.transforms.methods.linear_map import linear_maps, procrustes
 from train.align.batches import Chunk, batch_of
 from train.align.examples import Examples
 from train.align.exchange import joined

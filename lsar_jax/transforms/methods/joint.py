@@ -31,7 +31,7 @@ from lsar_jax.moments import Moments, common_source, moments_by_language, stack_
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
-from lsar_jax.transforms.lsar import fit_lsar
+from lsar_jax.transforms.methods.lsar import fit_lsar
 
 __all__ = ["fit_joint", "scatter_directions"]
 

@@ -23,7 +23,7 @@ from lsar_jax.moments import Moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
-from lsar_jax.transforms.shift import aligned_sides
+from lsar_jax.transforms.methods.shift import aligned_sides
 
 __all__ = ["fit_linear_map", "linear_maps", "procrustes"]
 

@@ -22,7 +22,7 @@ from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
-from lsar_jax.transforms.lsar import language_subspace, significant_values
+from lsar_jax.transforms.methods.lsar import language_subspace, significant_values
 
 __all__ = ["erasing_functionals", "fit_leace"]
 

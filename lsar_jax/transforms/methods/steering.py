@@ -20,7 +20,7 @@ from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
-from lsar_jax.transforms.lir import principal_directions
+from lsar_jax.transforms.methods.lir import principal_directions
 
 __all__ = ["fit_steering"]
 

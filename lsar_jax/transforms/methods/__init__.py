@@ -1,6 +1,6 @@
-"""The table of methods that the command line, the evaluations and the benchmarks can fit by name.
+"""The published methods, one file each, and the table ``METHODS`` of those that can be fitted by name.
 
-A new method is one file beside this one and one line in ``METHODS``.
+The command line, the evaluations and the benchmarks read the table.
 """
 
 import inspect
@@ -14,17 +14,17 @@ from lsar_jax.moments.by_language import too_few
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Transform
-from lsar_jax.transforms.cbie import fit_cbie
-from lsar_jax.transforms.center import fit_center
-from lsar_jax.transforms.joint import fit_joint
-from lsar_jax.transforms.langsae import fit_langsae
-from lsar_jax.transforms.leace import fit_leace
-from lsar_jax.transforms.lir import fit_lir
-from lsar_jax.transforms.lsar import fit_lsar
-from lsar_jax.transforms.outliers import fit_outliers
-from lsar_jax.transforms.sparse_dimensions import fit_sparse_dimensions
-from lsar_jax.transforms.steering import fit_steering
-from lsar_jax.transforms.whitening import fit_whitening
+from lsar_jax.transforms.methods.cbie import fit_cbie
+from lsar_jax.transforms.methods.center import fit_center
+from lsar_jax.transforms.methods.joint import fit_joint
+from lsar_jax.transforms.methods.langsae import fit_langsae
+from lsar_jax.transforms.methods.leace import fit_leace
+from lsar_jax.transforms.methods.lir import fit_lir
+from lsar_jax.transforms.methods.lsar import fit_lsar
+from lsar_jax.transforms.methods.outliers import fit_outliers
+from lsar_jax.transforms.methods.sparse_dimensions import fit_sparse_dimensions
+from lsar_jax.transforms.methods.steering import fit_steering
+from lsar_jax.transforms.methods.whitening import fit_whitening
 
 __all__ = ["BY_DEFAULT", "METHODS", "FitMethod", "Needs", "fit_mean_then_lsar"]
 

@@ -46,7 +46,7 @@ from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, SparseAutoencoder, Transform
 from lsar_jax.transforms.base.sparse_autoencoder import largest
-from lsar_jax.transforms.center import fit_center
+from lsar_jax.transforms.methods.center import fit_center
 
 __all__ = ["fit_langsae", "reconstruction_loss"]
 
