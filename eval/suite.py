@@ -26,11 +26,13 @@ __all__ = ["Suite"]
 _SMALL: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
 
 
-_LARGE = ("geometry", "answers")
+_LARGE = ("geometry", "answers", "preference-xquad-r")
 # Folder of results -> the task, and its options; paths are below the data.
 _ENTRIES: dict[str, tuple[str, dict[str, Any]]] = {
     "udhr": ("udhr", {"ranks": (39,)}),
     "pool": ("pool", {}),
+    "preference": ("preference", {}),
+    "preference-xquad-r": ("preference", {"text": "xquad-r", "data": Path("xquad-r")}),
     "tatoeba": ("tatoeba", {"data": Path("tatoeba")}),
     "tatoeba-evaluated": ("tatoeba", {"data": Path("tatoeba"), "fit_on": "evaluated"}),
     "xquad-r": ("lareqa", {"data": Path("xquad-r")}),
@@ -57,7 +59,7 @@ class Suite:
     """Runs every task whose data is available, and writes the report.
 
     Attributes:
-      profile: small compares four methods; full compares ten, and adds geometry and answers with their figures.
+      profile: small compares four methods; full compares ten, and adds geometry, answers, and preference on XQuAD-R.
       encoder: one or more of bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
       transforms: methods to compare; by default, those of the profile.
