@@ -152,27 +152,31 @@ def intervals_at_once(
 ) -> list[tuple[float, float]]:
     """Returns intervals of the differences of several pairs, second minus first, all of which hold in 95% of resamples.
 
-    Pairs with the same clusters are resampled together.
+    Pairs with the same clusters are resampled together. Of a pair whose strata have one cluster each, which resampling
+    does not vary, the ends are NaN.
     """
-    values = np.array([second.mean - first.mean for first, second in pairs])
     # A set of queries may be in many pairs: where none lacks a score, it is resampled once for all of them.
     once = {id(of): of for pair in pairs for of in pair if not of.varying and np.isfinite(of.values).all()}
     means = {key: _means(of, resamples, seed) for key, of in once.items()}
-    drawn = np.stack(
-        [
-            means[id(second)] - means[id(first)]
-            if id(first) in means and id(second) in means and first.same(second)
-            else _differences(first, second, resamples, seed)
-            for first, second in pairs
-        ],
-        axis=1,
-    )
-    errors = drawn.std(axis=0)
-    differs = errors > 1e-9
-    deviates = np.abs(drawn - drawn.mean(axis=0))[:, differs] / errors[differs]
-    units = min(len(part.total) for first, _ in pairs for part in first.parts())
-    width = width_at_once(deviates.max(axis=1, initial=0), units) * errors
-    return list(zip((values - width).tolist(), (values + width).tolist(), strict=True))
+    values, drawn, units = [], [], []
+    for first, second in pairs:
+        parts = _paired(first, second)
+        values.append(float(np.mean([b.mean - a.mean for a, b in parts])))
+        units.append(1 + sum(len(a.total) - 1 for a, _ in parts))
+        both = [means.get(id(of)) for of in (first, second)]
+        drawn.append(
+            _differences(first, second, resamples, seed) if both[0] is None or both[1] is None else both[1] - both[0]
+        )
+    known = [number for number, of in enumerate(units) if of > 1]
+    spans = [(nan, nan)] * len(pairs)
+    if known:
+        at_once = np.stack([drawn[number] for number in known])
+        errors = at_once.std(axis=1, keepdims=True)
+        deviates = np.abs(at_once - at_once.mean(axis=1, keepdims=True)) / np.where(errors > 1e-9, errors, np.inf)
+        width = width_at_once(deviates.max(axis=0), min(units[number] for number in known)) * errors[:, 0]
+        for number, half in zip(known, width.tolist(), strict=True):
+            spans[number] = values[number] - half, values[number] + half
+    return spans
 
 
 def width_at_once(widest: Float[np.ndarray, " resample"], units: int) -> float:

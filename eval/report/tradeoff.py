@@ -13,8 +13,9 @@ its mean difference in one language and across languages, a panel for each encod
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan, nan
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import tyro
@@ -28,7 +29,7 @@ from eval.results import Result, read_results
 from lsar_jax.cli.console import console
 from lsar_jax.files import check_outputs, write_text
 
-__all__ = ["NOT_ONE_MAP", "Comparison", "Gain", "Tradeoff", "compare", "read_all"]
+__all__ = ["ONE_MAP", "Comparison", "Gain", "Tradeoff", "compare", "read_all"]
 
 Kind = Literal["across languages", "in one language", "preference"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -44,23 +45,27 @@ class Measure(NamedTuple):
 
 
 _MEASURES = (
-    Measure("XQuAD-R, pool of all", "across languages", "lareqa", "mAP"),
+    Measure("answers, pool of all", "across languages", "lareqa", "mAP"),
     Measure("declaration, pool of all", "across languages", "udhr", "mAP"),
     Measure("Tatoeba, from English", "across languages", "tatoeba", r"en-xx mean over \d+"),
     Measure("Tatoeba, into English", "across languages", "tatoeba", r"xx-en mean over \d+"),
-    Measure("messages, from English", "across languages", "bitext", r"en-xx mean over \d+"),
-    Measure("messages, into English", "across languages", "bitext", r"xx-en mean over \d+"),
+    Measure("bitext, from English", "across languages", "bitext", r"en-xx mean over \d+"),
+    Measure("bitext, into English", "across languages", "bitext", r"xx-en mean over \d+"),
     Measure("STS17 across", "across languages", "sts17", "Spearman cross-lingual mean"),
     Measure("topics of all", "across languages", "clustering", "purity"),
-    Measure("XQuAD-R, each alone", "in one language", "lareqa", "mAP in one language"),
+    Measure("answers, each alone", "in one language", "lareqa", "mAP in one language"),
     Measure("STS17 alone", "in one language", "sts17", "Spearman monolingual mean"),
     Measure("topics, each alone", "in one language", "clustering", "purity in one language"),
     Measure("own language preferred", "preference", "lareqa", "preference"),
 )
-# Methods whose map depends on the language of a sentence or on the sentence, so that they are not one affine map.
-NOT_ONE_MAP = (
-    "center", "lir", "language-whitening", "cbie", "linear", "shift", "langsae", "mean+langsae"
+# Methods with one affine map, whatever the language of a sentence.
+ONE_MAP = frozenset(
+    {"mean", "lsar", "lsar-published", "mean+lsar", "outliers", "whitening", "leace", "joint", "sparse-dimensions",
+     "steering", "largest", "zero"}
 )  # fmt: skip
+# Options and attributes in which results of one column may differ: what a method was fitted on.
+_OF_FITS = ("fit_on", "fit_count", "fit_languages", "parallel")
+_OF_ENCODERS = ("revision", "pooling", "dtype", "max_length", "dim", "final_norm", "prompt")
 
 
 class Gain(NamedTuple):
@@ -99,12 +104,16 @@ class Comparison(NamedTuple):
     """Differences between methods, whose intervals hold at once.
 
     Attributes:
+      columns: names of the measures that the results have, with the data where several were measured.
+      data: files that were read.
       gains: of each method from the original embeddings.
       best: the method that gains most across languages on average, of those that need no language and are one affine
         map; only methods that all tasks measured are compared.
       leads: of the best method from each of the others.
     """
 
+    columns: dict[str, Kind]
+    data: list[str]
     gains: Gains
     best: dict[Where, str]
     leads: Gains
@@ -140,7 +149,7 @@ class Tradeoff:
         text = "\n\n".join(_lines(found)) + "\n"
         write_text(pages[0], text)
         write_text(pages[1], as_html(_TITLE, text))
-        tradeoff_figure(_means(found.gains), pages[2])
+        tradeoff_figure(_means(found), pages[2])
         for line in _summary(found):
             console.print(line)
         console.print(f"wrote {pages[1]}")
@@ -155,20 +164,30 @@ def read_all(folder: Path) -> list[Result]:
 
 
 def compare(results: Sequence[Result]) -> Comparison:
-    """Compares all methods, in each measure that the results have, for each encoder and layer."""
+    """Compares all methods, in each measure that the results have, for each encoder and layer.
+
+    Raises:
+      ValueError: results of one measure and data differ in other options than those of the fit.
+    """
+    found = Comparison({}, [], {}, {}, {})
+    # Where -> method -> column.
     cells: dict[Where, dict[str, dict[str, Result]]] = {}
     for measure in _MEASURES:
-        groups: dict[str, dict[tuple[Where, str], list[Result]]] = {}
+        by_data: dict[str, list[Result]] = {}
         for r in results:
-            evaluated = r.options.get("fit_on") == "evaluated" and r.transform != "original"
-            if r.task == measure.task and re.fullmatch(measure.metric, r.metric) and not evaluated:
-                groups.setdefault(r.metric, {}).setdefault(((r.encoder, r.layer), _name(r)), []).append(r)
-        # Of means over several sets of languages, that which most methods have, and of these the largest.
-        metrics = sorted(groups.values(), key=lambda of: (len(of), max(len(r[0].languages) for r in of.values())))
-        for (where, name), several in metrics[-1].items() if metrics else ():
-            cells.setdefault(where, {}).setdefault(name, {})[measure.name] = _over_seeds(several)
+            if (
+                r.task == measure.task
+                and re.fullmatch(measure.metric, r.metric)
+                and r.options.get("fit_on") != "evaluated"
+            ):
+                by_data.setdefault(str(r.options.get("data") or ""), []).append(r)
+        found.data.extend(data for data in by_data if data and data not in found.data)
+        for data, of_data in by_data.items():
+            column = measure.name if len(by_data) == 1 else f"{measure.name} ({Path(data).name})"
+            found.columns[column] = measure.kind
+            for (where, name), several in _widest(of_data).items():
+                cells.setdefault(where, {}).setdefault(name, {})[column] = _over_seeds(several)
     pairs: list[tuple[Gains, Where, str, str, Result, Result]] = []
-    found = Comparison({}, {}, {})
     for where, methods in cells.items():
         original = methods.pop("original", {})
         pairs += [
@@ -177,7 +196,7 @@ def compare(results: Sequence[Result]) -> Comparison:
             for measure, after in of.items()
             if measure in original
         ]
-        if best := _best(methods, original):
+        if best := _best(methods, original, found.columns):
             found.best[where] = best
             pairs += [
                 (found.leads, where, name, measure, before, methods[best][measure])
@@ -192,19 +211,61 @@ def compare(results: Sequence[Result]) -> Comparison:
     }
     spans = dict(zip(tested, intervals_at_once(list(tested.values())), strict=True)) if tested else {}
     for number, (table, where, name, measure_name, before, after) in enumerate(pairs):
-        gain = Gain(after.value - before.value, *spans.get(number, ()))
+        low, high = spans.get(number, (nan, nan))
+        gain = Gain(after.value - before.value, *((None, None) if isnan(low) else (low, high)))
         table.setdefault(where, {}).setdefault(name, {})[measure_name] = gain
     return found
 
 
-def _best(methods: Mapping[str, Mapping[str, Result]], original: Mapping[str, Result]) -> str:
+def _widest(results: Sequence[Result]) -> dict[tuple[Where, str], list[Result]]:
+    """The results of each encoder, layer and method, over all seeds.
+
+    Of means over several sets of languages, that which most methods have, and of these the largest.
+    """
+    groups: dict[str, dict[tuple[Where, str], list[Result]]] = {}
+    for r in results:
+        groups.setdefault(r.metric, {}).setdefault(((r.encoder, r.layer), _name(r)), []).append(r)
+    widest = max(groups.values(), key=lambda of: (len(of), max(len(r[0].languages) for r in of.values())))
+    of_where: dict[Where, list[Result]] = {}
+    for (where, name), several in widest.items():
+        of_where.setdefault(where, []).extend(several)
+        if len({r.seed for r in several}) < len(several) or len({r.fitted_on for r in several}) > 1:
+            raise ValueError(
+                f"there are {len(several)} results of {name} at layer {where[1]} in {several[0].task}, "
+                f"{several[0].metric}, fitted on {' and '.join(sorted({r.fitted_on for r in several}))}; give a folder "
+                "with one of them"
+            )
+    for (_, layer), several in of_where.items():
+        first, *others = map(_options, several)
+        for other in others:
+            if different := [name for name in {**first, **other} if first.get(name) != other.get(name)]:
+                name = different[0]
+                raise ValueError(
+                    f"results of {several[0].task} at layer {layer} have {name} {first.get(name)!r} and "
+                    f"{other.get(name)!r}; give a folder with one of them"
+                )
+    return widest
+
+
+def _options(result: Result) -> dict[str, Any]:
+    """What results must have in common to be compared."""
+    of_task = {name: value for name, value in result.options.items() if name not in _OF_FITS}
+    return of_task | {name: getattr(result, name) for name in _OF_ENCODERS}
+
+
+def _best(
+    methods: Mapping[str, Mapping[str, Result]], original: Mapping[str, Result], columns: Mapping[str, Kind]
+) -> str:
     """The best of the methods that need no language and are one affine map; empty if there is none."""
     most = max((len(of) for of in methods.values()), default=0)
-    across = [m.name for m in _MEASURES if m.kind == "across languages" and m.name in original]
     means = {}
     for name, of in methods.items():
-        gained = [of[key].value - original[key].value for key in across if key in of]
-        if gained and len(of) == most and name.split()[0] not in NOT_ONE_MAP:
+        gained = [
+            result.value - original[key].value
+            for key, result in of.items()
+            if columns[key] == "across languages" and key in original
+        ]
+        if gained and len(of) == most and set(name.split()[0].split("+")) <= ONE_MAP:
             means[name] = float(np.mean(gained))
     return max(means, key=lambda name: means[name]) if means else ""
 
@@ -213,7 +274,7 @@ def _name(result: Result) -> str:
     """The method's label, without a rank that is full: it differs between tasks, which have other languages."""
     full = len(result.fitted_languages) - 1
     parameters = {key: value for key, value in result.parameters.items() if (key, value) != ("rank", full)}
-    return label(result.transform, parameters)
+    return label(result.transform.removeprefix("saved "), parameters)
 
 
 def _over_seeds(results: Sequence[Result]) -> Result:
@@ -225,21 +286,19 @@ def _over_seeds(results: Sequence[Result]) -> Result:
     return replace(results[0], value=float(np.mean([r.value for r in results])), queries=queries)
 
 
-def _means(found: Gains) -> dict[str, dict[str, tuple[float, float]]]:
+def _means(found: Comparison) -> dict[str, dict[str, tuple[float, float]]]:
     """Panel -> method -> mean difference in one language and across languages, of methods that have both."""
     panels: dict[str, dict[str, tuple[float, float]]] = {}
-    for (encoder, layer), methods in found.items():
+    for (encoder, layer), methods in found.gains.items():
         for name, of_method in methods.items():
-            both = [_mean(of_method, kind) for kind in ("in one language", "across languages")]
+            both = [_mean(found, of_method, kind) for kind in ("in one language", "across languages")]
             if np.isfinite(both).all():
                 panels.setdefault(f"{encoder}, layer {layer}", {})[name] = both[0], both[1]
     return panels
 
 
-def _mean(of_method: Mapping[str, Gain], kind: Kind) -> float:
-    values = [
-        of_method[measure.name].value for measure in _MEASURES if measure.kind == kind and measure.name in of_method
-    ]
+def _mean(found: Comparison, of_method: Mapping[str, Gain], kind: Kind) -> float:
+    values = [gain.value for column, gain in of_method.items() if found.columns[column] == kind]
     return float(np.mean(values)) if values else np.nan
 
 
@@ -248,13 +307,13 @@ def _summary(found: Comparison) -> list[str]:
     lines = []
     for (encoder, layer), best in found.best.items():
         of = found.gains[encoder, layer][best]
-        measured = [of[m.name] for m in _MEASURES if m.kind != "preference" and m.name in of]
+        measured = [gain for column, gain in of.items() if found.columns[column] != "preference"]
         up, down = (sum(gain.sign == sign for gain in measured) for sign in (1, -1))
-        alone = _mean(of, "in one language")
+        alone = _mean(found, of, "in one language")
         cost = "" if np.isnan(alone) else f" and {alone:+.1f} in one language"
         lines.append(
             f"{encoder}, layer {layer}: of the methods that need no language and are one affine map, {best} gains "
-            f"most: {_mean(of, 'across languages'):+.1f} points across languages{cost}, on average; of "
+            f"most: {_mean(found, of, 'across languages'):+.1f} points across languages{cost}, on average; of "
             f"{len(measured)} measures, {up} are surely higher and {down} surely lower."
         )
     return lines
@@ -276,22 +335,25 @@ def _lines(found: Comparison) -> list[str]:
         f"{count} differences at once in 95% of resamples of the queries. ▲ and ▼: such an interval is above or below "
         "zero. Without an interval, queries are not scored one by one. Higher is better, except of the preference for "
         "the query's own language, which would be 100 / L percent of L languages if there were none.",
+        *([f"Data: {', '.join(found.data)}."] if found.data else []),
         *_summary(found),
         "![Mean difference in one language and across languages, a mark for each method](tradeoff.png)",
     ]
     for where, methods in found.gains.items():
         name = "{}, layer {}".format(*where)
-        lines += [_table(f"{name}: {kind}", methods, [m.name for m in _MEASURES if m.kind == kind]) for kind in _KINDS]
+        lines += [
+            _table(f"{name}: {kind}", methods, [c for c, of in found.columns.items() if of == kind]) for kind in _KINDS
+        ]
         if where in found.leads:
             title = f"{name}: {found.best[where]} minus another method"
-            measures = [m.name for m in _MEASURES if m.kind != "preference"]
-            lines.append(_table(title, found.leads[where], measures))
+            columns = [column for column, kind in found.columns.items() if kind != "preference"]
+            lines.append(_table(title, found.leads[where], columns))
     return [line for line in lines if line]
 
 
-def _table(title: str, methods: Mapping[str, Mapping[str, Gain]], measures: Sequence[str]) -> str:
-    """A table in Markdown, of the measures that some method has; empty without any."""
-    names = [name for name in measures if any(name in of for of in methods.values())]
+def _table(title: str, methods: Mapping[str, Mapping[str, Gain]], columns: Sequence[str]) -> str:
+    """A table in Markdown, of the columns that some method has; empty without any."""
+    names = [name for name in columns if any(name in of for of in methods.values())]
     rows = [
         [Cell(method), *(of[name].cell() if name in of else Cell("") for name in names)]
         for method, of in methods.items()

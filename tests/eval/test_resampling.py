@@ -150,8 +150,24 @@ def test_at_once_takes_only_queries_that_both_have(rng):
     lacking = [Queries(np.where(few, values, np.nan), strata) for values in (first, second)]
     without = [Queries(values[few], strata[few]) for values in (first, second)]
     assert intervals_at_once([lacking]) == intervals_at_once([without])
+    # The difference is of these queries too: of all that the first has, it is another.
+    apart = Queries(np.where(few, first + 1, np.nan), strata)
+    np.testing.assert_allclose(intervals_at_once([(Queries(first, strata), apart)]), [(1, 1)])
     with pytest.raises(ValueError, match="are not of the same queries"):
         intervals_at_once([(Queries(first, strata), Queries(first))])
+
+
+def test_at_once_of_single_units(rng):
+    """They have no interval, and make those of others no wider."""
+    first, second = (Queries(values) for values in rng.normal(size=(2, 40)))
+    single = Queries(np.ones(2), clusters=np.array([3, 3])), Queries(np.zeros(2), clusters=np.array([3, 3]))
+    ends, none = intervals_at_once([(first, second), single])
+    assert [ends] == intervals_at_once([(first, second)])
+    assert np.isnan(none).all()
+    # A language of one query among others of many.
+    few, many = (Queries(np.append(of.values, 0), np.repeat([0, 1], [40, 1])) for of in (first, second))
+    np.testing.assert_allclose(intervals_at_once([(few, many)]), np.array([ends]) / 2)
+    assert intervals_at_once([]) == []
 
 
 def f1(right, gold):

@@ -1,13 +1,16 @@
 """What methods cost and gain: by hand, with planted differences, and the page."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.report.tradeoff import NOT_ONE_MAP, Gain, compare
+from eval.methods import FITTED
+from eval.report.tradeoff import ONE_MAP, Gain, compare
 from eval.resampling import Queries
 from eval.results import write_results
-from lsar_jax.transforms.methods import METHODS
+from lsar_jax import Moments
 from tests.made_results import made_result as made
 
 
@@ -39,27 +42,27 @@ def test_differences_are_those_of_each_layer_and_measure(results):
     found = compare(results).gains
     assert list(found) == [("bundled", 8)]
     lsar, center = (found["bundled", 8][name] for name in ("lsar", "center"))
-    assert list(lsar) == ["XQuAD-R, pool of all", "STS17 across", "XQuAD-R, each alone"]
-    assert lsar["XQuAD-R, pool of all"].value == pytest.approx(results[1].value - results[0].value)
+    assert list(lsar) == ["answers, pool of all", "STS17 across", "answers, each alone"]
+    assert lsar["answers, pool of all"].value == pytest.approx(results[1].value - results[0].value)
     assert [gain.sign for gain in lsar.values()] == [1, 0, -1]
     assert lsar["STS17 across"] == Gain(6.0)
-    assert center["XQuAD-R, pool of all"].sign == 0
+    assert center["answers, pool of all"].sign == 0
 
 
 def test_intervals_are_wider_than_single_ones(results, rng):
     """All of twenty methods without a gain stay within their intervals at once."""
     same = [scored(rng, "lareqa", "mAP", f"method{number}", 1e-9) for number in range(20)]
     found = compare([results[0], *same]).gains["bundled", 8]
-    single = compare([results[0], same[0]]).gains["bundled", 8]["method0"]["XQuAD-R, pool of all"]
+    single = compare([results[0], same[0]]).gains["bundled", 8]["method0"]["answers, pool of all"]
     assert len(found) == 20
-    widths = [of["XQuAD-R, pool of all"].high - of["XQuAD-R, pool of all"].low for of in found.values()]
+    widths = [of["answers, pool of all"].high - of["answers, pool of all"].low for of in found.values()]
     assert min(widths) > 1.2 * (single.high - single.low)
-    assert sum(of["XQuAD-R, pool of all"].sign != 0 for of in found.values()) == 0
+    assert sum(of["answers, pool of all"].sign != 0 for of in found.values()) == 0
 
 
 def test_seeds_are_one_method(results, rng):
     seeds = [scored(rng, "lareqa", "mAP", "cbie", shift, seed=number) for number, shift in enumerate((2, 4, 6))]
-    gain = compare([results[0], *seeds]).gains["bundled", 8]["cbie"]["XQuAD-R, pool of all"]
+    gain = compare([results[0], *seeds]).gains["bundled", 8]["cbie"]["answers, pool of all"]
     assert gain.value == pytest.approx(4, abs=0.3)
     assert gain.sign == 1
 
@@ -74,7 +77,7 @@ def test_full_ranks_of_other_numbers_of_languages_are_one_method(results, rng):
     ]
     found = compare([results[0], *ranks]).gains["bundled", 8]
     assert {name: list(of) for name, of in found.items()} == {
-        "mean+lsar": ["XQuAD-R, pool of all", "declaration, pool of all"],
+        "mean+lsar": ["answers, pool of all", "declaration, pool of all"],
         "mean+lsar rank=2": ["declaration, pool of all"],
     }
 
@@ -122,18 +125,49 @@ def test_the_best_is_compared_with_each_of_the_others(results, rng):
         "cbie": [-1, -1],
     }
     joint = next(r for r in more if r.transform == "joint")
-    assert leads["lsar"]["XQuAD-R, pool of all"].value == pytest.approx(joint.value - rows[1].value)
+    assert leads["lsar"]["answers, pool of all"].value == pytest.approx(joint.value - rows[1].value)
 
 
-def test_methods_that_need_a_language_are_those_of_the_table(rng):
-    """Every method that is not named is one affine map."""
-    x = {code: rng.normal(size=(40, 6)) + rng.normal(size=6) for code in ("de", "en", "fr")}
-    for name, method in METHODS.items():
-        if name in NOT_ONE_MAP:
-            continue
-        transform = method(x)
-        assert transform.languages is None, name
-        assert transform.as_affine()[0].shape == (6, 6), name
+def test_methods_with_one_map_are_those_of_the_table(rng):
+    x = {code: rng.normal(size=(40, 16)) + rng.normal(size=16) for code in ("de", "en", "fr")}
+    moments = {code: Moments.from_embeddings(value, second_moment=True) for code, value in x.items()}
+    of_moments = {name: method for name, method in FITTED.items() if method.needs != "embeddings"}
+    for name, method in of_moments.items():
+        transform = method(moments, **({"zero": "1,2"} if name == "zero" else {}))
+        assert (name in ONE_MAP) == (transform.languages is None), name
+        if name in ONE_MAP:
+            assert transform.as_affine()[0].shape == (16, 16)
+    assert set(of_moments) >= ONE_MAP
+
+
+@pytest.mark.parametrize("name", ["saved langsae", "center+langsae", "sample-whitening", "mean+cbie", "linear"])
+def test_other_methods_are_not_recommended_as_one_map(results, rng, name):
+    most = [scored(rng, r.task, r.metric, name, 50) for r in results if r.transform == "lsar" and not r.options]
+    assert compare([*results, *most]).best == {("bundled", 8): "lsar"}
+
+
+def test_data_and_options_are_not_mixed(rng):
+    """Two sets of data are two columns; other options of a task, encoders, fits and copies are refused."""
+
+    def both(**more):
+        return [scored(rng, "lareqa", "mAP", name, shift, **more) for name, shift in (("original", 0), ("lsar", 9))]
+
+    first, second = ({"data": f"data/{name}", "mix": ""} for name in ("xquad-r", "mlqa-r"))
+    found = compare([*both(options=first), *both(options=second)])
+    assert list(found.gains["bundled", 8]["lsar"]) == [
+        "answers, pool of all (xquad-r)",
+        "answers, pool of all (mlqa-r)",
+    ]
+    assert found.data == ["data/xquad-r", "data/mlqa-r"]
+    original, lsar = both(options=first)
+    with pytest.raises(ValueError, match="lareqa at layer 8 have mix '' and 'en'; give a folder with one of them"):
+        compare([original, *both(options={**first, "mix": "en"})[1:]])
+    with pytest.raises(ValueError, match="have max_length 128 and 64"):
+        compare([original, replace(lsar, max_length=64)])
+    with pytest.raises(ValueError, match="2 results of lsar at layer 8 in lareqa, mAP, fitted on a and b"):
+        compare([original, replace(lsar, fitted_on="a", seed=1), replace(lsar, fitted_on="b", seed=2)])
+    with pytest.raises(ValueError, match="2 results of lsar"):
+        compare([original, lsar, lsar])
 
 
 def test_the_page(results, tmp_path, capsys):
