@@ -110,19 +110,34 @@ class Queries:
 
 
 def strata_of(parts: Sequence[Queries]) -> Queries:
-    """Combines sets of queries without strata, each as a stratum of its own; either all or none have clusters."""
-    strata = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
+    """Combines sets of queries, each as a stratum of its own, or with the strata that it has.
+
+    Either all or none have clusters. Strata are resampled independently, also where clusters are in several of them.
+    """
+    strata: list[np.ndarray] = []
+    for part in parts:
+        names = (
+            np.zeros(len(part.values), int) if part.strata is None else np.unique(part.strata, return_inverse=True)[1]
+        )
+        strata.append(names + (strata[-1].max() + 1 if strata else 0))
     clusters = [part.clusters for part in parts if part.clusters is not None]
     together = np.concatenate(clusters) if clusters else None
     varying = any(part.varying for part in parts)
-    return Queries(np.concatenate([part.values for part in parts]), strata, together, varying)
+    return Queries(np.concatenate([part.values for part in parts]), np.concatenate(strata), together, varying)
 
 
-def difference_of(first: Sequence[Queries], second: Sequence[Queries]) -> Queries:
-    """Combines sets as ``strata_of`` does, with the score being the mean over ``first`` minus that over ``second``."""
-    count = len(first) + len(second)
-    weighted = [(part, count / len(first)) for part in first] + [(part, -count / len(second)) for part in second]
-    return strata_of([replace(part, values=weight * part.values) for part, weight in weighted])
+def difference_of(first: Sequence[Queries], second: Sequence[Queries] = ()) -> Queries:
+    """Combines sets of queries, with the score being the mean over the means of ``first`` minus that of ``second``.
+
+    Either all or none have clusters; unlike strata, the clusters that sets share are resampled together. The scores
+    are linear in those of the queries (Efron and Tibshirani 1993, chapter 6): each set's mean, and what a query adds.
+    """
+    signed = [(part, 1 / len(first)) for part in first] + [(part, -1 / len(second)) for part in second]
+    value = sum(weight * part.mean for part, weight in signed)
+    count = sum(len(part.values) for part in (*first, *second))
+    values = [value + weight * count / len(part.values) * (part.values - part.mean) for part, weight in signed]
+    clusters = [part.clusters for part, _ in signed if part.clusters is not None]
+    return Queries(np.concatenate(values), clusters=np.concatenate(clusters) if clusters else None)
 
 
 def interval(queries: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:

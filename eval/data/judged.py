@@ -37,12 +37,14 @@ class Judged(NamedTuple):
     """The questions with a relevant passage, and all passages.
 
     Attributes:
+      ids: ids of the questions.
       questions, passages: their texts; a passage begins with its title.
       relevant: indices of the relevant passages of each question; -1 for none. A relevant passage that is not in the
         corpus, which is never found, has the index after the last.
       gains: their grades, 0 for none.
     """
 
+    ids: list[str]
     questions: list[str]
     passages: list[str]
     relevant: Int[np.ndarray, "question relevant"]
@@ -99,7 +101,7 @@ def _judged(corpus: Iterable[_Row], queries: Iterable[_Row], qrels: Iterable[_Ro
             gains[number, column] = grade
     if absent := int((relevant == len(passages)).sum()):
         _log.warning("%d relevant passages of %s are not in its corpus, and cannot be found", absent, where)
-    return Judged(list(asked.values()), passages, relevant, gains)
+    return Judged([*asked], [*asked.values()], passages, relevant, gains)
 
 
 def _texts(rows: Iterable[_Row], where: str) -> Iterator[tuple[str, str]]:

@@ -90,6 +90,17 @@ def test_a_difference_has_an_interval_of_both_sides(rng):
     )
 
 
+def test_questions_are_drawn_with_all_of_their_translations(rng):
+    """Seven sets of the same questions know no more than one, and their differences have no error."""
+    easy, question = rng.normal(50, 20, 300), rng.permutation(300)
+    sets = [Queries(easy[question], clusters=question), Queries(easy, clusters=np.arange(300))] * 3
+    few = Queries(easy[:90], clusters=np.arange(90))
+    mean = difference_of([*sets, few])
+    assert mean.mean == pytest.approx((6 * easy.mean() + easy[:90].mean()) / 7)
+    np.testing.assert_allclose(interval(difference_of(sets)), interval(Queries(easy)), atol=0.4)
+    assert np.subtract(*interval(difference_of(sets[:4], sets[4:]))) == pytest.approx(0, abs=1e-9)
+
+
 # Meanings of a planted space, [line, dim], and a direction for each language and script.
 def planted(rng, of_language, of_script, lines=20):
     meaning = rng.standard_normal((lines, 24))

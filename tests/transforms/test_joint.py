@@ -107,6 +107,11 @@ def test_one_map_that_is_saved_and_exported(x, tmp_path):
     np.testing.assert_allclose(fit_joint(moments, 2)(x["th"]), joint(x["th"]), atol=1e-3)
 
 
+def test_all_directions_that_differ_are_orthonormal(x):
+    basis = np.asarray(fit_joint({"de": x["de"][:3], "en": x["en"][:3]}, 4).steps[0].basis, np.float64)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(6), atol=1e-5)
+
+
 def test_refusals(x, unchecked):
     for call, message in (
         (
@@ -117,6 +122,15 @@ def test_refusals(x, unchecked):
         (lambda: fit_joint({"de": x["de"], "en": x["en"][:1]}), "en: one embedding has no covariance"),
         (lambda: fit_joint({code: Moments.from_embeddings(rows) for code, rows in x.items()}), "second moment was not"),
         (lambda: fit_joint({"de": x["de"], "en": x["de"]}), "span 0 dimensions"),
+        # Three sentences of each vary in two directions, and the means leave 38 of 40.
+        (
+            lambda: fit_joint({"de": x["de"][:3], "en": x["en"][:3]}, 5),
+            "components is 5, but .* differently in 4 direct",
+        ),
+        (
+            lambda: fit_joint({code: np.repeat(rows[:1], 9, axis=0) for code, rows in x.items()}),
+            "in no language do the",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()

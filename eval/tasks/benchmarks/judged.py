@@ -23,7 +23,7 @@ from eval.command import command
 from eval.data.judged import Judged, read_judged
 from eval.methods import Method
 from eval.metrics import ndcg, recall
-from eval.resampling import Queries, difference_of, strata_of
+from eval.resampling import Queries, difference_of
 from eval.results import Result
 from eval.task import Embedded, Key, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
@@ -95,6 +95,9 @@ def _task(
         # A passage is in the sets of several pairs, and is encoded once.
         parts = [{key: lines for part in parts for key, lines in part.items()}]
 
+    # A question has the same id in all languages, as in MLQA's files, and is resampled with all of its translations.
+    numbers = {name: n for n, name in enumerate(dict.fromkeys(i for of in pairs.values() for i in of.ids))}
+
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         for (asked, read), judged in pairs.items():
             of_both = ((f"q {asked}-{read}", asked), (f"p {asked}-{read}", read))
@@ -106,8 +109,9 @@ def _task(
                 "nDCG@10": ndcg(found[:, :_FIRST], judged.relevant, judged.gains),
                 "recall@100": recall(found, judged.relevant),
             }
+            question = np.array([numbers[name] for name in judged.ids]) if together else None
             for metric, of_query in values.items():
-                yield Score.of(f"{metric} {asked}-{read}", [asked, read], Queries(100 * of_query))
+                yield Score.of(f"{metric} {asked}-{read}", [asked, read], Queries(100 * of_query, clusters=question))
 
     def means(scores: Sequence[Score]) -> Iterator[Score]:
         for metric in ("nDCG@10", "recall@100"):
@@ -117,7 +121,7 @@ def _task(
             codes = list(dict.fromkeys(code for pair in every for code in pair))
             for kind, queries in (("same language", same), ("across languages", across)):
                 if queries:
-                    yield Score.of(f"{metric} {kind} over {len(queries)}", codes, strata_of(queries))
+                    yield Score.of(f"{metric} {kind} over {len(queries)}", codes, difference_of(queries))
             if same and across:
                 yield Score.of(f"{metric} gap", codes, difference_of(same, across))
 

@@ -19,7 +19,7 @@ Weisberg 1991), of the language given the embedding. The metric H matters: the d
 are largest where the variance is, in the directions of meaning, and without H those would be removed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ __all__ = ["fit_joint", "scatter_directions"]
 
 
 def scatter_directions(
-    covariances: Float[AnyArray, "language dim dim"],
+    covariances: Sequence[Float[AnyArray, "dim dim"]] | Float[AnyArray, "language dim dim"],
     span: Float[AnyArray, "dim rank"],
     components: int,
     eps: float | Float[AnyArray, ""] = 1e-3,
@@ -48,22 +48,29 @@ def scatter_directions(
     arrays.
 
     Args:
-      covariances: C_l, the covariance of each language, ``[language, dim, dim]``.
+      covariances: C_l, the covariance of each language, ``[dim, dim]``.
       span: directions that are removed already, with orthonormal columns, ``[dim, rank]``; the basis is orthogonal to
         them.
       components: number of columns of the basis, at most ``dim - rank``.
       eps: added to the eigenvalues of the mean covariance, as a share of the mean eigenvalue.
     """
-    xp = covariances.__array_namespace__()
-    # Q C_l Q, in products with the few columns of the span.
-    left = covariances - product(product(covariances, span), span.T)
-    inside = left - product(span, product(span.T, left))
-    pooled = inside.mean(axis=0)
-    values, vectors = xp.linalg.eigh(pooled)
+    xp = span.__array_namespace__()
+    mean = sum(covariances[1:], start=covariances[0]) / len(covariances)
+
+    def inside(symmetric: Float[Any, "dim dim"]) -> Float[Any, "dim dim"]:
+        """Q C Q, in products with the few columns of the span."""
+        left = symmetric - product(product(symmetric, span), span.T)
+        return left - product(span, product(span.T, left))
+
+    values, vectors = xp.linalg.eigh(inside(mean))
     values = xp.maximum(values, 0) + eps * values.mean()
     whitening, back = (product(vectors * values**power, vectors.T) for power in (-0.5, 0.5))
-    rows = product(product(whitening, inside - pooled), whitening).reshape(-1, pooled.shape[1])
-    differing, directions = xp.linalg.eigh(product(rows.T, rows) / len(covariances))
+    # One language at a time: of many, all together would take several times the memory of their covariances.
+    squares = xp.zeros_like(mean)
+    for covariance in covariances:
+        rows = product(product(whitening, inside(covariance - mean)), whitening)
+        squares = squares + product(rows.T, rows)
+    differing, directions = xp.linalg.eigh(squares / len(covariances))
     basis, _ = xp.linalg.qr(product(back, directions[:, ::-1][:, :components]))
     return basis, differing[::-1]
 
@@ -89,7 +96,8 @@ def fit_joint(
     Raises:
       ValueError: there are fewer than two languages, an array or code is invalid, widths or encoders differ, moments
         have no second moments or are pooled, a language has one sentence, the means span too few dimensions,
-        ``components`` is out of range, or ``eps`` is not a positive number.
+        ``components`` exceeds the directions in which the languages vary differently, or ``eps`` is not a positive
+        number.
 
     Example:
       >>> rng = np.random.default_rng(0)
@@ -104,13 +112,19 @@ def fit_joint(
     span = _span_with_mean(np.asarray(fit_lsar(moments, precise=precise).steps[0].basis, np.float64), moments)
     dim, rank = span.shape
     whole_number("components", components, 1, dim - rank, f"the dimensions that {rank} of the means leave")
-    covariances = np.empty((len(moments), dim, dim))
-    for row, (code, m) in zip(covariances, moments.items(), strict=True):
+    covariances = []
+    for code, m in moments.items():
         try:
-            row[:] = m.covariance()
+            covariances.append(np.asarray(m.covariance(), np.float64))
         except ValueError as error:
             raise ValueError(f"{code}: {error}") from error
-    basis, _ = scatter_directions(covariances, span, components, eps)
+    if not any(of.any() for of in covariances):
+        raise ValueError("in no language do the embeddings vary; give more than copies of one sentence")
+    basis, values = scatter_directions(covariances, span, components, eps)
+    # Further directions are those of rounding, or of the means again; values are squares of relative differences.
+    significant = int((values > 1e-6 * values[0]).sum())
+    if components > significant:
+        raise ValueError(f"components is {components}, but the languages vary differently in {significant} directions")
     fit = Fit.of("joint", moments, by_language=False, components=components, eps=eps)
     both = np.concatenate([span, fix_signs(basis)], axis=1)
     return Transform((Step.of(basis=both),), (fit,), common_source(moments, source))

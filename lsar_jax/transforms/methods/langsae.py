@@ -141,13 +141,18 @@ def fit_langsae(
         raise ValueError(f"threshold is {shown(threshold)}; it must be a share of the sentences, above 0 and at most 1")
     parts = {code: np.asarray(rows, np.float32) for code, rows in canonical_keys(x).items()}
     # The autoencoder has no biases, so that it is the same for embeddings of any length.
-    mean_square = np.mean([np.square(part, dtype=np.float64).mean() for part in parts.values()])
-    parts = {code: part / np.float32(np.sqrt(mean_square) or 1) for code, part in parts.items()}
-    weights = _train([*parts.values()], width * dim, active, steps, seed)
-    fires, errors = zip(*(_measured(weights, part, active) for part in parts.values()), strict=True)
+    squares = [_mean_square(part) for part in parts.values()]
+    scale = float(np.sqrt(np.mean(squares))) or 1.0
+    ends = np.cumsum([len(part) for part in parts.values()])
+    rows = np.zeros((row_bucket(int(ends[-1]), _MOST_ROWS), dim), np.float32)
+    scaled = np.split(rows[: ends[-1]], ends[:-1])
+    for part, out in zip(parts.values(), scaled, strict=True):
+        np.divide(part, np.float32(scale), out=out)
+    weights = _train(rows, [*map(len, scaled)], width * dim, active, steps, seed)
+    fires, errors = zip(*(_measured(weights, part, active) for part in scaled), strict=True)
     removed = np.stack(fires) >= threshold
-    mean = np.mean([part.mean(axis=0, dtype=np.float64) for part in parts.values()], axis=0)
-    variance = np.mean([np.square(part - mean).mean() for part in parts.values()])
+    mean = np.mean([part.mean(axis=0, dtype=np.float64) for part in scaled], axis=0)
+    variance = np.mean(squares) / scale**2 - np.square(mean).mean()
     lost = float(np.mean(errors) / max(variance, np.finfo(float).tiny))
     _log.log(
         logging.INFO if lost <= _MUCH or keep_error else logging.WARNING,
@@ -162,11 +167,20 @@ def fit_langsae(
     return Transform((SparseAutoencoder(*weights, factors, active, keep_error),), (fit,), source)
 
 
-def _train(parts: Sequence[Float[np.ndarray, "_ dim"]], features: int, active: int, steps: int, seed: int) -> Weights:
-    """Trains E and D on the embeddings of languages, of which each batch has about as many of each."""
-    rows = np.concatenate(parts)
-    x = to_device(pad_rows(rows, row_bucket(len(rows), _MOST_ROWS)))
-    counts = np.array([*map(len, parts)], np.int32)
+def _mean_square(x: Float[np.ndarray, "row dim"]) -> float:
+    blocks = (x[start : start + _BLOCK] for start in range(0, len(x), _BLOCK))
+    return float(sum(np.square(block, dtype=np.float64).sum() for block in blocks) / x.size)
+
+
+def _train(
+    rows: Float[np.ndarray, "row dim"], sizes: Sequence[int], features: int, active: int, steps: int, seed: int
+) -> Weights:
+    """Trains E and D on batches that have about as many embeddings of each language.
+
+    The languages follow one another in the rows; rows after the last are filler.
+    """
+    x = to_device(rows)
+    counts = np.array(sizes, np.int32)
     starts = (np.cumsum(counts) - counts).astype(np.int32)
     init, run = _programs(active)
     start, batches = jax.random.split(jax.random.key(seed))
