@@ -8,10 +8,10 @@ __all__ = ["GROUPS", "TASKS", "main"]
 
 MEASURE = {
     "udhr": Command("eval.tasks.udhr", "COMMAND", "search for the same paragraph in 40 languages (make demo)"),
-    "tatoeba": Command("eval.tasks.tatoeba", "COMMAND", "search for translations in 36 languages"),
-    "lareqa": Command("eval.tasks.lareqa", "COMMAND", "search for answers in a pool of many languages"),
-    "sts17": Command("eval.tasks.sts17", "COMMAND", "compare similarities with human scores"),
-    "bucc": Command("eval.tasks.bucc", "COMMAND", "mine translations hidden in two collections"),
+    "tatoeba": Command("eval.tasks.benchmarks.tatoeba", "COMMAND", "search for translations in 36 languages"),
+    "lareqa": Command("eval.tasks.benchmarks.lareqa", "COMMAND", "search for answers in a pool of many languages"),
+    "sts17": Command("eval.tasks.benchmarks.sts17", "COMMAND", "compare similarities with human scores"),
+    "bucc": Command("eval.tasks.benchmarks.bucc", "COMMAND", "mine translations hidden in two collections"),
     "bitext": Command(
         "eval.tasks.bitext", "COMMAND", "search for translations among held-out pairs of any parallel text"
     ),
@@ -22,7 +22,9 @@ MEASURE = {
     "mlqa": Command("eval.tasks.benchmarks.judged", "MLQA", "search for a question's passage, in pairs of languages"),
     "miracl": Command("eval.tasks.benchmarks.judged", "MIRACL", "search for a question's passage, in 18 languages"),
     "code-switch": Command("eval.tasks.code_switch", "COMMAND", "Tatoeba with some words replaced by English ones"),
-    "amazon": Command("eval.tasks.amazon", "COMMAND", "classify reviews by opinion after training on English ones"),
+    "amazon": Command(
+        "eval.tasks.benchmarks.amazon", "COMMAND", "classify reviews by opinion after training on English ones"
+    ),
     "preference": Command(
         "eval.tasks.preference", "COMMAND", "language preference in parallel text, by several papers"
     ),

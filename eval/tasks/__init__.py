@@ -1,1 +1,1 @@
-"""The tasks from the papers, one per file, with their texts and scores."""
+"""The tasks, one per file, with their texts and scores; ``benchmarks`` has those that are benchmarks by name."""

@@ -35,10 +35,10 @@ from eval.metrics import paired_cosine
 from eval.results import Result, write_results
 from eval.run_record import recorded
 from eval.task import Embedded, Task, Texts
+from eval.tasks.benchmarks.sts17 import sts17
+from eval.tasks.benchmarks.tatoeba import tatoeba
 from eval.tasks.bitext import bitext
 from eval.tasks.code_switch import code_switch
-from eval.tasks.sts17 import sts17
-from eval.tasks.tatoeba import tatoeba
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.cli.embed import open_encoder
 from lsar_jax.corpora.tables import Data, pin

@@ -11,7 +11,7 @@ from eval.data.reviews import read_reviews
 from eval.data.sts17 import read_tracks
 from eval.data.tatoeba import read_pairs
 from eval.data.xquad import read_xquad
-from eval.tasks.tatoeba import COMMAND
+from eval.tasks.benchmarks.tatoeba import COMMAND
 from lsar_jax.corpora.builders import DatasetFiles, Parallel, XquadR, prepare
 from lsar_jax.corpora.hub_datasets import PINNED, hub_files
 from lsar_jax.corpora.parallel_text import read_bitext

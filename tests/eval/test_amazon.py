@@ -5,7 +5,7 @@ import pytest
 
 from eval.__main__ import main
 from eval.data.reviews import read_reviews
-from eval.tasks.amazon import classify
+from eval.tasks.benchmarks.amazon import classify
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, read
 

@@ -5,7 +5,7 @@ import pytest
 
 from eval.__main__ import main
 from eval.data.bucc import read_split
-from eval.tasks import bucc as task
+from eval.tasks.benchmarks import bucc as task
 from lsar_jax.corpora.parallel_text import distinct, held_out, read_bitext
 from lsar_jax.mining import estimate_threshold
 from tests.eval.test_published import check_published_metrics

@@ -1,1 +1,1 @@
-"""Benchmarks of today by name, as MTEB defines them, with what it leaves out: intervals, one pool, scripts."""
+"""Benchmarks by name: the papers', and others with MTEB's scores, with intervals, one pool, and scripts besides."""
