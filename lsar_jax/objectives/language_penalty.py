@@ -7,9 +7,9 @@ a batch has too few sentences of a language. With C the means of unit vectors, c
 
     share(x) = x^T C^T (C C^T + D)^-1 C x,  D = diag(1 / n),
 
-where n is the number of sentences that a mean stands for: the mean of n unit vectors varies by at most 1 / n. Without D
-this is the squared length of the projection onto the span of C. With it, directions in which the means differ by chance
-are left alone, so that the penalty ends when the language is gone, where a projection of full rank would go on.
+where n is the decayed number of sentences that a mean stands for: the mean of n unit vectors varies by at most 1 / n.
+Without D this is the squared length of the projection onto the span of C. With it, directions in which the means differ
+by chance count about a third as much, so that little of the penalty is left when the language is gone.
 
 The penalty is this library's own. All functions are pure, for ``jit``, ``vmap`` and ``grad``.
 
