@@ -142,6 +142,7 @@ def result_of(
         fitted_languages=counts or dict(method.counts),
         options=dict(task.options),
         fits=steps,
+        one_map=method.one_map,
         dim=spec.dim,
         final_norm=spec.final_norm,
         prompt=spec.prompt,

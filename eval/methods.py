@@ -15,6 +15,7 @@ from lsar_jax import EncoderSpec, Moments, Transform, pool_moments
 from lsar_jax.languages import code_or_none, language_code
 from lsar_jax.transforms import fit_cbie, fit_linear_map, fit_outliers, fit_shift, fit_whitening, whiten_samples
 from lsar_jax.transforms import zero_dimensions as zeroed
+from lsar_jax.transforms.base import Step
 from lsar_jax.transforms.methods import BY_DEFAULT, METHODS, FitMethod
 
 __all__ = [
@@ -104,6 +105,13 @@ class Method:
     def label(self) -> str:
         """The name in tables."""
         return label(self.name, self.parameters)
+
+    @property
+    def one_map(self) -> bool:
+        """Whether it is one affine map, the same for all languages, which can be exported."""
+        if self.transform is None or self.transform.languages is not None:
+            return False
+        return all(isinstance(step, Step) and step.clusters is None for step in self.transform.steps)
 
     @property
     def seed(self) -> int | None:

@@ -19,13 +19,13 @@ __all__ = [
     "Span",
     "difference_of",
     "interval",
-    "intervals_at_once",
     "paired_interval",
     "paired_test",
     "pseudo_values",
     "resampled_correlations",
+    "simultaneous_intervals",
+    "simultaneous_width",
     "strata_of",
-    "width_at_once",
 ]
 
 # Number of values drawn at a time.
@@ -162,19 +162,25 @@ def paired_interval(first: Queries, second: Queries, *, resamples: int = 1000, s
     return _percentiles(_differences(first, second, resamples, seed))
 
 
-def intervals_at_once(
-    pairs: Sequence[tuple[Queries, Queries]], *, resamples: int = 1000, seed: int = 0
+def simultaneous_intervals(
+    pairs: Sequence[tuple[Queries, Queries]],
+    *,
+    others: Sequence[tuple[Queries, Queries]] = (),
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> list[tuple[float, float]]:
     """Returns intervals of the differences of several pairs, second minus first, all of which hold in 95% of resamples.
 
+    They are as wide as the largest of the studentised differences asks for (Westfall and Young 1993, section 2.5),
+    also of ``others``, pairs that might have been asked for: those from which the pairs were chosen by their scores.
     Pairs with the same clusters are resampled together. Of a pair whose strata have one cluster each, which resampling
     does not vary, the ends are NaN.
     """
     # A set of queries may be in many pairs: where none lacks a score, it is resampled once for all of them.
-    once = {id(of): of for pair in pairs for of in pair if not of.varying and np.isfinite(of.values).all()}
+    once = {id(of): of for pair in (*pairs, *others) for of in pair if not of.varying and np.isfinite(of.values).all()}
     means = {key: _means(of, resamples, seed) for key, of in once.items()}
     values, drawn, units = [], [], []
-    for first, second in pairs:
+    for first, second in (*pairs, *others):
         parts = _paired(first, second)
         values.append(float(np.mean([b.mean - a.mean for a, b in parts])))
         units.append(1 + sum(len(a.total) - 1 for a, _ in parts))
@@ -183,18 +189,18 @@ def intervals_at_once(
             _differences(first, second, resamples, seed) if both[0] is None or both[1] is None else both[1] - both[0]
         )
     known = [number for number, of in enumerate(units) if of > 1]
-    spans = [(nan, nan)] * len(pairs)
+    spans = [(nan, nan)] * len(units)
     if known:
         at_once = np.stack([drawn[number] for number in known])
         errors = at_once.std(axis=1, keepdims=True)
         deviates = np.abs(at_once - at_once.mean(axis=1, keepdims=True)) / np.where(errors > 1e-9, errors, np.inf)
-        width = width_at_once(deviates.max(axis=0), min(units[number] for number in known)) * errors[:, 0]
+        width = simultaneous_width(deviates.max(axis=0), min(units[number] for number in known)) * errors[:, 0]
         for number, half in zip(known, width.tolist(), strict=True):
             spans[number] = values[number] - half, values[number] + half
-    return spans
+    return spans[: len(pairs)]
 
 
-def width_at_once(widest: Float[np.ndarray, " resample"], units: int) -> float:
+def simultaneous_width(widest: Float[np.ndarray, " resample"], units: int) -> float:
     """How many standard errors wide intervals are that hold at once in 95% of resamples of so many units.
 
     ``widest`` has the largest of the deviates of each resample, in standard errors.
@@ -202,7 +208,8 @@ def width_at_once(widest: Float[np.ndarray, " resample"], units: int) -> float:
     from scipy.stats import norm as normal
     from scipy.stats import t as student
 
-    # The errors are estimated from few units: what is so far out in a normal distribution is further out in Student's.
+    # The errors are estimated from few units: what is so far out in a normal distribution is further out in Student's,
+    # and resampling has the variance of the sample, divided by n. Both are this library's choice.
     limit = student.ppf(normal.cdf(np.quantile(widest, 0.95)), units - 1)
     return float(limit * np.sqrt(units / (units - 1)))
 

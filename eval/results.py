@@ -53,6 +53,7 @@ class Result:
       low, high: 95% interval over resampled queries, if queries are scored individually.
       queries: scores of individual queries, stored beside the JSON lines.
       fits: each step of the transform, its digest, and the number of sentences and languages that it was fitted on.
+      one_map: whether the transform is one affine map, the same for all languages.
       date: day on which the results were written, in UTC; set by ``write_results``.
     """
 
@@ -84,6 +85,7 @@ class Result:
     dim: int | None = None
     final_norm: bool = False
     prompt: str = ""
+    one_map: bool = False
 
     def resampled(self, queries: Queries) -> "Result":
         """Adds the scores of individual queries and the interval of their mean."""

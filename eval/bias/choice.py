@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from eval.resampling import Queries, Span, width_at_once
+from eval.resampling import Queries, Span, simultaneous_width
 
 __all__ = ["Choice", "choose"]
 
@@ -94,7 +94,7 @@ def _widths(deviations: Float[np.ndarray, "draw candidate"], units: int) -> Floa
         differs = error > 1e-6  # not the candidate itself, nor a method that moves no sentence
         apart = np.abs(deviations[:, [candidate]] - deviations[:, differs]) / error[differs]
         widest = np.maximum(widest, apart.max(axis=1, initial=0))
-    return width_at_once(widest, units) * errors
+    return simultaneous_width(widest, units) * errors
 
 
 def _scores(

@@ -72,7 +72,8 @@ _MEASURES = (
 )  # fmt: skip
 # The methods that are fitted from moments, with one map or one of each language: fast enough for every layer.
 _METHODS = (
-    "original", "center", "lir", "lsar", "lsar-published", "mean+lsar", "joint", "outliers", "whitening", "leace"
+    "original", "center", "lir", "lsar", "lsar-published", "mean+lsar", "joint", "sparse-dimensions", "steering",
+    "outliers", "whitening", "leace",
 )  # fmt: skip
 
 

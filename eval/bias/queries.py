@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from eval.anisotropy import ByLanguage
 from eval.bias.measures import Candidate, held_out_rows, neighbours
 from eval.methods import FITTED, Method, fit_methods
-from eval.resampling import Queries, Span, interval, intervals_at_once
+from eval.resampling import Queries, Span, interval, simultaneous_intervals
 from lsar_jax import EncoderSpec
 from lsar_jax.cli.user_text import UserText
 from lsar_jax.retrieval.search import nearest_others
@@ -187,7 +187,7 @@ def examples(text: UserText, found: Found, seed: int) -> tuple[dict[str, int], l
 
 def changes(scores: Mapping[str, Sequence[Queries]]) -> dict[str, Change]:
     """Language -> what the scores of the same queries before and after say."""
-    gains = intervals_at_once([(before, after) for before, after in scores.values()])
+    gains = simultaneous_intervals([(before, after) for before, after in scores.values()])
     result = {}
     for (code, (before, after)), gain in zip(scores.items(), gains, strict=True):
         first, second = (Span(queries.mean, *interval(queries)) for queries in (before, after))

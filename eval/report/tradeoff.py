@@ -13,6 +13,7 @@ its mean difference in one language and across languages, a panel for each encod
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import isnan, nan
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -24,12 +25,12 @@ from eval.figures.plots import tradeoff_figure
 from eval.methods import label
 from eval.report.html_page import as_html
 from eval.report.page import Cell, Table
-from eval.resampling import Queries, intervals_at_once
+from eval.resampling import Queries, simultaneous_intervals
 from eval.results import Result, read_results
 from lsar_jax.cli.console import console
 from lsar_jax.files import check_outputs, write_text
 
-__all__ = ["ONE_MAP", "Comparison", "Gain", "Tradeoff", "compare", "read_all"]
+__all__ = ["Comparison", "Gain", "Tradeoff", "compare", "read_all"]
 
 Kind = Literal["across languages", "in one language", "preference"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -58,11 +59,6 @@ _MEASURES = (
     Measure("topics, each alone", "in one language", "clustering", "purity in one language"),
     Measure("own language preferred", "preference", "lareqa", "preference"),
 )
-# Methods with one affine map, whatever the language of a sentence.
-ONE_MAP = frozenset(
-    {"mean", "lsar", "lsar-published", "mean+lsar", "outliers", "whitening", "leace", "joint", "sparse-dimensions",
-     "steering", "largest", "zero"}
-)  # fmt: skip
 # Options and attributes in which results of one column may differ: what a method was fitted on.
 _OF_FITS = ("fit_on", "fit_count", "fit_languages", "parallel")
 _OF_ENCODERS = ("revision", "pooling", "dtype", "max_length", "dim", "final_norm", "prompt")
@@ -188,6 +184,8 @@ def compare(results: Sequence[Result]) -> Comparison:
             for (where, name), several in _widest(of_data).items():
                 cells.setdefault(where, {}).setdefault(name, {})[column] = _over_seeds(several)
     pairs: list[tuple[Gains, Where, str, str, Result, Result]] = []
+    # The best is chosen by its scores, so that it could have been ahead of any other candidate.
+    of_candidates: list[tuple[Result, Result]] = []
     for where, methods in cells.items():
         original = methods.pop("original", {})
         pairs += [
@@ -196,20 +194,22 @@ def compare(results: Sequence[Result]) -> Comparison:
             for measure, after in of.items()
             if measure in original
         ]
-        if best := _best(methods, original, found.columns):
-            found.best[where] = best
+        if means := _candidates(methods, original, found.columns):
+            best = found.best[where] = max(means, key=lambda name: means[name])
             pairs += [
                 (found.leads, where, name, measure, before, methods[best][measure])
                 for name, of in methods.items()
                 for measure, before in of.items()
                 if name != best
             ]
-    tested = {
-        number: (before.queries, after.queries)
-        for number, (*_, before, after) in enumerate(pairs)
-        if before.queries is not None and after.queries is not None and before.queries.same(after.queries)
-    }
-    spans = dict(zip(tested, intervals_at_once(list(tested.values())), strict=True)) if tested else {}
+            of_candidates += [
+                (before, methods[other][measure])
+                for name, other in combinations(means, 2)
+                for measure, before in methods[name].items()
+            ]
+    tested = {number: both for number, pair in enumerate(pairs) if (both := _queries(*pair[-2:]))}
+    others = [both for pair in of_candidates if (both := _queries(*pair))]
+    spans = dict(zip(tested, simultaneous_intervals([*tested.values()], others=others), strict=True))
     for number, (table, where, name, measure_name, before, after) in enumerate(pairs):
         low, high = spans.get(number, (nan, nan))
         gain = Gain(after.value - before.value, *((None, None) if isnan(low) else (low, high)))
@@ -227,14 +227,8 @@ def _widest(results: Sequence[Result]) -> dict[tuple[Where, str], list[Result]]:
         groups.setdefault(r.metric, {}).setdefault(((r.encoder, r.layer), _name(r)), []).append(r)
     widest = max(groups.values(), key=lambda of: (len(of), max(len(r[0].languages) for r in of.values())))
     of_where: dict[Where, list[Result]] = {}
-    for (where, name), several in widest.items():
+    for (where, _), several in widest.items():
         of_where.setdefault(where, []).extend(several)
-        if len({r.seed for r in several}) < len(several) or len({r.fitted_on for r in several}) > 1:
-            raise ValueError(
-                f"there are {len(several)} results of {name} at layer {where[1]} in {several[0].task}, "
-                f"{several[0].metric}, fitted on {' and '.join(sorted({r.fitted_on for r in several}))}; give a folder "
-                "with one of them"
-            )
     for (_, layer), several in of_where.items():
         first, *others = map(_options, several)
         for other in others:
@@ -244,6 +238,13 @@ def _widest(results: Sequence[Result]) -> dict[tuple[Where, str], list[Result]]:
                     f"results of {several[0].task} at layer {layer} have {name} {first.get(name)!r} and "
                     f"{other.get(name)!r}; give a folder with one of them"
                 )
+    for (where, name), several in widest.items():
+        if len({(r.fitted_on, r.seed) for r in several}) < len(several) or len({r.fitted_on for r in several}) > 1:
+            fitted = " and ".join(sorted({r.fitted_on or "nothing" for r in several}))
+            raise ValueError(
+                f"there are {len(several)} results of {name} at layer {where[1]} in {several[0].task}, "
+                f"{several[0].metric}, fitted on {fitted}; give a folder with one of them"
+            )
     return widest
 
 
@@ -253,10 +254,10 @@ def _options(result: Result) -> dict[str, Any]:
     return of_task | {name: getattr(result, name) for name in _OF_ENCODERS}
 
 
-def _best(
+def _candidates(
     methods: Mapping[str, Mapping[str, Result]], original: Mapping[str, Result], columns: Mapping[str, Kind]
-) -> str:
-    """The best of the methods that need no language and are one affine map; empty if there is none."""
+) -> dict[str, float]:
+    """The methods that need no language and are one affine map, with their mean gains across languages."""
     most = max((len(of) for of in methods.values()), default=0)
     means = {}
     for name, of in methods.items():
@@ -265,16 +266,22 @@ def _best(
             for key, result in of.items()
             if columns[key] == "across languages" and key in original
         ]
-        if gained and len(of) == most and set(name.split()[0].split("+")) <= ONE_MAP:
+        if gained and len(of) == most and all(result.one_map for result in of.values()):
             means[name] = float(np.mean(gained))
-    return max(means, key=lambda name: means[name]) if means else ""
+    return means
+
+
+def _queries(before: Result, after: Result) -> tuple[Queries, Queries] | None:
+    """The scores of the queries of both, if they have them of the same."""
+    first, second = before.queries, after.queries
+    return (first, second) if first is not None and second is not None and first.same(second) else None
 
 
 def _name(result: Result) -> str:
     """The method's label, without a rank that is full: it differs between tasks, which have other languages."""
     full = len(result.fitted_languages) - 1
     parameters = {key: value for key, value in result.parameters.items() if (key, value) != ("rank", full)}
-    return label(result.transform.removeprefix("saved "), parameters)
+    return label(result.transform, parameters)
 
 
 def _over_seeds(results: Sequence[Result]) -> Result:

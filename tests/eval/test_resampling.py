@@ -9,11 +9,11 @@ import scipy.stats
 from eval.resampling import (
     Queries,
     interval,
-    intervals_at_once,
     paired_interval,
     paired_test,
     pseudo_values,
     resampled_correlations,
+    simultaneous_intervals,
     strata_of,
 )
 
@@ -77,7 +77,7 @@ def test_of_many_languages_without_a_difference_none_is_found(rng):
     found = {"at once": 0, "alone": 0}
     for _ in range(60):
         pairs = [(Queries(rng.normal(50, 10, 50)), Queries(rng.normal(50, 10, 50))) for _ in range(20)]
-        spans = {"at once": intervals_at_once(pairs, resamples=200)}
+        spans = {"at once": simultaneous_intervals(pairs, resamples=200)}
         spans["alone"] = [paired_interval(*pair, resamples=200) for pair in pairs]
         for name, of in spans.items():
             found[name] += any(low > 0 or high < 0 for low, high in of)
@@ -86,7 +86,7 @@ def test_of_many_languages_without_a_difference_none_is_found(rng):
     # One that loses, and one that no query of changes, among them.
     same = Queries(rng.normal(50, 10, 50))
     pairs = [*pairs, (same, Queries(same.values - rng.normal(8, 4, 50))), (same, same)]
-    *others, (_, high), nothing = intervals_at_once(pairs)
+    *others, (_, high), nothing = simultaneous_intervals(pairs)
     assert high < -5
     assert all(low < 0 < high for low, high in others)
     assert nothing == (0, 0)
@@ -153,25 +153,25 @@ def test_at_once_takes_only_queries_that_both_have(rng):
     few = np.arange(60) % 7 > 0
     lacking = [Queries(np.where(few, values, np.nan), strata) for values in (first, second)]
     without = [Queries(values[few], strata[few]) for values in (first, second)]
-    assert intervals_at_once([lacking]) == intervals_at_once([without])
+    assert simultaneous_intervals([lacking]) == simultaneous_intervals([without])
     # The difference is of these queries too: of all that the first has, it is another.
     apart = Queries(np.where(few, first + 1, np.nan), strata)
-    np.testing.assert_allclose(intervals_at_once([(Queries(first, strata), apart)]), [(1, 1)])
+    np.testing.assert_allclose(simultaneous_intervals([(Queries(first, strata), apart)]), [(1, 1)])
     with pytest.raises(ValueError, match="are not of the same queries"):
-        intervals_at_once([(Queries(first, strata), Queries(first))])
+        simultaneous_intervals([(Queries(first, strata), Queries(first))])
 
 
 def test_at_once_of_single_units(rng):
     """They have no interval, and make those of others no wider."""
     first, second = (Queries(values) for values in rng.normal(size=(2, 40)))
     single = Queries(np.ones(2), clusters=np.array([3, 3])), Queries(np.zeros(2), clusters=np.array([3, 3]))
-    ends, none = intervals_at_once([(first, second), single])
-    assert [ends] == intervals_at_once([(first, second)])
+    ends, none = simultaneous_intervals([(first, second), single])
+    assert [ends] == simultaneous_intervals([(first, second)])
     assert np.isnan(none).all()
     # A language of one query among others of many.
     few, many = (Queries(np.append(of.values, 0), np.repeat([0, 1], [40, 1])) for of in (first, second))
-    np.testing.assert_allclose(intervals_at_once([(few, many)]), np.array([ends]) / 2)
-    assert intervals_at_once([]) == []
+    np.testing.assert_allclose(simultaneous_intervals([(few, many)]), np.array([ends]) / 2)
+    assert simultaneous_intervals([]) == []
 
 
 def f1(right, gold):

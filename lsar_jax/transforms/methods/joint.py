@@ -87,7 +87,8 @@ def fit_joint(
 
     Args:
       x: mapping from language to raw embeddings ``[n, dim]``, or to moments with second moments; at least two
-        languages, of which all have the same weight, and better thousands of sentences of each than dozens.
+        languages, of which all have the same weight, and better thousands of sentences of each than dozens: where the
+        languages vary alike, the directions are those of chance.
       components: directions removed besides those of the means, which are as many as the languages.
       eps: added to the eigenvalues of the covariance that the languages share, as a share of their mean.
       source: spec of the embeddings' encoder; saved, and checked on use.
@@ -122,7 +123,7 @@ def fit_joint(
         raise ValueError("in no language do the embeddings vary; give more than copies of one sentence")
     basis, values = scatter_directions(covariances, span, components, eps)
     # Further directions are those of rounding, or of the means again; values are squares of relative differences.
-    significant = int((values > 1e-6 * values[0]).sum())
+    significant = int((values > max(1e-6 * values[0], 1e-8)).sum())
     if components > significant:
         raise ValueError(f"components is {components}, but the languages vary differently in {significant} directions")
     fit = Fit.of("joint", moments, by_language=False, components=components, eps=eps)
