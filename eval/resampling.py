@@ -110,20 +110,18 @@ class Queries:
 
 
 def strata_of(parts: Sequence[Queries]) -> Queries:
-    """Combines sets of queries, each as a stratum of its own, or with the strata that it has.
+    """Combines sets of queries without strata, each as a stratum; either all or none have clusters.
 
-    Either all or none have clusters. Strata are resampled independently, also where clusters are in several of them.
+    Strata are resampled independently, also where clusters are in several of them; ``difference_of`` draws these
+    together.
     """
-    strata: list[np.ndarray] = []
-    for part in parts:
-        names = (
-            np.zeros(len(part.values), int) if part.strata is None else np.unique(part.strata, return_inverse=True)[1]
-        )
-        strata.append(names + (strata[-1].max() + 1 if strata else 0))
+    if any(part.strata is not None for part in parts):
+        raise ValueError("a set of queries has strata already")
+    strata = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
     clusters = [part.clusters for part in parts if part.clusters is not None]
     together = np.concatenate(clusters) if clusters else None
     varying = any(part.varying for part in parts)
-    return Queries(np.concatenate([part.values for part in parts]), np.concatenate(strata), together, varying)
+    return Queries(np.concatenate([part.values for part in parts]), strata, together, varying)
 
 
 def difference_of(first: Sequence[Queries], second: Sequence[Queries] = ()) -> Queries:
@@ -134,8 +132,11 @@ def difference_of(first: Sequence[Queries], second: Sequence[Queries] = ()) -> Q
     """
     signed = [(part, 1 / len(first)) for part in first] + [(part, -1 / len(second)) for part in second]
     value = sum(weight * part.mean for part, weight in signed)
-    count = sum(len(part.values) for part in (*first, *second))
-    values = [value + weight * count / len(part.values) * (part.values - part.mean) for part, weight in signed]
+    numbers = [int(np.isfinite(part.values).sum()) for part, _ in signed]
+    values = [
+        value + weight * sum(numbers) / number * (part.values - part.mean)
+        for (part, weight), number in zip(signed, numbers, strict=True)
+    ]
     clusters = [part.clusters for part, _ in signed if part.clusters is not None]
     return Queries(np.concatenate(values), clusters=np.concatenate(clusters) if clusters else None)
 

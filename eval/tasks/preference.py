@@ -35,7 +35,7 @@ from eval.command import command
 from eval.data.parallel_pool import ParallelPool, line_pool, read_answers, read_lines, read_pairs_as_pools
 from eval.methods import Method
 from eval.metrics import precision_of_ranks
-from eval.resampling import Queries, strata_of
+from eval.resampling import Queries, difference_of, strata_of
 from eval.task import Embedded, Score, Setting, Task, Texts
 from eval.tasks.udhr import HALF
 from lsar_jax.arrays import unit_rows
@@ -138,7 +138,9 @@ def _with_english(x: Embedded, pool: ParallelPool) -> dict[str, Queries]:
             "English first": np.where(english, np.nan, first),
         }
         parts.append(_queries(values, pair.question))
-    return _means(parts)
+    # The languages have the same questions.
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: difference_of([part[name] for part in parts if name in part]) for name in names}
 
 
 def _search(x: Embedded, pool: ParallelPool) -> tuple[np.ndarray, np.ndarray, Int[np.ndarray, "query language"]]:

@@ -99,6 +99,9 @@ def test_questions_are_drawn_with_all_of_their_translations(rng):
     assert mean.mean == pytest.approx((6 * easy.mean() + easy[:90].mean()) / 7)
     np.testing.assert_allclose(interval(difference_of(sets)), interval(Queries(easy)), atol=0.4)
     assert np.subtract(*interval(difference_of(sets[:4], sets[4:]))) == pytest.approx(0, abs=1e-9)
+    # Queries without a score count as little as those that are not there.
+    lacking = Queries(np.where(np.arange(300) < 90, easy, np.nan), clusters=np.arange(300))
+    np.testing.assert_allclose(interval(difference_of([*sets, lacking])), interval(mean))
 
 
 # Meanings of a planted space, [line, dim], and a direction for each language and script.

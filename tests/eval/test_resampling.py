@@ -46,10 +46,8 @@ def test_means_of_strata_and_clusters():
     assert interval(Queries(values, strata)) == (50, 50)
     low, high = interval(Queries(values))
     assert low < 100 / 6 < high
-    # Sets that have strata keep them.
-    both = strata_of([Queries(values, strata), Queries(np.full(4, 20.0))])
-    assert both.mean == pytest.approx((0 + 100 + 20) / 3)
-    assert strata_of([both]).mean == both.mean
+    with pytest.raises(ValueError, match="has strata already"):
+        strata_of([Queries(values, strata)])
 
 
 def test_paired_test_is_exact_on_few(rng):
