@@ -83,11 +83,11 @@ class Gain(NamedTuple):
             return 0
         return int(self.low > 0) - int(self.high < 0)
 
-    def cell(self) -> Cell:
-        """The cell of a table."""
+    def cell(self, higher_is_better: bool) -> Cell:
+        """The cell of a table; bold if it is significantly better."""
         mark = {1: " ▲", -1: " ▼", 0: ""}[self.sign]
         note = "" if self.low is None else f"{self.low:+.1f} to {self.high:+.1f}"
-        return Cell(f"{self.value + 0.0:+.1f}{mark}", self.sign > 0, note)
+        return Cell(f"{self.value + 0.0:+.1f}{mark}", higher_is_better and self.sign > 0, note)
 
 
 # Encoder and layer.
@@ -321,7 +321,7 @@ def _summary(found: Comparison) -> list[str]:
         lines.append(
             f"{encoder}, layer {layer}: of the methods that need no language and are one affine map, {best} gains "
             f"most: {_mean(found, of, 'across languages'):+.1f} points across languages{cost}, on average; of "
-            f"{len(measured)} measures, {up} are surely higher and {down} surely lower."
+            f"{len(measured)} measures, {up} are significantly higher and {down} significantly lower."
         )
     return lines
 
@@ -338,10 +338,11 @@ def _lines(found: Comparison) -> list[str]:
     )
     lines = [
         f"# {_TITLE}",
-        "Differences from the original embeddings, in points. Small: intervals that hold for all "
-        f"{count} differences at once in 95% of resamples of the queries. ▲ and ▼: such an interval is above or below "
-        "zero. Without an interval, queries are not scored one by one. Higher is better, except of the preference for "
-        "the query's own language, which would be 100 / L percent of L languages if there were none.",
+        "Differences from the original embeddings, in points. Small: intervals that hold at once in 95% of resamples "
+        f"of the queries for these {count} differences and for all between the methods of which the best is chosen. ▲ and "
+        "▼: such an interval is above or below zero. Without an interval, queries are not scored one by one. Higher is "
+        "better, except of the preference for the query's own language, which would be 100 / L percent of L languages "
+        "if there were none.",
         *([f"Data: {', '.join(found.data)}."] if found.data else []),
         *_summary(found),
         "![Mean difference in one language and across languages, a mark for each method](tradeoff.png)",
@@ -349,7 +350,10 @@ def _lines(found: Comparison) -> list[str]:
     for where, methods in found.gains.items():
         name = "{}, layer {}".format(*where)
         lines += [
-            _table(f"{name}: {kind}", methods, [c for c, of in found.columns.items() if of == kind]) for kind in _KINDS
+            _table(
+                f"{name}: {kind}", methods, [c for c, of in found.columns.items() if of == kind], kind != "preference"
+            )
+            for kind in _KINDS
         ]
         if where in found.leads:
             title = f"{name}: {found.best[where]} minus another method"
@@ -358,11 +362,13 @@ def _lines(found: Comparison) -> list[str]:
     return [line for line in lines if line]
 
 
-def _table(title: str, methods: Mapping[str, Mapping[str, Gain]], columns: Sequence[str]) -> str:
+def _table(
+    title: str, methods: Mapping[str, Mapping[str, Gain]], columns: Sequence[str], higher_is_better: bool = True
+) -> str:
     """A table in Markdown, of the columns that some method has; empty without any."""
     names = [name for name in columns if any(name in of for of in methods.values())]
     rows = [
-        [Cell(method), *(of[name].cell() if name in of else Cell("") for name in names)]
+        [Cell(method), *(of[name].cell(higher_is_better) if name in of else Cell("") for name in names)]
         for method, of in methods.items()
     ]
     return Table(title, ["", *names], rows).markdown() if names else ""

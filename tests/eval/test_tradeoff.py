@@ -196,7 +196,7 @@ def test_the_page(results, tmp_path, capsys):
         in capsys.readouterr().out
     )
     page = (tmp_path / "tradeoff.md").read_text()
-    assert "intervals that hold for all 4 differences at once" in page
+    assert "for these 4 differences" in page
     assert "layer 8: lsar minus another method" in page
     assert "+10.0 ▲" in page
     assert "▼" in page
