@@ -339,10 +339,10 @@ def _lines(found: Comparison) -> list[str]:
     lines = [
         f"# {_TITLE}",
         "Differences from the original embeddings, in points. Small: intervals that hold at once in 95% of resamples "
-        f"of the queries for these {count} differences and for all between the methods of which the best is chosen. ▲ and "
-        "▼: such an interval is above or below zero. Without an interval, queries are not scored one by one. Higher is "
-        "better, except of the preference for the query's own language, which would be 100 / L percent of L languages "
-        "if there were none.",
+        f"of the queries for these {count} differences and for all between the methods of which the best is chosen. "
+        "▲ and ▼: such an interval is above or below zero. Without an interval, queries are not scored one by one. "
+        "Higher is better, except of the preference for the query's own language, which would be 100 / L percent of L "
+        "languages if there were none.",
         *([f"Data: {', '.join(found.data)}."] if found.data else []),
         *_summary(found),
         "![Mean difference in one language and across languages, a mark for each method](tradeoff.png)",
