@@ -2,10 +2,10 @@
 
 The embeddings are random: language means in a subspace, a decaying spectrum around them, a shared offset, and two
 outlier dimensions. Moments and fits from them are timed, numpy's in float32, the dtype of the embeddings;
-scikit-learn's PCA is timed for the whitenings. The answer is the relative difference from ours. The bound is the larger
-of two times: the operations at the rate of a large matrix product (2 n d^2 for a second moment, although numpy computes
-only one half, because it is symmetric; 9 d^3 for all eigenvectors, 2 d^2 for a step to the first), and the bytes of the
-embeddings, each read once, at the speed of numpy's copy.
+scikit-learn's PCA is timed for the whitenings and steering. The answer is the relative difference from ours. The bound
+is the larger of two times: the operations at the rate of a large matrix product (2 n d^2 for a second moment, although
+numpy computes only one half, because it is symmetric; 9 d^3 for all eigenvectors, 2 d^2 for a step to the first), and
+the bytes of the embeddings, each read once, at the speed of numpy's copy.
 """
 
 from collections.abc import Callable, Iterator
@@ -146,6 +146,25 @@ def _leace(s: Statistics) -> Answer:
     return np.linalg.solve(span.T @ solved, solved.T).T, span
 
 
+def _joint(s: Statistics) -> Answer:
+    span = np.linalg.svd(s.means, full_matrices=False)[2].T
+    inside = np.eye(len(span), dtype=np.float32) - span @ span.T
+    covariances = inside @ s.covariances @ inside
+    shared = covariances.mean(axis=0)
+    values, vectors = np.linalg.eigh(shared)
+    values = np.maximum(values, 0) + _EPS * values.mean()
+    whitening = (vectors / np.sqrt(values)) @ vectors.T
+    rows = whitening @ (covariances - shared) @ whitening
+    direction = (vectors * np.sqrt(values)) @ vectors.T @ np.linalg.eigh((rows @ rows).mean(axis=0))[1][:, -1]
+    return (np.column_stack([span, direction / np.linalg.norm(direction)]),) * 2
+
+
+def _sparse(s: Statistics) -> Answer:
+    scale = np.ones(s.means.shape[1], np.float32)
+    scale[np.argsort(-s.means.var(axis=0))[: len(scale) // 10]] = 0
+    return (scale,)
+
+
 def _identifier(s: Statistics) -> Answer:
     shared = s.covariances.mean(axis=0)
     dim, samples = len(shared), len(s.means) * (s.n - 1)
@@ -171,6 +190,13 @@ _PEERS: dict[str, Peer] = {
         lambda s: _zca(s.covariances), lambda x: (np.stack(list(map(_pca, x))),), lambda n, d: 11 * n * d**3
     ),
     "leace": (_leace, None, lambda n, d: 9 * d**3 + 4 * n * d**2),
+    "joint": (_joint, None, lambda n, d: (6 * n + 13) * d**3 + 8 * n**2 * d**2),
+    "sparse-dimensions": (_sparse, None, lambda n, d: 3 * n * d),
+    "steering": (
+        lambda s: (np.linalg.eigh(s.total)[1][:, -1:],) * 2,
+        lambda x: (PCA(1, svd_solver="covariance_eigh").fit(x.reshape(-1, x.shape[2])).components_.T,) * 2,
+        lambda n, d: 2 * d**2,
+    ),
     "identifier": (_identifier, None, lambda n, d: d**3 // 3 + 2 * n * d**2),
 }  # fmt: skip
 
