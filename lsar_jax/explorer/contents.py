@@ -30,8 +30,8 @@ __all__ = ["DEFAULT_METHODS", "explore"]
 
 _log = logging.getLogger("lsar_jax")
 
-# Those with a slider first.
-DEFAULT_METHODS = tuple(sorted(BY_DEFAULT, key=lambda name: METHODS[name].varied != "rank"))
+# Those with a slider first, and the joint subspace: the best map where the language is not known, of those measured.
+DEFAULT_METHODS = tuple(sorted((*BY_DEFAULT, "joint"), key=lambda name: METHODS[name].varied != "rank"))
 
 # The parts of a step that keep what they do not subtract, which the page can apply to coordinates of an own basis.
 _LOW_RANK = {"shift", "basis", "dual", "offset"}

@@ -40,6 +40,7 @@ def transforms(x):
     result = {(name, 0): fit(x) for name, fit in (("center", fits.fit_center), ("lir", fits.fit_lir))}
     result |= {("leace", 0): fits.fit_leace(x), ("lsar", 0): None, ("mean+lsar", 0): mean}
     result |= {("outliers", 0): fits.fit_outliers(x), ("whitening", 0): fits.fit_whitening(x)}
+    result["joint", 0] = fits.fit_joint(x)
     result |= {("language-whitening", 0): fits.fit_whitening(x, per_language=True), ("cbie", 0): fits.fit_cbie(x)}
     for rank in range(1, len(CODES)):
         result["lsar", rank] = fits.fit_lsar(x, rank)
