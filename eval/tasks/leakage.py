@@ -46,7 +46,7 @@ from lsar_jax.files import write_text
 from lsar_jax.geometry import expected_anisotropy
 from lsar_jax.languages import language_code
 from lsar_jax.objectives.disentangle import ALONE
-from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
+from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text, oracle_weights
 
 __all__ = ["Leakage", "chance", "summary"]
 
@@ -145,8 +145,7 @@ class Leakage:
             [[f"{run.layer}, {run.objective}", *run.training] for run in runs],
         )
         draw.leakage(scores, layers, self.out / "leakage.png")
-        weights = {run.objective: run.config["oracle_weights"][0] for run in runs if ", weight " in run.objective}
-        draw.front(scores, layers, weights, self.out / "front.png")
+        draw.front(scores, layers, oracle_weights(runs), self.out / "front.png")
         title = "STS17: similarity by meaning and by language"
         draw.objective_bars(scores, layers, "STS17", "Spearman, %", title, self.out / "sts.png")
         # The remaining figures leave out ablations, which would crowd them, unless there is nothing else.

@@ -15,7 +15,7 @@ from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from tests.train.runs import log_of, stop_at, write_bitext
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
-from train.disentangle.finished import TrainedRun, check_comparable
+from train.disentangle.finished import TrainedRun, check_comparable, oracle_weights
 from train.loop import LoopOptions, Progress
 from train.text import TextOptions
 
@@ -236,11 +236,13 @@ def test_weights_are_runs_of_one_program(folder, meat, weighted, tmp_path):
     assert main(command(folder, tmp_path / "alone", "--seeds", "2", "--epochs", "3")) == 0
     runs = {weight: TrainedRun.load(weighted / f"weight-{weight}") for weight in (0, 1, 10)}
     assert [run.objective for run in runs.values()] == [f"meat + oracle (paper), weight {weight}" for weight in runs]
-    assert [run.config["oracle_weights"] for run in runs.values()] == [[0], [1], [10]]
     check_comparable(list(runs.values()))
-    for weight, other in ((0, tmp_path / "alone"), (1, meat)):
+    alone, plain = map(TrainedRun.load, (tmp_path / "alone", meat))
+    weights = {run.objective: weight for weight, run in runs.items()}
+    assert oracle_weights([alone, plain, *runs.values()]) == {plain.objective: 1, **weights}
+    for weight, other in ((0, alone), (1, plain)):
         for seed in (0, 1):
-            found, expected = runs[weight].heads(seed), TrainedRun.load(other).heads(seed)
+            found, expected = runs[weight].heads(seed), other.heads(seed)
             # The meaning head; without ORACLE, other orders of the same sums differ by rounding.
             for first, second in zip(found, expected, strict=True):
                 for a, b in zip(first.as_affine(), second.as_affine(), strict=True):

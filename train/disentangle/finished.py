@@ -10,12 +10,15 @@ from lsar_jax.corpora.tables import Data
 from lsar_jax.files import read_json
 from train.text import TextOptions, text_hash
 
-__all__ = ["PARTS", "TrainedRun", "check_comparable", "check_text"]
+__all__ = ["PARTS", "TrainedRun", "check_comparable", "check_text", "oracle_weights"]
 
 PARTS: tuple[Literal["meaning", "language"], ...] = ("meaning", "language")
 
 # Options that must agree between runs whose seeds are combined.
 _TRAINING = ("learning_rate", "batch", "patience")
+
+# Options that choose the losses; runs with several ``oracle_weights`` differ in none of them.
+_LOSSES = ("objective", "oracle", "separation", "clustering", "without", "halves")
 
 # Options that must agree between all runs, besides the encoder; the text is compared by its hash.
 _SAME = ("max_length", "held_out", "split_seed", "validation", "text")
@@ -43,7 +46,7 @@ class TrainedRun:
         run = cls(folder, config, read_json(ended, dict, ("objective", "epochs", "seeds")))
         try:
             EncoderSpec.from_dict(config["encoder_spec"])
-            _ = run.training, run.seeds, sorted(config["pairs"]), f"{run.objective:s}"
+            _ = run.training, run.seeds, sorted(config["pairs"]), f"{run.objective:s} {run.weight:g}"
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{path} or {ended.name} is damaged: a value is of another type than was written"
@@ -56,6 +59,11 @@ class TrainedRun:
     def objective(self) -> str:
         """The name of the objective in tables."""
         return self.trained["objective"]
+
+    @property
+    def weight(self) -> float:
+        """The weight of ORACLE's losses, which older versions did not record, as it was 1."""
+        return self.config.get("oracle_weights", [1.0])[0]
 
     @property
     def layer(self) -> int:
@@ -113,6 +121,17 @@ def check_comparable(runs: Sequence[TrainedRun]) -> None:
                     raise ValueError(
                         f"{both}, but have {option} {run.config[option]!r} and {other.config[option]!r}; omit one"
                     )
+
+
+def oracle_weights(runs: Sequence[TrainedRun]) -> dict[str, float]:
+    """Returns objective -> weight of ORACLE's losses, of the runs whose losses are otherwise the same.
+
+    Of several such groups of runs, that with the most weights is returned.
+    """
+    groups: dict[str, dict[str, float]] = {}
+    for run in runs:
+        groups.setdefault(str([run.config.get(name) for name in _LOSSES]), {})[run.objective] = run.weight
+    return max(groups.values(), key=len)
 
 
 def check_text(data: Data, run: TrainedRun) -> None:
