@@ -66,8 +66,8 @@ class Step(NamedTuple):
         return cls(**{name: to_device(part) for name, part in parts.items()})
 
 
-#: A ``Step`` or a ``SparseAutoencoder``; whoever takes a step apart knows which it is.
-AnyStep = Any
+#: A ``Step``, whose parts are checked, or a ``SparseAutoencoder``, whose parts are reached after ``isinstance``.
+AnyStep = Step | Any
 
 
 @dataclass(frozen=True)
