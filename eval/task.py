@@ -14,7 +14,7 @@ from eval.resampling import Queries
 from eval.results import Result
 from lsar_jax import EncoderSpec
 
-__all__ = ["Embedded", "Key", "Panel", "Score", "Setting", "Task", "Texts", "language_of"]
+__all__ = ["Embedded", "Key", "Panel", "Score", "Setting", "Task", "Texts", "language_of", "starting_with"]
 
 # (group, language). Group ``en`` has the English translations of that language's sentences; groups that begin with
 # ``fit`` have text to fit on.
@@ -122,6 +122,15 @@ class Task:
     half_rank: bool = False
     draw: Callable[[Sequence[Result], Mapping[str, Any], Path], None] = lambda *_: None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def starting_with(*starts: str) -> Callable[[Sequence[Result]], list[str]]:
+    """Returns what a task shows: the metrics that begin with each start, in the order of the starts."""
+
+    def shown(results: Sequence[Result]) -> list[str]:
+        return [metric for start in starts for metric in _all_metrics(results) if metric.startswith(start)]
+
+    return shown
 
 
 def language_of(key: Key) -> str:

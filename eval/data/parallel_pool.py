@@ -12,6 +12,7 @@ from eval.data.xquad import answer_table, read_xquad
 from eval.task import Embedded, Key, Texts
 from lsar_jax import corpora
 from lsar_jax.corpora.tables import Data
+from lsar_jax.retrieval import candidate_ranks
 
 __all__ = ["ParallelPool", "line_pool", "read_answers", "read_lines", "read_pairs_as_pools"]
 
@@ -38,6 +39,12 @@ class ParallelPool(NamedTuple):
         """Whether the candidates are the queries."""
         return self.asked == self.searched
 
+    def search(self, x: Embedded) -> tuple[np.ndarray, np.ndarray, Int[np.ndarray, "query language"]]:
+        """Returns the embeddings of the queries and of the candidates, and the ranks of the relevant ones."""
+        asked, candidates = (np.concatenate([x[key] for key in keys]) for keys in (self.asked, self.searched))
+        left_out = np.arange(len(asked)) if self.itself else None
+        return asked, candidates, candidate_ranks(asked, candidates, self.relevant, left_out=left_out)
+
     def narrowed(self, x: Embedded, codes: Sequence[str]) -> "ParallelPool":
         """Returns the pool of some of the languages; ``x`` has the embeddings of all."""
         columns = [self.codes.index(code) for code in codes]
@@ -63,11 +70,11 @@ class ParallelPool(NamedTuple):
         return found
 
 
-def line_pool(codes: Sequence[str], count: int, asked: str = "pool", searched: str = "pool") -> ParallelPool:
-    """Returns the pool of so many aligned lines of each language, with the groups of the queries and candidates."""
+def line_pool(codes: Sequence[str], count: int, asked: str = "pool") -> ParallelPool:
+    """Returns the pool of so many aligned lines of each language, with the group of the queries."""
     line = np.tile(np.arange(count), len(codes))
     relevant = line[:, None] + count * np.arange(len(codes))
-    of_queries, of_candidates = ([(group, code) for code in codes] for group in (asked, searched))
+    of_queries, of_candidates = ([(group, code) for code in codes] for group in (asked, "pool"))
     return ParallelPool(codes, of_queries, of_candidates, relevant, line)
 
 

@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from eval.command import command
-from eval.data.parallel_pool import read_lines
+from eval.data.parallel_pool import line_pool, read_lines
 from eval.methods import Method
 from eval.metrics import language_nmi, own_share, precision_of_ranks
 from eval.resampling import Queries
 from eval.task import Embedded, Score, Setting, Task
 from eval.tasks.udhr import HALF
-from lsar_jax.retrieval import candidate_ranks, nearest
+from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 
 __all__ = ["COMMAND", "measures", "pool"]
@@ -64,14 +64,10 @@ def pool(
 
 def measures(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[Score]:
     """Yields all measures, in percent; row i of each language has the same content."""
-    candidates = np.concatenate([x["pool", code] for code in codes])
-    itself = ("asked", codes[0]) not in x
-    queries = candidates if itself else np.concatenate([x["asked", code] for code in codes])
-    lines = len(candidates) // len(codes)
-    language, line = np.repeat(np.arange(len(codes)), lines), np.tile(np.arange(lines), len(codes))
-    # Line i of every language is relevant to query i. A query from the pool is excluded from its own results.
-    right = line[:, None] + lines * np.arange(len(codes))
-    ranks = candidate_ranks(queries, candidates, right, left_out=np.arange(len(candidates)) if itself else None)
+    lines = len(x["pool", codes[0]])
+    of = line_pool(codes, lines, "asked" if ("asked", codes[0]) in x else "pool")
+    queries, candidates, ranks = of.search(x)
+    language, itself = np.repeat(np.arange(len(codes)), lines), of.itself
     found = language_preference(ranks, language, len(candidates))
     k = min(10, len(candidates) - itself)
     if itself:
@@ -80,7 +76,7 @@ def measures(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[
         top = top_k_share(np.asarray(nearest(queries, candidates, k)[1]), language, language)
 
     def of_queries(metric: str, values: np.ndarray) -> Score:
-        return Score.of(metric, codes, Queries(100.0 * values, clusters=line), int(np.isfinite(values).sum()))
+        return Score.of(metric, codes, Queries(100.0 * values, clusters=of.question), int(np.isfinite(values).sum()))
 
     yield of_queries("mAP", precision_of_ranks(ranks))
     yield of_queries("spread", found.spreads)

@@ -40,7 +40,7 @@ from eval.task import Embedded, Score, Setting, Task, Texts
 from eval.tasks.udhr import HALF
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
-from lsar_jax.retrieval import candidate_ranks, nearest
+from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import (
     four_way,
     language_ndcg,
@@ -92,7 +92,7 @@ def preference(
 
 def measures(x: Embedded, pool: ParallelPool) -> dict[str, Queries]:
     """Returns the scores of the queries of a pool by each measure that is defined there, in percent."""
-    asked, candidates, ranks = _search(x, pool)
+    asked, candidates, ranks = pool.search(x)
     language, of_candidate = (_languages(x, keys) for keys in (pool.asked, pool.searched))
     count, k = len(candidates) - pool.itself, min(_FIRST, len(candidates) - pool.itself)
     translation = pool.translations(len(candidates))
@@ -124,7 +124,7 @@ def _with_english(x: Embedded, pool: ParallelPool) -> dict[str, Queries]:
         if code == "en":
             continue
         pair = pool.narrowed(x, ("en", code))
-        _, candidates, ranks = _search(x, pair)
+        _, candidates, ranks = pair.search(x)
         reach = max_rank(ranks, len(candidates) - pair.itself).scores
         english = _languages(x, pair.asked) == 0
         # Of a question in both languages, the query in the other has the difference.
@@ -141,13 +141,6 @@ def _with_english(x: Embedded, pool: ParallelPool) -> dict[str, Queries]:
     # The languages have the same questions.
     names = dict.fromkeys(name for part in parts for name in part)
     return {name: difference_of([part[name] for part in parts if name in part]) for name in names}
-
-
-def _search(x: Embedded, pool: ParallelPool) -> tuple[np.ndarray, np.ndarray, Int[np.ndarray, "query language"]]:
-    """The queries, the candidates, and the ranks of the relevant ones."""
-    asked, candidates = (np.concatenate([x[key] for key in keys]) for keys in (pool.asked, pool.searched))
-    left_out = np.arange(len(asked)) if pool.itself else None
-    return asked, candidates, candidate_ranks(asked, candidates, pool.relevant, left_out=left_out)
 
 
 def _languages(x: Embedded, keys: Any) -> Int[np.ndarray, " row"]:

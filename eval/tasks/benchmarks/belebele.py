@@ -24,8 +24,7 @@ from eval.data.belebele import read_belebele
 from eval.methods import Method
 from eval.metrics import ndcg, precision_of_ranks
 from eval.resampling import Queries
-from eval.results import Result
-from eval.task import Embedded, Score, Setting, Task
+from eval.task import Embedded, Score, Setting, Task, starting_with
 from eval.tasks.benchmarks.judged import check_texts
 from eval.tasks.benchmarks.scripts import PairMeans, fitted_and_all, script_neighbours, script_pairs
 from lsar_jax.corpora.tables import Data
@@ -91,7 +90,9 @@ def belebele(
         languages=list(dict.fromkeys([*questions, "en"])),
         parts=[texts],
         scores=scores,
-        shown=_shown,
+        shown=starting_with(
+            "nDCG@10 same language over", "nDCG@10 across languages", "nDCG@10 across scripts", "pool preference"
+        ),
         by_language=lambda x: {c: np.concatenate([x["q", c], x["p", c]]) for c in questions},
         some=True,
     )
@@ -122,12 +123,6 @@ def _pool_scores(x: Embedded, codes: Sequence[str], answer: np.ndarray) -> Itera
     for name, of_query in values.items():
         yield Score.of(f"pool {name} over {len(codes)}", codes, Queries(100.0 * of_query, clusters=of_question))
     yield Score(f"pool own at random over {len(codes)}", 100 * top.pool_share, codes, len(asked))
-
-
-def _shown(results: Sequence[Result]) -> list[str]:
-    starts = ("nDCG@10 same language over", "nDCG@10 across languages", "nDCG@10 across scripts", "pool preference")
-    metrics = list(dict.fromkeys(result.metric for result in results))
-    return [metric for start in starts for metric in metrics if metric.startswith(start)]
 
 
 COMMAND = command(belebele, max_length=512, rare=("question_text", "passage_text"))

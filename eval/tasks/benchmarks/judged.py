@@ -24,8 +24,7 @@ from eval.data.judged import Judged, read_judged
 from eval.methods import Method
 from eval.metrics import ndcg, recall
 from eval.resampling import Queries, difference_of
-from eval.results import Result
-from eval.task import Embedded, Key, Score, Setting, Task
+from eval.task import Embedded, Key, Score, Setting, Task, starting_with
 from lsar_jax.corpora.tables import Data
 from lsar_jax.retrieval import nearest
 
@@ -132,16 +131,12 @@ def _task(
         languages=list(dict.fromkeys([*codes, "en"])),
         parts=parts,
         scores=scores,
-        shown=_shown,
+        shown=starting_with(
+            "nDCG@10 same language", "nDCG@10 across languages", "nDCG@10 gap", "recall@100 same language"
+        ),
         means=means,
         some=True,
     )
-
-
-def _shown(results: Sequence[Result]) -> list[str]:
-    starts = ("nDCG@10 same language", "nDCG@10 across languages", "nDCG@10 gap", "recall@100 same language")
-    metrics = list(dict.fromkeys(result.metric for result in results))
-    return [metric for start in starts for metric in metrics if metric.startswith(start)]
 
 
 _RARE = ("split", "question_text", "passage_text")

@@ -27,8 +27,7 @@ from eval.data.parallel import read_parallel
 from eval.methods import Method
 from eval.metrics import bitext_f1
 from eval.resampling import Queries
-from eval.results import Result
-from eval.task import Embedded, Score, Setting, Task
+from eval.task import Embedded, Score, Setting, Task, starting_with
 from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
 from lsar_jax.corpora.tables import Data
 from lsar_jax.retrieval.search import nearest_both
@@ -100,18 +99,13 @@ def _task(name: str, title: str, data: Data, languages: Sequence[str], pairs: Pa
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         return _scores({code: rows for (_, code), rows in x.items()}, pairs, {*setting.fitted, "en"})
 
-    def shown(results: Sequence[Result]) -> list[str]:
-        starts = _OF_SCRIPTS if name == "scripts" else _OF_PAIRS
-        metrics = list(dict.fromkeys(result.metric for result in results))
-        return [m for start in starts for m in metrics if m.startswith(start) and not m.endswith("at random")]
-
     return Task(
         name=name,
         title=f"{title}, {len(texts)} languages",
         languages=list(texts),
         parts=[{("text", code): lines for code, lines in texts.items()}],
         scores=scores,
-        shown=shown,
+        shown=starting_with(*(_OF_SCRIPTS if name == "scripts" else _OF_PAIRS)),
         by_language=lambda x: {code: rows for (_, code), rows in x.items()},
         some=True,
     )
