@@ -61,7 +61,8 @@ def read_belebele(data: Data, languages: Sequence[str] = ()) -> Belebele:
                     raise ValueError(f"{where}, row {number} has no {field}; it has {', '.join(row)}")
             link, order, passage, question = (str(row[field]).strip() for field in _FIELDS)
             texts.setdefault(link, passage)
-            asked[link, order] = question
+            if asked.setdefault((link, order), question) != question:
+                raise ValueError(f"{where}, row {number} has another question {order} of {link}")
         if code in questions:
             raise ValueError(f"{name} has {code} twice; name each language once")
         keys, links = keys or sorted(asked), links or sorted(texts)

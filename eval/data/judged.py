@@ -83,16 +83,13 @@ def _judged(corpus: Iterable[_Row], queries: Iterable[_Row], qrels: Iterable[_Ro
     for row in qrels:
         if (score := float(row["score"])) > 0:
             grades.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = score
-    asked = {name: text for name, text in _texts(queries, f"queries, {where}") if name in grades}
+    asked = {name: text for name, text in _texts(queries, f"queries, {where}").items() if name in grades}
     if unknown := [name for name in grades if name not in asked]:
         raise ValueError(f"{where}: {len(unknown)} judged questions are not among the queries, such as {unknown[0]!r}")
     if not asked:
         raise ValueError(f"{where} has no question with a relevant passage")
-    places: dict[str, int] = {}
-    passages: list[str] = []
-    for name, text in _texts(corpus, f"corpus, {where}"):
-        places[name] = len(passages)
-        passages.append(text)
+    passages = _texts(corpus, f"corpus, {where}")
+    places = {name: place for place, name in enumerate(passages)}
     width = max(len(grades[name]) for name in asked)
     relevant, gains = np.full((len(asked), width), -1), np.zeros((len(asked), width))
     for number, name in enumerate(asked):
@@ -101,17 +98,20 @@ def _judged(corpus: Iterable[_Row], queries: Iterable[_Row], qrels: Iterable[_Ro
             gains[number, column] = grade
     if absent := int((relevant == len(passages)).sum()):
         _log.warning("%d relevant passages of %s are not in its corpus, and cannot be found", absent, where)
-    return Judged([*asked], [*asked.values()], passages, relevant, gains)
+    return Judged([*asked], [*asked.values()], [*passages.values()], relevant, gains)
 
 
-def _texts(rows: Iterable[_Row], where: str) -> Iterator[tuple[str, str]]:
-    """Yields ids and texts, with the title before the text as in MTEB."""
+def _texts(rows: Iterable[_Row], where: str) -> dict[str, str]:
+    """Returns texts by id, with the title before the text as in MTEB."""
+    texts: dict[str, str] = {}
     for number, row in enumerate(rows, 1):
         name = row.get("_id", row.get("id", row.get("docid")))
         text = f"{row.get('title') or ''} {row.get('text') or ''}".strip()
         if name is None or not text:
             raise ValueError(f"{where}, row {number} has no id or no text; it has {', '.join(row)}")
-        yield str(name), text
+        if texts.setdefault(str(name), text) != text:
+            raise ValueError(f"{where}, row {number} has another text of the id {name!r}")
+    return texts
 
 
 def _named(tables: Tables, split: str) -> dict[str, Callable[[], _Parts]]:

@@ -51,7 +51,7 @@ _MEASURED = "measured"  # the group of the measured texts
 # The measures of the first table.
 _MEASURES = (
     "cosine within", "drawn", "cosine across", "cosine of all", "IsoScore", "NMI", "probe", "own in first 10",
-    "own in pool",
+    "pool share",
 )  # fmt: skip
 
 

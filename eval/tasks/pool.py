@@ -7,7 +7,7 @@ By default, the pool is one half of the paragraphs of the Universal Declaration 
 transforms are fitted on the other half. The lines of the pool are also the queries, and each is excluded from its own
 results. With ``--queries``, the queries are the lines of a second folder, and line i of the pool answers query i.
 
-*Preference*, *spread* and *top 10* (to be compared with *own in pool*) are defined in
+*Preference*, *spread* and *top 10* (to be compared with *pool share*) are defined in
 ``lsar_jax.retrieval.preference``. Preference needs ``--queries``. *NMI* is the normalised mutual information between
 k-means clusters of the pool and its languages, for each seed.
 """
@@ -81,7 +81,7 @@ def measures(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[
     yield of_queries("mAP", precision_of_ranks(ranks))
     yield of_queries("spread", found.spreads)
     yield of_queries(f"top {k}", top.shares)
-    yield Score("own in pool", 100 * (lines - itself) / (len(candidates) - itself), codes, len(candidates))
+    yield Score("pool share", 100 * (lines - itself) / (len(candidates) - itself), codes, len(candidates))
     if not itself:
         yield of_queries("preference", found.preferred)
     names = [codes[i] for i in language]

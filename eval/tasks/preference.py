@@ -11,11 +11,11 @@
   in which each sentence searches its translation; scores are means over the pools.
 
 ``lsar_jax.retrieval.preference`` defines the measures and says what could not be confirmed: *preference*, as which we
-also read MLAIRE's language preference rate; *Lang-nDCG*; *spread*; *top 10*, beside *own in pool*, its value without
-preference; MLAIRE's split by the first result, *right, own* to *wrong, other*; *MLRS*, and *Max@R* in its normalised
-form. A query that is itself in the pool has no relevant candidate in its language, so that the first two and *right,
-own* are missing. MLRS looks at the first ten candidates whose translation into every language is known: all lines, and
-the sentences of XQuAD-R that are answers.
+also read MLAIRE's language preference rate; *Lang-nDCG*; *spread*; *top 10*, beside *pool share*, its value without
+preference; MLAIRE's split by the first result, *relevant, same* to *irrelevant, other*; *MLRS*, and *Max@R* in its
+normalised form. A query that is itself in the pool has no relevant candidate in its language, so that the first two and
+*relevant, same* are missing. MLRS looks at the first ten candidates whose translation into every language is known: all
+lines, and the sentences of XQuAD-R that are answers.
 
 In the pools of English and one other language that the paper of Max@R has, and as means over the languages: *Max@R from
 en* and *into en*, of queries in English and in the other language; *English inclination*, the first less the second for
@@ -56,7 +56,7 @@ __all__ = ["COMMAND", "measures", "preference"]
 # Results that are looked at.
 _FIRST = 10
 # Metrics of the table, where they are defined.
-_SHOWN = ("mAP", "preference", "Lang-nDCG", "wrong, own", "MLRS", "Max@R")
+_SHOWN = ("mAP", "preference", "Lang-nDCG", "irrelevant, same", "MLRS", "Max@R")
 
 
 def preference(
@@ -108,9 +108,11 @@ def measures(x: Embedded, pool: ParallelPool) -> dict[str, Queries]:
         found = language_preference(ranks, language, count)
         values |= {"preference": found.preferred, "spread": found.spreads}
     values["Lang-nDCG"] = language_ndcg(ranks, language, first=_FIRST)
-    values |= {name.replace("_", ", "): rows for name, rows in split.items() if name != "right_own" or not pool.itself}
+    values |= {
+        name.replace("_", ", "): rows for name, rows in split.items() if name != "relevant_same" or not pool.itself
+    }
     values[f"top {k}"] = top_k_share(top, of_candidate, language).shares
-    values["own in pool"] = (np.bincount(of_candidate)[language] - pool.itself) / count
+    values["pool share"] = (np.bincount(of_candidate)[language] - pool.itself) / count
     if near.shape[1] > 1:
         values["MLRS"] = rank_shift(_cosines(asked, candidates, translation[near, language[:, None]]))
     values["Max@R"] = max_rank(ranks, count).scores

@@ -76,13 +76,13 @@ class TopShare(NamedTuple):
 class FourWay(NamedTuple):
     """Whether each query's first result is relevant, and in its language; ``[query]``, one of the four is true.
 
-    ``right`` is relevant and ``wrong`` is not; ``own`` is the query's language and ``other`` another one.
+    ``same`` is the query's language, and ``other`` another.
     """
 
-    right_own: Bool[np.ndarray, " query"]
-    right_other: Bool[np.ndarray, " query"]
-    wrong_own: Bool[np.ndarray, " query"]
-    wrong_other: Bool[np.ndarray, " query"]
+    relevant_same: Bool[np.ndarray, " query"]
+    relevant_other: Bool[np.ndarray, " query"]
+    irrelevant_same: Bool[np.ndarray, " query"]
+    irrelevant_other: Bool[np.ndarray, " query"]
 
 
 class MaxRank(NamedTuple):
@@ -193,9 +193,9 @@ def four_way(
     table = _table("relevant", relevant, pool - 1)
     ids = whole_numbers("first", first, len(table), 0, pool - 1)
     of_candidate = whole_numbers("candidate_language", candidate_language, pool, 0)
-    own = of_candidate[ids] == whole_numbers("query_language", query_language, len(table), 0)
-    right = (table == ids[:, None]).any(axis=1)
-    return FourWay(right & own, right & ~own, ~right & own, ~right & ~own)
+    same = of_candidate[ids] == whole_numbers("query_language", query_language, len(table), 0)
+    found = (table == ids[:, None]).any(axis=1)
+    return FourWay(found & same, found & ~same, ~found & same, ~found & ~same)
 
 
 def language_ndcg(
@@ -221,12 +221,15 @@ def language_ndcg(
       ``[query]``; NaN without a relevant candidate in the query's language.
 
     Raises:
-      ValueError: a number is out of range, or lengths differ.
+      ValueError: a number is out of range, lengths differ, or two candidates of a query have the same rank.
     """
     first = whole_number("first", first, 1, 2**31 - 1, "int32")
     if not 0 <= as_float(other) <= 1:
         raise ValueError(f"other is {shown(other)}; it must be from 0 to 1")
     table, same_language = _ranks(ranks, query_language)
+    ordered = np.sort(table, axis=1)
+    if twice := np.flatnonzero(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)).tolist():
+        raise ValueError(f"ranks has two candidates at one rank in row {twice[0]}; rank each at its own place")
     gains = np.full(table.shape, float(other))
     gains[np.arange(len(table)), np.asarray(query_language)] = 1.0
     found = np.where((table >= 0) & (table < first), gains / np.log2(np.maximum(table, 0) + 2), 0).sum(axis=1)
@@ -276,6 +279,9 @@ def rank_shift(translated: Float[AnyArray, "query k"]) -> Float[np.ndarray, " qu
       ValueError: k is below 2, or a similarity is not a finite number.
     """
     scores = np.asarray(translated)
+    if scores.dtype.kind in "bcmMOSU":
+        raise ValueError(f"translated has type {scores.dtype}; expected numbers")
+    scores = scores.astype(np.float64)
     if scores.ndim != 2 or len(scores) == 0 or scores.shape[1] < 2:
         raise ValueError(f"translated has shape {scores.shape}; expected [query, k], with k of at least 2")
     if not np.isfinite(scores).all():

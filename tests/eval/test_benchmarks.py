@@ -215,6 +215,11 @@ def test_belebele_that_is_wrong(belebele_folders):
     write(folder, "hin_Deva.jsonl", belebele_rows("hin_Deva")[:-1])
     with pytest.raises(ValueError, match=r"hin_Deva.jsonl and en differ in 1 questions, such as \('l/3', '1'\)"):
         read_belebele(folder, ["en", "hi"])
+    write(
+        folder, "hin_Deva.jsonl", [row | {"question_number": "1", "link": "l/1"} for row in belebele_rows("hin_Deva")]
+    )
+    with pytest.raises(ValueError, match="hin_Deva.jsonl, row 3 has another question 1 of l/1"):
+        read_belebele(folder, ["hi"])
     write(folder, "eng_Latn.jsonl", [row | {"question": " "} for row in belebele_rows("eng_Latn")])
     with pytest.raises(ValueError, match=r"eng_Latn.jsonl, row 1 has no question; it has link, question_number"):
         read_belebele(folder, ["en"])
@@ -257,7 +262,7 @@ def test_belebele(belebele_folders, tmp_path):
         assert result["low"] <= result["value"] <= result["high"]
     assert values["original", "pool mAP over 3"]["n"] == 12
     assert 0 <= values["lsar", "pool preference over 3"]["value"] <= 100
-    assert values["original", "pool own at random over 3"]["value"] == pytest.approx(100 / 3)
+    assert values["original", "pool share over 3"]["value"] == pytest.approx(100 / 3)
     assert ("lsar", "own script among 5 over 1") in values
     assert values["lsar", "pool mAP over 3"]["options"]["question_text"] == "q {question}"
 
@@ -344,6 +349,10 @@ def test_judged_that_is_wrong(mlqa_folders, tmp_path):
             read_judged(data, split, languages)
     write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), ("9", "a", 1)])
     with pytest.raises(ValueError, match="1 judged questions are not among the queries, such as '9'"):
+        read_judged(folder, "test", ["de"])
+    write(folder, "deu-deu/corpus.jsonl.gz", [{"_id": "a", "title": "", "text": text} for text in ("b", "b", "c")])
+    write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), ("1", "a", 1)])
+    with pytest.raises(ValueError, match="corpus, test of deu-deu of .*, row 3 has another text of the id 'a'"):
         read_judged(folder, "test", ["de"])
     write(folder, "deu-deu/corpus.jsonl.gz", [{"_id": "a", "title": "", "text": ""}])
     write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), *QRELS])

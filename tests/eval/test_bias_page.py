@@ -119,8 +119,8 @@ def test_queries_and_languages_by_hand(rng, form):
         )
         nearest, asked = found.hits[1][paired, 0], found.asked[paired]
         assert first["right"].after.value == pytest.approx(100 * np.mean(units[nearest] == units[asked]))
-        wrong_own = (units[nearest] != units[asked]) & (language[nearest] == language[asked])
-        assert first["own"].after.value == pytest.approx(100 * np.mean(wrong_own))
+        irrelevant_same = (units[nearest] != units[asked]) & (language[nearest] == language[asked])
+        assert first["own"].after.value == pytest.approx(100 * np.mean(irrelevant_same))
         assert first["own"].gain.high < 0 < first["right"].gain.low
     counts, drawn = examples(text, found, 0)
     assert sum(counts.values()) == len(found.asked) == 180

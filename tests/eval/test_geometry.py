@@ -52,7 +52,7 @@ def test_geometry(tmp_path, capsys):
         # A language has no mean left, so that the mean cosine within it is near 0.
         assert abs(values[layer, "center", "cosine within"]) < 0.05
         assert values[layer, "original", "cosine of all"] > 0.1 > abs(values[layer, "whitening", "cosine of all"])
-        assert values[layer, "original", "own in pool"] == pytest.approx(0.2)
+        assert values[layer, "original", "pool share"] == pytest.approx(0.2)
         assert (layer, "lsar", "syntax, removed (cosine of syntax_knn, lang2vec 1.1.2)") in values
     for name in FIGURES:
         assert is_png(out / f"{name}.png"), name

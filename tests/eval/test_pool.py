@@ -49,7 +49,7 @@ def test_pool(tmp_path):
     options = ["--data", str(tmp_path / "pool"), "--queries", str(tmp_path / "asked"), "--layers", "2"]
     assert main(["pool", *ENCODER, *options, "--out", str(tmp_path / "out")]) == 0
     metrics = {r["metric"] for r in read(tmp_path / "out")}
-    assert metrics == {"mAP", "spread", "top 10", "own in pool", "preference", "NMI"}
+    assert metrics == {"mAP", "spread", "top 10", "pool share", "preference", "NMI"}
     assert is_png(tmp_path / "out" / "methods.png")
 
 

@@ -31,14 +31,14 @@ def test_without_and_with_an_offset_of_each_language(rng):
     pool = line_pool(CODES, 20, asked="asked")
     found = values(planted(rng, "pool", 0.0) | planted(rng, "asked", 0.0), pool)
     assert (found["mAP"], found["Max@R"]) == (pytest.approx(100), pytest.approx(100))
-    assert found["right, own"] + found["right, other"] == 100
-    assert found["own in pool"] == pytest.approx(100 / 3)
-    assert found["preference"] == found["right, own"] < 60
+    assert found["relevant, same"] + found["relevant, other"] == 100
+    assert found["pool share"] == pytest.approx(100 / 3)
+    assert found["preference"] == found["relevant, same"] < 60
     # The meaning ranks before the language, and the language of a candidate decides nothing.
     assert found["Max@R from en"] == found["Max@R into en"] == pytest.approx(100)
     assert found["English inclination"] == pytest.approx(0, abs=1e-9)
     found = values(planted(rng, "pool", 40.0) | planted(rng, "asked", 40.0), pool)
-    assert found["preference"] == found["right, own"] + found["wrong, own"] == found["top 10"] == 100
+    assert found["preference"] == found["relevant, same"] + found["irrelevant, same"] == found["top 10"] == 100
     # All candidates that MLRS looks at are in the query's language.
     assert found["MLRS"] == 0
     assert found["Max@R"] < 30
@@ -60,9 +60,9 @@ def test_english_that_is_near_to_every_query(rng):
 def test_queries_that_are_in_the_pool(rng):
     apart = values(planted(rng, "pool", 40.0), line_pool(CODES, 20))
     together = values(planted(rng, "pool", 0.0), line_pool(CODES, 20))
-    assert not {"preference", "Lang-nDCG", "right, own", "English first"} & set(apart)
-    assert (apart["wrong, own"], together["right, other"]) == (100, 100)
-    assert apart["own in pool"] == pytest.approx(100 * 19 / 59)
+    assert not {"preference", "Lang-nDCG", "relevant, same", "English first"} & set(apart)
+    assert (apart["irrelevant, same"], together["relevant, other"]) == (100, 100)
+    assert apart["pool share"] == pytest.approx(100 * 19 / 59)
 
 
 def test_pools_by_hand():
@@ -87,7 +87,10 @@ def test_preference(tmp_path):
     assert len(found) == 2 * 16
     assert found["original", "preference"]["n"] == 18
     for of in ("original", "lsar"):
-        ways = [found[of, way]["value"] for way in ("right, own", "right, other", "wrong, own", "wrong, other")]
+        ways = [
+            found[of, way]["value"]
+            for way in ("relevant, same", "relevant, other", "irrelevant, same", "irrelevant, other")
+        ]
         assert sum(ways) == pytest.approx(100)
         assert all(r["low"] <= r["value"] <= r["high"] for (name, _), r in found.items() if name == of)
     assert is_png(tmp_path / "out" / "methods.png")

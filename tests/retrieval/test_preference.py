@@ -141,8 +141,8 @@ def test_planted_preference_by_other_measures(rng):
         translated = np.einsum("qd,qkd->qk", asked, unit[places[group[first], own[:, None]]])
         split = [part.mean() for part in four_way(first[:, 0], places[wanted], language, own)]
         found[bias] = *split, language_ndcg(ranks, own).mean(), max_rank(ranks, 600), rank_shift(translated).mean()
-    right_own, right_other, *_, ndcg, reached, shift = found[0.0]
-    assert right_own == pytest.approx(right_other / 2, abs=0.06)
+    relevant_same, relevant_other, *_, ndcg, reached, shift = found[0.0]
+    assert relevant_same == pytest.approx(relevant_other / 2, abs=0.06)
     # With an offset that outweighs the meaning, the first results are all in the query's language, so that no
     # translation differs, and the other languages begin after them.
     *split, strong_ndcg, strong_reached, strong_shift = found[10.0]
@@ -173,6 +173,8 @@ IDS = np.arange(3)
         (lambda: language_ndcg(IDS[None], IDS[:1], first=0), "first is 0; it must be a whole number from 1"),
         (lambda: language_ndcg(IDS[None], IDS[:1], other=2), "other is 2; it must be from 0 to 1"),
         (lambda: max_rank(IDS[None], 3), "a query has 3 relevant candidates; the pool of 3 must have more"),
+        (lambda: language_ndcg([[1, 0], [0, 0]], [0, 1]), "two candidates at one rank in row 1"),
+        (lambda: rank_shift(np.ones((1, 2), bool)), "translated has type bool; expected numbers"),
         (lambda: rank_shift(IDS[None, :1] / 2), r"translated has shape \(1, 1\)"),
         (lambda: rank_shift(IDS[None] * np.nan), "not a finite number"),
         (lambda: top_k_share(IDS, IDS, IDS), r"top_ids have shape \(3,\)"),

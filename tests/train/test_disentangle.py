@@ -258,6 +258,7 @@ def test_weights_are_checked(folder, tmp_path, refused):
             ["--oracle", "--oracle-weights", "1", "1"],
             "--oracle-weights is (1.0, 1.0); give numbers",
         ),
+        (["--oracle", "--oracle-weights", "1", "1.0000001"], "give numbers from 0 on, each once in six digits"),
         (["--oracle", "--oracle-weights", "-1"], "--oracle-weights is (-1.0,); give numbers from 0 on"),
     ]:
         assert message in refused(main, command(folder, tmp_path / "out", *more))

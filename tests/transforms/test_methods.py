@@ -15,6 +15,7 @@ from lsar_jax.transforms import (
     fit_whitening,
     published_subspace,
 )
+from lsar_jax.transforms.methods import METHODS
 from tests import reference
 from tests.compilations import count_compilations
 
@@ -186,3 +187,27 @@ def test_lir_keeps_directions_that_are_weak_but_real(rng):
 def test_refusals(x, unchecked, call, message):
     with pytest.raises(ValueError, match=message):
         call(x)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        (
+            "joint",
+            {"components": 35},
+            "components is 35; it must be a whole number from 1 to 34 .the dimensions that 6",
+        ),
+        ("langsae", {"active": 321}, "active is 321; it must be a whole number from 1 to 320"),
+        ("langsae", {"active": 81, "width": 2}, "active is 81; it must be a whole number from 1 to 80"),
+        ("langsae", {"threshold": 0.0}, "threshold is 0"),
+        ("langsae", {"threshold": 1.5}, "threshold is 1.5; it must be a share of the sentences, at most 1"),
+    ],
+)
+def test_options_are_checked_before_any_text_is_encoded(x, name, options, message):
+    """As the fit would, with the languages and the width alone."""
+    METHODS["lir"].check({"components": 40}, x, 40)
+    METHODS["langsae"].check({"active": 320, "threshold": 1}, x, 40)
+    with pytest.raises(ValueError, match=message):
+        METHODS[name].check(options, x, 40)
+    with pytest.raises(ValueError, match=next(iter(options))):
+        METHODS[name](x, **options)

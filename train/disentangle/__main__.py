@@ -134,8 +134,9 @@ class Disentangle(HeadsOptions):
 
     def _check_weights(self) -> None:
         weights = self.oracle_weights
-        if not weights or len({*weights}) < len(weights) or not all(0 <= weight < np.inf for weight in weights):
-            raise ValueError(f"--oracle-weights is {weights}; give numbers from 0 on, each once")
+        # Folders have six digits of a weight.
+        if not weights or len({f"{w:g}" for w in weights}) < len(weights) or not all(0 <= w < np.inf for w in weights):
+            raise ValueError(f"--oracle-weights is {weights}; give numbers from 0 on, each once in six digits")
         if not self.oracle and weights != (1.0,):
             raise ValueError("--oracle-weights is given, but ORACLE is not added; add --oracle")
 

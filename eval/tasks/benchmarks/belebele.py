@@ -122,7 +122,7 @@ def _pool_scores(x: Embedded, codes: Sequence[str], answer: np.ndarray) -> Itera
     values = {"mAP": precision_of_ranks(ranks), "preference": found.preferred, f"top {_FIRST}": top.shares}
     for name, of_query in values.items():
         yield Score.of(f"pool {name} over {len(codes)}", codes, Queries(100.0 * of_query, clusters=of_question))
-    yield Score(f"pool own at random over {len(codes)}", 100 * top.pool_share, codes, len(asked))
+    yield Score(f"pool share over {len(codes)}", 100 * top.pool_share, codes, len(asked))
 
 
 COMMAND = command(belebele, max_length=512, rare=("question_text", "passage_text"))

@@ -9,7 +9,7 @@ and the score is mean average precision over the whole pool. With one target lef
 language q are removed except the one in language a; the mean of 1 / rank for each q and a is drawn as a heat map,
 whose diagonal shows how strongly each language is preferred. *mAP in one language* is of questions that search the
 sentences of their language alone, so that a loss there is seen. *Preference*, *spread* and *top 10* are defined in
-``lsar_jax.retrieval.preference``; *own in pool* is the value of *top 10* that is expected without any preference.
+``lsar_jax.retrieval.preference``; *pool share* is the value of *top 10* that is expected without any preference.
 
 Questions and candidates are encoded alike, by default without the candidate's paragraph; the papers' encoders are
 towers trained on SQuAD whose answer side reads it, which ``python -m train.align --questions`` trains and
@@ -113,7 +113,7 @@ def lareqa(
         for row, code in enumerate(codes):
             yield Score.of(f"mAP of {code}{suffix}", [code], Queries(precision[language == row]))
         found, top = language_preference(ranks, language, len(candidates)), top_k_share(first, of_candidate, language)
-        yield Score(f"own in pool{suffix}", 100 * top.pool_share, codes, len(precision))
+        yield Score(f"pool share{suffix}", 100 * top.pool_share, codes, len(precision))
         per_query = {"preference": found.preferred, "spread": found.spreads, f"top {_FIRST}": top.shares}
         for name, values in per_query.items():
             queries = Queries(100.0 * values, clusters=clusters)

@@ -76,21 +76,30 @@ class FitMethod:
         if len(languages) < self.least:
             raise ValueError(too_few(languages, self.least))
         span = max(1, min(len(languages) - 1, dim))
+        left = dim - (len(languages) if self.fit is fit_joint else 0)
+        features = dim * (options.get("width") or 8)
         limits = {
             "rank": (1, span, f"the span of the means of {len(languages)} languages of width {dim}"),
-            "components": (1, dim, "the dimensions"),
+            "components": (
+                1,
+                left,
+                "the dimensions" if left == dim else f"the dimensions that {dim - left} means leave",
+            ),
             "largest": (1, dim, "the dimensions"),
             "dimensions": (1, dim, "the width"),
             "clusters": (1, 1 << 30, "clusters of each language"),
             "seed": (0, (1 << 32) - 1, "32 bits"),
             "width": (1, 1024, "features for each dimension"),
+            "active": (1, features, "the features"),
             "steps": (1, 1 << 30, "batches"),
         }
         for name, value in options.items():
             if name in limits and value is not None:
                 whole_number(name, value, *limits[name])
-            if name in ("eps", "sigma") and value is not None:
+            if name in ("eps", "sigma", "threshold") and value is not None:
                 positive_number(name, value)
+            if name == "threshold" and value is not None and value > 1:
+                raise ValueError(f"threshold is {value}; it must be a share of the sentences, at most 1")
 
     def needs_with(self, options: Mapping[str, Any]) -> Needs:
         """Returns the input that a fit with these options needs; ``per_language`` needs moments of each language."""
