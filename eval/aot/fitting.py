@@ -1,6 +1,7 @@
 """The programs of moments, of every fit, and of every kind of transform."""
 
 from functools import partial
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -10,7 +11,7 @@ from lsar_jax import transforms
 from lsar_jax.mesh import split
 from lsar_jax.moments.accumulator import next_block, zero_state
 from lsar_jax.moments.moments import BLOCK
-from lsar_jax.transforms import Step
+from lsar_jax.transforms import SparseAutoencoder, Step
 from lsar_jax.transforms.base.transform import apply_steps
 from lsar_jax.transforms.identifier import discriminant, nearest_mean
 
@@ -20,6 +21,8 @@ __all__ = ["on_meshes", "programs"]
 _CLUSTERS, _ROWS, _COMPONENTS = 33, 16_384, 12
 # Rows of a cluster, and embeddings to transform.
 _MEMBERS, _VECTORS = 512, 32_768
+# LangSAE's features for each dimension, those that a vector has, and vectors of a batch.
+_WIDTH, _ACTIVE, _BATCH = 8, 64, 256
 
 
 def on_meshes(sizes: Sizes) -> dict[str, Trace]:
@@ -33,6 +36,8 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
     means, square, squares, span = floats(count, dim), floats(dim, dim), floats(count, dim, dim), floats(dim, count - 1)
     clusters, x, members = count * _CLUSTERS, floats(_VECTORS, dim), (floats(_MEMBERS, dim), array((_MEMBERS,), bool))
     key = jax.eval_shape(lambda: jax.random.key(0))
+    features = _WIDTH * dim
+    encoder, decoder = floats(dim, features), floats(features, dim)
     fits = {
         "lsar": on_one(partial(transforms.language_subspace, rank=count - 1), means),
         "outliers": on_one(partial(transforms.largest_dimensions, largest=3), means),
@@ -44,6 +49,12 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
         ),
         "cbie/directions": on_one(partial(transforms.dominant_directions, components=_COMPONENTS), *members),
         "leace": on_one(transforms.erasing_functionals, square, span, floats()),
+        "joint": on_one(partial(transforms.scatter_directions, components=1), squares, floats(dim, count)),
+        "sparse-dimensions": on_one(partial(transforms.varying_dimensions, dimensions=dim // 10), means),
+        "steering": on_one(partial(transforms.principal_directions, components=1), square),
+        "langsae/gradient": on_one(
+            jax.grad(partial(transforms.reconstruction_loss, active=_ACTIVE)), (encoder, decoder), floats(_BATCH, dim)
+        ),
         "identifier": on_one(discriminant, means, square, floats()),
         "linear-map": on_one(transforms.procrustes, square),
     }
@@ -63,7 +74,15 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
         shared = all(part is None or part.shape[0] == dim for part in step)
         languages = integers() if shared else integers(_VECTORS)
         traces[f"apply/{name}"] = on_one(apply_steps, (step,), x, (languages,))
-    return traces | {"apply/identifier": on_one(nearest_mean, x, floats(dim), means, floats(count))}
+    langsae = on_one(_apply_langsae, x, encoder, decoder, floats(features), integers())
+    return traces | {
+        "apply/langsae": langsae,
+        "apply/identifier": on_one(nearest_mean, x, floats(dim), means, floats(count)),
+    }
+
+
+def _apply_langsae(x: Any, encoder: Any, decoder: Any, factors: Any, language: Any) -> Any:
+    return apply_steps((SparseAutoencoder(encoder, decoder, factors, _ACTIVE, keep_error=False),), x, (language,))
 
 
 def _moments(sizes: Sizes, mesh: Mesh, *, second: bool) -> jax.stages.Traced:
