@@ -182,7 +182,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, obje
 @pytest.mark.parametrize("name", sorted({*TRAINED} - {"bert", "qwen3-both", "gemma3"}))
 @pytest.mark.parametrize(("objective", "layer"), [("strong", None), ("sentence", 1)])
 def test_every_architecture_is_aligned(folder, tmp_path, name, objective, layer):
-    """Validation losses fall, a run that is stopped goes on to the same numbers, and others read what it writes."""
+    """Validation losses fall, others read what is written, and a run of a decoder that is stopped goes on as it was."""
     need("torch")
     from sentence_transformers import SentenceTransformer
 
@@ -195,7 +195,7 @@ def test_every_architecture_is_aligned(folder, tmp_path, name, objective, layer)
     losses = [line["terms"][objective][0] for line in lines if line["event"] == "validation"]
     assert losses[-1] < losses[0]
     written = tmp_path / "whole" / f"{name}-{objective}"
-    if layer is None:
+    if (name, layer) == ("qwen3", None):
         stopped = command(folder, tmp_path / "stopped", objective, *more, encoder=encoder)
         stop_at(main, [*stopped, "--checkpoint-seconds", "0"], tmp_path / "stopped" / "log.jsonl", 4)
         assert main(stopped) == 0
