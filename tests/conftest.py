@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 import sys
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -110,9 +111,31 @@ def tiny():
 
 
 @pytest.fixture(scope="session")
+def tiny_block(tmp_path_factory):
+    """A folder of the tiny encoder's first block, whose training takes half the time to compile."""
+    folder = tmp_path_factory.mktemp("block") / "tiny"
+    lj.load_encoder(str(TINY), layer=1).to_sentence_transformers(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def bundled():
     """The real encoder's first four blocks, on one device."""
     return lj.load_encoder("bundled", layer=4, mesh=data_mesh(jax.devices()[:1]))
+
+
+@pytest.fixture(scope="module")
+def bundled_once():
+    """``lj.load_encoder`` reads the bundled encoder once for the same options, which takes two seconds."""
+    load = lj.load_encoder
+    bundled = lru_cache(maxsize=2)(partial(load, "bundled"))
+
+    def once(name, **options):
+        return bundled(**options) if name == "bundled" else load(name, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lj, "load_encoder", once)
+        yield
 
 
 @pytest.fixture(scope="module")

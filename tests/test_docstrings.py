@@ -64,6 +64,7 @@ CASES = [
 ]
 
 
+@pytest.mark.usefixtures("bundled_once")
 @pytest.mark.parametrize("name", CASES)
 def test_examples_run(name):
     report = []

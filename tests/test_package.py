@@ -77,6 +77,7 @@ def blocks(page):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("bundled_once")
 @pytest.mark.parametrize(
     "code", [b for page in PAGES for b in blocks(page) if "intfloat/" not in b and "results/" not in b]
 )
@@ -90,7 +91,8 @@ def test_examples_of_the_pages_run(code, tmp_path, monkeypatch):
 
     monkeypatch.setattr(lj.corpora, "udhr", shortest)
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "a page", "exec"), {})
+    # What a page measures ten times runs here as well if it runs once.
+    exec(compile(code.replace("range(10)", "range(1)"), "a page", "exec"), {})
 
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS)
