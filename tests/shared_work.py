@@ -19,7 +19,7 @@ from train.finetune.__main__ import main as finetune
 __all__ = ["SharedWork", "strong_arguments", "write_input"]
 
 TINY = str(Path(__file__).parent / "golden" / "bert")
-TRAINING = ("--encoder", TINY, "--layer", "2", "--max-length", "24")
+TRAINING = ("--encoder", TINY, "--layer", "1", "--max-length", "24")
 
 
 def write_input(folder):
@@ -57,7 +57,7 @@ class SharedWork:
         folder, out = self.folder, self.out
         out.mkdir(exist_ok=True)
         self._arrays()
-        text = ["--data", *(f"{code}={folder}/{code}.txt" for code in ("de", "fr")), "--encoder", TINY, "--layer", "2"]
+        text = ["--data", *(f"{code}={folder}/{code}.txt" for code in ("de", "fr")), "--encoder", TINY, "--layer", "1"]
         vectors = ["--data", f"de={folder}/many.npy", f"fr={folder}/x.npy"]
         encoded = ["--data", f"de={folder}/source", f"fr={folder}/target"]
         _end(main, "fit", "lir", out / "lir", *text)
@@ -71,8 +71,7 @@ class SharedWork:
         _end(align, *strong_arguments(folder, out / "linear"), *linear)
         files = ["--train", folder / "train-en.txt", "--test", folder / "test-de.txt", "--held-out", "12"]
         steps = ["--epochs", "1", "--batch", "8", "--validations", "2", "--log-every", "1", "--learning-rate", "1e-3"]
-        seeds = ["--seeds", "12", "8", "--trained-blocks", "1"]
-        _end(finetune, "--task", "pos", *TRAINING, *files, *steps, *seeds, "--out", out / "pos")
+        _end(finetune, "--task", "pos", *TRAINING, *files, *steps, "--seeds", "12", "8", "--out", out / "pos")
 
     def _arrays(self) -> None:
         x = np.load(self.folder / "x.npy")

@@ -16,7 +16,6 @@ from eval.speed.timing import Measured, fastest, operations_per_token
 from lsar_jax.mesh import cpu_features
 from lsar_jax.transforms.methods import METHODS
 from tests import parity
-from tests.conftest import TINY
 from tests.optional import need
 from train.word_pairs.aligned_files import AlignedPair, write_aligned
 
@@ -165,7 +164,7 @@ def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, c
 
 
 @pytest.mark.slow
-def test_alignment_comes_to_the_loss_of_pytorch(rates, tmp_path):
+def test_alignment_comes_to_the_loss_of_pytorch(rates, tmp_path, tiny_block):
     rng = np.random.default_rng(0)
     pairs = []
     for length in rng.integers(3, 9, 40):
@@ -173,9 +172,9 @@ def test_alignment_comes_to_the_loss_of_pytorch(rates, tmp_path):
         other = tuple(f"{word}x" for word in words[::-1])
         pairs.append(AlignedPair(words, other, frozenset((at, int(length) - 1 - at) for at in range(length))))
     write_aligned(tmp_path, "de", "validation", pairs)
-    ours, theirs = align(tmp_path, str(TINY), batch=8, steps=3, repeats=1)
+    ours, theirs = align(tmp_path, str(tiny_block), batch=8, steps=3, repeats=1)
     losses = [float(row.answer.removeprefix("loss ")) for row in (ours, theirs)]
     assert abs(losses[0] - losses[1]) < 2e-4
     assert min(losses) > 1
     with pytest.raises(ValueError, match="has 40 pairs; a batch has 64"):
-        next(align(tmp_path, str(TINY)))
+        next(align(tmp_path, str(tiny_block)))

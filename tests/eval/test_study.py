@@ -1,4 +1,4 @@
-"""Wu and Dredze's study: which trainings it runs, what it counts, and a run that is killed."""
+"""Wu and Dredze's study: which trainings it runs, what it counts, and a run that is stopped."""
 
 import json
 from pathlib import Path
@@ -13,12 +13,12 @@ from eval.study import LANGUAGES, TREEBANKS, Study
 from tests.conftest import TINY
 from tests.eval.test_transfer import CONFIG
 from tests.optional import need
-from tests.train.runs import kill_at, log_of, write_labelled, write_words
+from tests.train.runs import log_of, stop_at, write_labelled, write_words
 
 need("optax")
 
 
-def command(folder, out, *more, tasks=("pos", "ner")):
+def command(folder, out, *more, tasks=("pos", "ner"), encoder=TINY):
     """A small study in English and German."""
     if not (folder / "words").exists():
         write_words(folder)
@@ -29,7 +29,7 @@ def command(folder, out, *more, tasks=("pos", "ner")):
             sizes = {"train-en": 48, "dev-en": 12}
             files = [write_labelled(folder / name, task, test, sizes.get(test, 10), len(test)) for test in tests]
             texts += [f"--{name}.{part}", *files]
-    texts += ["--encoder", str(TINY), "--words", str(folder / "words"), "--out", str(out)]
+    texts += ["--encoder", str(encoder), "--words", str(folder / "words"), "--out", str(out)]
     texts += ["--languages", "en", "de", "--tasks", *tasks, "--seeds", "12", "8"]
     return ["study", *texts, "--max-length", "20", "--align-length", "20", *more]
 
@@ -185,16 +185,17 @@ def test_the_defaults_are_the_papers():
 
 
 @pytest.mark.slow
-def test_a_study_that_is_killed_goes_on_to_the_same_results(tmp_path):
-    whole, out = tmp_path / "whole", tmp_path / "killed"
-    assert main(command(tmp_path, whole, *SMALL, tasks=["pos"])) == 0
+def test_a_study_that_is_stopped_goes_on_to_the_same_results(tmp_path, tiny_block):
+    whole, out = tmp_path / "whole", tmp_path / "stopped"
+    short = {"tasks": ["pos"], "encoder": tiny_block}
+    assert main(command(tmp_path, whole, *SMALL, **short)) == 0
     at = int(np.random.default_rng().integers(1, 4))  # of the four lines that the log gets
-    print(f"killed after {at} lines of the log of pos, weak, seed 8")
-    killed = command(tmp_path, out, *SMALL, "--checkpoint-seconds", "0", tasks=["pos"])
-    kill_at("eval", killed, out / "pos" / "weak" / "seed-8" / "log.jsonl", at)
+    print(f"stopped after {at} lines of the log of pos, weak, seed 8")
+    stopped = command(tmp_path, out, *SMALL, "--checkpoint-seconds", "0", **short)
+    stop_at(main, stopped, out / "pos" / "weak" / "seed-8" / "log.jsonl", at)
     weak = log_of(out / "align" / "weak")
     assert not (out / "results.jsonl").exists()
-    assert main(command(tmp_path, out, *SMALL, tasks=["pos"])) == 0
+    assert main(command(tmp_path, out, *SMALL, **short)) == 0
     assert log_of(out / "align" / "weak") == weak
     first, second = (
         [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()] for folder in (whole, out)
