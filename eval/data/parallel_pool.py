@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from eval.data.tatoeba import XTREME_36, check_not_blank, read_pairs
+from eval.data.parallel import read_parallel
+from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.data.xquad import answer_table, read_xquad
 from eval.task import Embedded, Key, Texts
 from lsar_jax import corpora
@@ -120,11 +121,4 @@ def read_pairs_as_pools(data: Data, languages: tuple[str, ...] = ()) -> tuple[Te
 def _read(data: str | Path, languages: tuple[str, ...] = ()) -> dict[str, list[str]]:
     if str(data) == "udhr":
         return corpora.udhr("test", languages or None)
-    paths = corpora.language_files(Path(data), ".txt", languages or None)
-    texts = {code: corpora.lines(path) for code, path in paths.items()}
-    for code, text in texts.items():
-        check_not_blank(text, str(paths[code]))
-    counts = {str(paths[code]): len(text) for code, text in texts.items()}
-    if len(set(counts.values())) > 1:
-        raise ValueError(f"the files differ in their number of lines: {counts}")
-    return texts
+    return dict(sorted(read_parallel(data, languages).items()))

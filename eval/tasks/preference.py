@@ -65,7 +65,8 @@ def preference(
     """Whether search prefers some languages, by the measures of several papers, in any parallel pool.
 
     Args:
-      text: udhr, xquad-r, tatoeba, or a folder of {language}.txt files, where line i has the same content in all files.
+      text: udhr, xquad-r, tatoeba, or text where line i has the same content in all languages: a folder of xx.txt
+        files, or data of eval flores and ntrex, such as hub:ID.
       data: the data of xquad-r or tatoeba; by default, data/xquad-r or data/tatoeba.
       queries: folder of queries in the same languages; line i of the text answers line i of the queries.
       languages: language codes; by default, all in the text, on tatoeba the 36 of XTREME.

@@ -56,10 +56,10 @@ def test_pool(tmp_path):
 def test_data_that_is_wrong(tmp_path, capsys):
     for code, text in (("de", "a\nb\n"), ("en", "a\n")):
         (tmp_path / f"{code}.txt").write_text(text)
-    with pytest.raises(ValueError, match=r"the files differ in their number of lines: .*de.txt': 2, .*en.txt': 1"):
+    with pytest.raises(ValueError, match=r"differ in their number of lines: .'de': 2, 'en': 1"):
         read_lines(tmp_path, None)
     (tmp_path / "en.txt").write_text("a\n \n")
-    with pytest.raises(ValueError, match="en.txt, line 2 is blank"):
+    with pytest.raises(ValueError, match=", en, line 2 is blank"):
         read_lines(tmp_path, None)
     (tmp_path / "en.txt").write_text("a\nb\n")
     assert main(["pool", *ENCODER, "--data", str(tmp_path), "--out", str(tmp_path)]) == 1
