@@ -1,5 +1,5 @@
 # make demo   runs the main evaluation on the bundled encoder and real text
-# make test   runs the tests
+# make test   runs the tests; SELECT has more options of pytest
 # Both create .venv if it does not exist; PYTHON chooses the interpreter (3.11 or newer).
 
 PYTHON ?= python3
@@ -15,7 +15,7 @@ demo: $(VENV)/installed-demo
 	@echo "The picture: $(CURDIR)/results/udhr/space.png"
 
 test: $(VENV)/installed-test
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal $(SELECT)
 
 $(VENV)/installed-%: pyproject.toml | $(BIN)/python
 	@echo "Installing lsar_jax and what '$*' needs into $(VENV); pip names each package as it comes."
