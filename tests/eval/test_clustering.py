@@ -43,6 +43,12 @@ def test_topics_or_languages_are_found(rng):
     assert by_language["purity in one language"] > 70
 
 
+def test_documents_of_any_length(rng):
+    x, topics = planted(rng, 1, 1)
+    longer = {code: rows * 2.0 ** rng.integers(-3, 4, (len(rows), 1)).astype(np.float32) for code, rows in x.items()}
+    assert scores(longer, topics) == scores(x, topics)
+
+
 def test_purity_is_the_share_of_the_largest_topics(rng):
     clusters, topic = rng.integers(0, 4, 200), rng.integers(0, 7, 200)
     expected = contingency_matrix(topic, clusters).max(axis=0).sum() / 200

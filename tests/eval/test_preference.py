@@ -65,6 +65,24 @@ def test_queries_that_are_in_the_pool(rng):
     assert apart["pool share"] == pytest.approx(100 * 19 / 59)
 
 
+def test_english_is_favoured_by_hand():
+    """Two languages on a circle, whose first English sentence is without a translation; angles in degrees."""
+    angles = {("c", "de"): [5, 65], ("c", "en"): [90, 0, 40], ("q", "de"): [30, 22], ("q", "en"): [88, 2, 50]}
+    x = {key: np.stack([np.cos(np.radians(of)), np.sin(np.radians(of))], axis=1) for key, of in angles.items()}
+    pool = ParallelPool(
+        ["de", "en"], [("q", "de"), ("q", "en")], [("c", "de"), ("c", "en")],
+        np.array([[0, 3], [1, 4], [-1, 2], [0, 3], [1, 4]]), np.array([0, 1, 2, 0, 1]),
+    )  # fmt: skip
+    found = values(x, pool)
+    # English queries find both translations first. German ones find the second as their third, or fourth, of five.
+    into = 50 * (np.log(5 / 3) + np.log(5 / 4)) / np.log(5 / 2)
+    assert (found["Max@R from en"], found["Max@R into en"]) == (pytest.approx(100), pytest.approx(into))
+    assert found["English inclination"] == pytest.approx(100 - into)
+    assert found["English first"] == 50
+    # Of the four candidates with translations, German ones put the order 0 1 2 3 into 1 2 0 3, and into 0 2 1 3.
+    assert found["MLRS"] == pytest.approx(100 * (2 / 6 + 1 / 6) / 5)
+
+
 def test_pools_by_hand():
     # Two languages; the sentence at place 1 answers both questions in the first, and one has no answer in the second.
     pool = ParallelPool(

@@ -14,6 +14,7 @@ from eval.resampling import (
     pseudo_values,
     resampled_correlations,
     simultaneous_intervals,
+    simultaneous_width,
     strata_of,
 )
 
@@ -170,6 +171,18 @@ def test_at_once_of_single_units(rng):
     few, many = (Queries(np.append(of.values, 0), np.repeat([0, 1], [40, 1])) for of in (first, second))
     np.testing.assert_allclose(simultaneous_intervals([(few, many)]), np.array([ends]) / 2)
     assert simultaneous_intervals([]) == []
+
+
+def test_at_once_of_strata_is_a_t_interval(rng):
+    """Of two strata of five units, with the degrees of freedom of both."""
+    first, second = rng.normal(size=(2, 2, 5))
+    strata = np.repeat([0, 1], 5)
+    ((low, high),) = simultaneous_intervals([(Queries(first.ravel(), strata), Queries(second.ravel(), strata))])
+    error = np.sqrt((second - first).var(axis=1).sum() / 5) / 2
+    assert (low + high) / 2 == pytest.approx((second - first).mean())
+    assert (high - low) / 2 == pytest.approx(scipy.stats.t.ppf(0.975, 8) * np.sqrt(9 / 8) * error, rel=0.1)
+    width = simultaneous_width(np.array([scipy.stats.norm.ppf(0.975)]), 9)
+    assert width == pytest.approx(scipy.stats.t.ppf(0.975, 8) * np.sqrt(9 / 8))
 
 
 def f1(right, gold):

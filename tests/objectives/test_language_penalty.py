@@ -111,6 +111,12 @@ def test_descent_brings_the_languages_together(rng):
     assert apart[1] < 0.15 * apart[0]
 
 
+def test_means_have_no_gradient(batches):
+    x, language = (jnp.asarray(part[0]) for part in batches)
+    gradient = jax.grad(lambda x: jnp.square(started(x, language).sums).sum())(x)
+    np.testing.assert_array_equal(gradient, np.zeros_like(x))
+
+
 def test_gradients_are_finite_at_zero(batches):
     means = running(batches)
     gradient = jax.grad(lambda x: penalty(x, means))(jnp.zeros((3, D)))
