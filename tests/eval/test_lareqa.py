@@ -106,13 +106,17 @@ def test_lareqa(lareqa, metric):
     table = answer_table(data)
     truth = np.array([np.isin(np.arange(len(c)), row) for row in table])
     scores = q @ c.T
-    assert whole["value"] == pytest.approx(
-        100 * np.mean([average_precision_score(*pair) for pair in zip(truth, scores, strict=True)]), abs=1e-3
-    )
+    precision = [100 * average_precision_score(*pair) for pair in zip(truth, scores, strict=True)]
+    assert whole["value"] == pytest.approx(np.mean(precision), abs=1e-3)
+    assert values["original", "mAP of ru"]["value"] == pytest.approx(np.mean(precision[12:]), abs=1e-3)
     # The diagonal: of its answers a question sees that in its own language.
     own = np.repeat(np.arange(3), 6)
     single = [1 / (1 + np.sum(scores[row][~truth[row]] > scores[row, table[row, own[row]]])) for row in range(len(q))]
     assert values["original", "same language"]["value"] == pytest.approx(100 * np.mean(single), abs=1e-3)
+    # In one language, it sees that one and the other sentences of the language.
+    inside = np.arange(len(c)) // (len(c) // 3) == own[:, None]
+    alone = [1 / (1 + np.sum(scores[row][inside[row]] > scores[row, table[row, own[row]]])) for row in range(len(q))]
+    assert values["original", "mAP in one language"]["value"] == pytest.approx(100 * np.mean(alone), abs=1e-3)
     # Of the first ten, those in the question's own language; of the pool, a third.
     first = np.argsort(-scores, axis=1, kind="stable")[:, :10] // (len(c) // 3)
     assert values["original", "top 10"]["value"] == pytest.approx(100 * np.mean(first == own[:, None]), abs=1e-3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lsar_jax import Moments, Transform, pool_moments
-from lsar_jax.transforms import fit_sparse_dimensions, fit_steering
+from lsar_jax.transforms import fit_sparse_dimensions, fit_steering, varying_dimensions
 from tests import reference
 from tests.transforms.test_methods import means
 
@@ -23,6 +23,11 @@ def test_sparse_dimensions_equal_their_twin(x, dimensions):
     np.testing.assert_array_equal(transform(x["de"]), moved)
     # By default a tenth.
     assert fit_sparse_dimensions(x).name == "sparse-dimensions(dimensions=4)"
+
+
+def test_of_equal_variances_the_first_are_taken():
+    means = np.stack([np.zeros(300), np.arange(300) % 3.0])
+    assert np.flatnonzero(varying_dimensions(means, 4)).tolist() == [2, 5, 8, 11]
 
 
 def test_planted_dimensions_are_found_from_thirty_sentences(rng):
@@ -46,6 +51,12 @@ def test_steering_equals_its_twin(x, components, precise):
     together = np.concatenate(list(x.values()))
     for rows in x.values():
         np.testing.assert_allclose(transform(rows), reference.steering(rows, together, components), atol=1e-4)
+
+
+def test_all_directions_in_which_sentences_vary_can_be_removed(x):
+    few = {code: rows[:2] for code, rows in x.items()}
+    moved = np.asarray(fit_steering(few, 11)(np.concatenate(list(few.values()))))
+    np.testing.assert_allclose(moved, np.broadcast_to(moved[0], moved.shape), atol=1e-3)
 
 
 def test_of_translations_the_first_component_is_the_language(rng):
