@@ -15,6 +15,7 @@ from eval.data.parallel import read_parallel
 from eval.methods import Method
 from eval.metrics import bitext_f1, ndcg, recall
 from eval.resampling import Queries, difference_of, interval
+from eval.results import read_results
 from eval.task import Setting
 from eval.tasks.benchmarks import belebele, judged, parallel
 from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
@@ -402,6 +403,13 @@ def test_judged(name, mlqa_folders, tmp_path):
     assert gap["value"] == pytest.approx(same - across)
     assert gap["low"] <= gap["value"] <= gap["high"]
     assert ("center", "nDCG@10 gap") in values
+    [across_scores] = (
+        r.queries
+        for r in read_results(tmp_path / "out" / "results.jsonl")
+        if (r.transform, r.metric) == ("original", "nDCG@10 across languages over 2")
+    )
+    # A question of MLQA is drawn with its translations, one of MIRACL by itself.
+    assert across_scores.clusters is None if name == "miracl" else [*across_scores.clusters] == [0, 1, 0, 1]
 
 
 def test_languages_of_miracl_are_encoded_one_by_one(mlqa_folders):

@@ -67,14 +67,14 @@ def test_families_and_their_histograms():
 def test_the_front_joins_weights_in_their_order(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
-    meaning, weights = {0.5: 80.0, 0.0: 70.0, 10.0: 60.0}, {f"oracle, weight {w:g}": w for w in (10.0, 0.0, 0.5)}
+    meaning, weights = {2.0: 80.0, 0.0: 70.0, 10.0: 60.0}, {f"oracle, weight {w:g}": w for w in (10.0, 0.0, 2.0)}
     scores = {(8, "original", "meaning"): {"Tatoeba": [65.0]}}
     for name, weight in weights.items():
         scores[8, name, "meaning"] = {"Tatoeba": [meaning[weight] - 1, meaning[weight] + 1]}
         scores[8, name, "language"] = {"Tatoeba": [20 - weight, 20 - weight]}
     leakage.front(scores, [8], weights, tmp_path / "a.png")
     [axis] = made[0].axes
-    np.testing.assert_allclose(axis.lines[0].get_xydata(), [(20, 70), (19.5, 80), (10, 60)])
-    assert [text.get_text() for text in axis.texts] == ["0", "0.5", "10"]
+    np.testing.assert_allclose(axis.lines[0].get_xydata(), [(20, 70), (18, 80), (10, 60)])
+    assert [text.get_text() for text in axis.texts] == ["0", "2", "10"]
     leakage.front(scores, [8], dict(list(weights.items())[:1]), tmp_path / "b.png")
     assert len(made) == 1

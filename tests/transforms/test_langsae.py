@@ -73,6 +73,27 @@ def test_equals_its_twin(planted, fitted):
         np.testing.assert_allclose(loss, np.square(whole - rows).mean(), rtol=1e-4)
 
 
+def test_all_features_are_active(rng):
+    """Features that are not positive are none, also where an embedding may have all of them."""
+    encoder, decoder, rows = (rng.standard_normal(shape).astype(np.float32) for shape in ((8, 16), (16, 8), (5, 8)))
+    step = SparseAutoencoder(*map(jax.numpy.asarray, (encoder, decoder, np.ones(16, np.float32))), 16, False)
+    expected = np.maximum(rows.astype(float) @ encoder, 0) @ decoder
+    np.testing.assert_allclose(step(rows, np.array(0)), expected, atol=1e-5)
+
+
+def test_what_the_features_lose_is_logged(planted, caplog):
+    """Of the variance around the mean over languages, which have the same weight whatever their size."""
+    x = {code: rows + 3 for code, rows in planted[0].items()} | {"th": planted[0]["th"][:50] + 3}
+    with caplog.at_level("INFO", "lsar_jax"):
+        [step] = fit_langsae(x, **OPTIONS | {"steps": 20}).steps
+    weights = (np.asarray(step.encoder), np.asarray(step.decoder), np.ones(40))
+    mean = np.mean([rows.mean(axis=0) for rows in x.values()], axis=0)
+    lost = [np.square(reference.sparse_autoencoder(rows, *weights, step.active) - rows).mean() for rows in x.values()]
+    share = 100 * np.mean(lost) / np.mean([np.square(rows - mean).mean() for rows in x.values()])
+    logged = float(caplog.text.split("the features lose ")[1].split("%")[0])
+    assert logged == pytest.approx(share, rel=0.01, abs=0.06)
+
+
 def test_languages_in_one_batch_in_any_order(planted, fitted, rng):
     # More rows than are taken at a time.
     codes = np.repeat(CODES, 400)
