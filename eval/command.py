@@ -100,11 +100,11 @@ def command(
     defaults = {"out": Path("results") / name, **defaults}
     shared = {item.name: item for item in fields(Options)}
     parameters = inspect.signature(make).parameters
-    own_options = [(p.name, p.annotation, field(default=p.default)) for p in parameters.values() if p.name != "options"]
+    of_task = [(p.name, p.annotation, field(default=p.default)) for p in parameters.values() if p.name != "options"]
 
     def made(options: Any) -> Task:
         """The task, with the options that its results record."""
-        given = {key: getattr(options, key) for key, *_ in own_options}
+        given = {key: getattr(options, key) for key, *_ in of_task}
         task = make(**given, **({"options": options} if "options" in parameters else {}))
         return replace(task, options={key: _plain(getattr(options, key)) for key in (*given, *_OF_TEXT)})
 
@@ -117,11 +117,11 @@ def command(
             pinned = options.pinned()
             return _run(pinned.made(), pinned)
 
-    essential = (*Options.essential, *(key for key, *_ in own_options if key not in rare))
+    essential = (*Options.essential, *(key for key, *_ in of_task if key not in rare))
     namespace = {"name": name, "made": made, "run": run, "essential": essential}
     return make_dataclass(
         make.__name__,
-        [*own_options, *((key, shared[key].type, field(default=value)) for key, value in defaults.items())],
+        [*of_task, *((key, shared[key].type, field(default=value)) for key, value in defaults.items())],
         bases=(Options,),
         frozen=True,
         namespace=namespace | {"__doc__": make.__doc__, "__module__": make.__module__},

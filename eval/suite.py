@@ -119,7 +119,7 @@ class Suite:
         if unknown := [name for name in self.tasks if name not in names]:
             raise ValueError(f"--tasks has {unknown[0]}, which is not one of {', '.join(names)}")
         chosen = []
-        for encoder, (name, (task, own_options)) in product(self.encoder, entries.items()):
+        for encoder, (name, (task, of_task)) in product(self.encoder, entries.items()):
             if self.tasks and not {name, task} & set(self.tasks):
                 continue
             folder = encoder if Path(encoder).is_dir() else encoder.replace("/", "-")
@@ -132,7 +132,7 @@ class Suite:
                 "overwrite": self.overwrite,
                 "out": self.out / Path(folder).name / name,
                 **({} if self.max_length is None else {"max_length": self.max_length}),
-                **{key: self.data / value if isinstance(value, Path) else value for key, value in own_options.items()},
+                **{key: self.data / value if isinstance(value, Path) else value for key, value in of_task.items()},
             }
             chosen.append((name if len(self.encoder) == 1 else f"{encoder}, {name}", kind(**options)))
         return chosen

@@ -57,6 +57,8 @@ def _of_files(folder: Path, languages: Sequence[str], where: str) -> dict[str, l
         match = next(filter(None, (re.fullmatch(name, path.name) for name in _NAMES)), None)
         if match and (code := code_or_none(match[1])):
             found.setdefault(code, {})[match[1]] = path
+        elif match and match.re.pattern == _NAMES[-1] and not languages:
+            raise ValueError(f"{path} is not named after a language; rename it, or choose the languages to read")
     codes = list(dict.fromkeys(map(language_code, languages))) or sorted(found)
     missing = [code for code in codes if code not in found]
     if missing or not codes:

@@ -467,6 +467,10 @@ def test_parallel_that_is_wrong(tmp_path):
     with pytest.raises(ValueError, match="none in its usual script and in another"):
         parallel.scripts(tmp_path / "x")
     write(tmp_path, "x/deu.txt", ["a"])
+    (tmp_path / "deutsch.txt").write_text("a\n")
+    with pytest.raises(ValueError, match=r"deutsch.txt is not named after a language; rename it, or choose"):
+        read_parallel(tmp_path)
+    (tmp_path / "deutsch.txt").unlink()
     with pytest.raises(ValueError, match=r"de.txt and .*deu.txt are for de; remove one"):
         parallel.flores(tmp_path / "x", ("de", "en"))
     write(tmp_path, "x/en.txt", ["a", "b"])

@@ -53,23 +53,23 @@ def belebele(
     check_texts(question_text, passage_text)
     questions, passages, answers = read_belebele(data, languages)
     answer = np.array(answers)
-    texts = {("q", c): [question_text.replace("{question}", one) for one in lines] for c, lines in questions.items()}
-    texts |= {("p", c): [passage_text.replace("{passage}", one) for one in lines] for c, lines in passages.items()}
+    texts = {("q", c): [question_text.replace("{question}", line) for line in lines] for c, lines in questions.items()}
+    texts |= {("p", c): [passage_text.replace("{passage}", line) for line in lines] for c, lines in passages.items()}
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         codes = [code for group, code in x if group == "q"]
-        both = script_pairs(codes)
+        of_scripts = script_pairs(codes)
         means = PairMeans({*setting.fitted, "en"})
         wanted = [(code, code) for code in codes]
         wanted += [pair for code in codes if code != "en" and "en" in codes for pair in (("en", code), (code, "en"))]
-        wanted += [pair for one in both for pair in (one, one[::-1])]
+        wanted += [pair for first, second in of_scripts for pair in ((first, second), (second, first))]
         for asked, read in wanted:
             found = np.asarray(nearest(x["q", asked], x["p", read], min(_FIRST, len(x["p", read])))[1])
             values = 100 * ndcg(found, answer[:, None], np.ones((len(answer), 1)))
             yield Score.of(f"nDCG@10 {asked}-{read}", [asked, read], Queries(values, clusters=answer))
             for name in _names(asked, read):
                 means.add(f"nDCG@10 {name}", (asked, read), values)
-            for pair in both:
+            for pair in of_scripts:
                 for code, name in zip(pair, ("usual script", "other script"), strict=True):
                     if asked == read == code:
                         means.add(f"nDCG@10 same language, {name}", pair, values)

@@ -85,8 +85,8 @@ def _task(
 
     def texts(asked: str, read: str, judged: Judged) -> dict[Key, list[str]]:
         return {
-            (f"q {asked}-{read}", asked): [templates[0].replace("{question}", one) for one in judged.questions],
-            (f"p {asked}-{read}", read): [templates[1].replace("{passage}", one) for one in judged.passages],
+            (f"q {asked}-{read}", asked): [templates[0].replace("{question}", text) for text in judged.questions],
+            (f"p {asked}-{read}", read): [templates[1].replace("{passage}", text) for text in judged.passages],
         }
 
     parts = [texts(*pair, judged) for pair, judged in pairs.items()]

@@ -112,16 +112,16 @@ def _task(name: str, title: str, data: Data, languages: Sequence[str], pairs: Pa
 
 
 def _scores(x: dict[str, Float[np.ndarray, "line dim"]], pairs: Pairs, fitted: set[str]) -> Iterator[Score]:
-    codes, both = list(x), script_pairs(x)
+    codes, of_scripts = list(x), script_pairs(x)
     means = PairMeans(fitted)
     wanted = [(a, b) for n, a in enumerate(codes) for b in codes[n + 1 :]]
     if pairs == "en":
-        wanted = [pair for pair in wanted if "en" in pair or pair in both or pair[::-1] in both]
-    for one, two in wanted:
-        forward, backward = (np.asarray(best[1])[:, 0] for best in nearest_both(x[one], x[two]))
-        for (a, b), found in (((one, two), forward), ((two, one), backward)):
+        wanted = [pair for pair in wanted if "en" in pair or pair in of_scripts or pair[::-1] in of_scripts]
+    for first, second in wanted:
+        forward, backward = (np.asarray(best[1])[:, 0] for best in nearest_both(x[first], x[second]))
+        for (a, b), found in (((first, second), forward), ((second, first), backward)):
             values = {"accuracy": 100.0 * (found == np.arange(len(found))), "F1": 100 * bitext_f1(found)}
-            across = {a, b} in [set(pair) for pair in both]
+            across = {a, b} in [set(pair) for pair in of_scripts]
             for metric, of_line in values.items():
                 if pairs == "en" or across:
                     yield Score.of(f"{a}-{b} {metric}", [a, b], Queries(of_line))
@@ -134,7 +134,7 @@ def _scores(x: dict[str, Float[np.ndarray, "line dim"]], pairs: Pairs, fitted: s
                     way = "en-xx" if a == "en" else "xx-en"
                     if pairs == "en":
                         means.add(f"{way} {metric}", (a, b), of_line)
-                    for pair in both:
+                    for pair in of_scripts:
                         for code, name in zip(pair, ("usual script", "other script"), strict=True):
                             if code in (a, b):
                                 means.add(f"{way} {metric}, {name}", (a, b), of_line, pair)

@@ -77,7 +77,7 @@ class FitMethod:
             raise ValueError(too_few(languages, self.least))
         span = max(1, min(len(languages) - 1, dim))
         left = dim - (len(languages) if self.fit is fit_joint else 0)
-        features = dim * (options.get("width") or 8)
+        features = dim * (options.get("width") or inspect.signature(fit_langsae).parameters["width"].default)
         limits = {
             "rank": (1, span, f"the span of the means of {len(languages)} languages of width {dim}"),
             "components": (
