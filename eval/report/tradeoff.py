@@ -179,7 +179,7 @@ def compare(results: Sequence[Result]) -> Comparison:
                 by_data.setdefault(str(r.options.get("data") or ""), []).append(r)
         found.data.extend(data for data in by_data if data and data not in found.data)
         for data, of_data in by_data.items():
-            column = measure.name if len(by_data) == 1 else f"{measure.name} ({Path(data).name})"
+            column = measure.name if len(by_data) == 1 else f"{measure.name} ({data})"
             found.columns[column] = measure.kind
             for (where, name), several in _widest(of_data).items():
                 cells.setdefault(where, {}).setdefault(name, {})[column] = _over_seeds(several)
@@ -200,12 +200,13 @@ def compare(results: Sequence[Result]) -> Comparison:
                 (found.leads, where, name, measure, before, methods[best][measure])
                 for name, of in methods.items()
                 for measure, before in of.items()
-                if name != best
+                if name != best and measure in methods[best]
             ]
             of_candidates += [
                 (before, methods[other][measure])
                 for name, other in combinations(means, 2)
                 for measure, before in methods[name].items()
+                if measure in methods[other]
             ]
     tested = {number: both for number, pair in enumerate(pairs) if (both := _queries(*pair[-2:]))}
     others = [both for pair in of_candidates if (both := _queries(*pair))]

@@ -130,6 +130,22 @@ def test_the_best_is_compared_with_each_of_the_others(results, rng):
     assert leads["lsar"]["answers, pool of all"].value == pytest.approx(joint.value - rows[1].value)
 
 
+def test_methods_that_were_measured_by_different_tasks(rng):
+    """Those with as many measures are candidates, and are compared in what both have."""
+    measured = {"original": ("lareqa", "udhr", "bitext"), "lsar": ("lareqa", "udhr"), "joint": ("lareqa", "bitext")}
+    metrics = {"lareqa": "mAP", "udhr": "mAP", "bitext": "en-xx mean over 20"}
+    shifts = {"original": 0, "lsar": 5, "joint": 9, "cbie": 1}
+    found = compare(
+        [
+            scored(rng, task, metrics[task], name, shifts[name])
+            for name, tasks in {**measured, "cbie": ("udhr",)}.items()
+            for task in tasks
+        ]
+    )
+    assert found.best == {("bundled", 8): "joint"}
+    assert {name: list(of) for name, of in found.leads["bundled", 8].items()} == {"lsar": ["answers, pool of all"]}
+
+
 def test_methods_with_one_map(rng):
     x = {code: rng.normal(size=(40, 16)) + rng.normal(size=16) for code in ("de", "en", "fr")}
     moments = {code: Moments.from_embeddings(value, second_moment=True) for code, value in x.items()}
@@ -171,8 +187,8 @@ def test_data_and_options_are_not_mixed(rng):
     first, second = ({"data": f"data/{name}", "mix": ""} for name in ("xquad-r", "mlqa-r"))
     found = compare([*both(options=first), *both(options=second)])
     assert list(found.gains["bundled", 8]["lsar"]) == [
-        "answers, pool of all (xquad-r)",
-        "answers, pool of all (mlqa-r)",
+        "answers, pool of all (data/xquad-r)",
+        "answers, pool of all (data/mlqa-r)",
     ]
     assert found.data == ["data/xquad-r", "data/mlqa-r"]
     original, lsar = both(options=first)
