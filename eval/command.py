@@ -14,13 +14,13 @@ from typing import Any, Literal, Self
 from eval.evaluate import Evaluation, evaluate
 from eval.figures.plots import bars, sweep_figure
 from eval.fitting import FitOptions, choose
-from eval.results import by_method, write_results
-from eval.run_record import recorded
 from eval.task import Task
 from lsar_jax import SentenceEncoder
-from lsar_jax.cli.console import console, print_table
-from lsar_jax.cli.embed import open_encoder
+from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import folder_of, pin
+from lsar_jax.measures.results import by_method, write_results
+from lsar_jax.measures.run_record import recorded
+from lsar_jax.options.encoder import open_encoder
 
 __all__ = ["Options", "RunOptions", "command", "report"]
 

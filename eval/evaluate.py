@@ -18,12 +18,12 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.fitting import Fitting
-from eval.methods import Method
-from eval.results import Result
 from eval.task import Key, Panel, Score, Setting, Task, Texts, language_of
 from lsar_jax import EncoderSpec, SentenceEncoder
-from lsar_jax.cli.embed import encode_all
+from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.encoders.progress import Meter
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.results import Result
 
 __all__ = ["Evaluation", "encode_texts", "evaluate", "result_of"]
 

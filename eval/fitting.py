@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eval.data.fit_text import fit_text
-from eval.methods import OF_FILES, OF_PAIRS, Method, MethodName, check_methods, fit_files, fit_methods
 from eval.task import Embedded, Task, Texts, language_of
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
+from lsar_jax.measures.methods import OF_FILES, OF_PAIRS, Method, MethodName, check_methods, fit_files, fit_methods
 
 __all__ = ["EVALUATED", "FitOptions", "Fitting", "MethodOptions", "choose"]
 

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Literal
 
 from eval.report.transfer import transfer_results
-from eval.results import Result, write_results
-from eval.run_record import recorded
-from lsar_jax.cli.console import console, print_table
-from lsar_jax.cli.embed import EncoderChoice
+from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.labelled import language_of
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
+from lsar_jax.measures.results import Result, write_results
+from lsar_jax.measures.run_record import recorded
+from lsar_jax.options.encoder import EncoderChoice
 from train.align.__main__ import Align
 from train.align.options import AlignOptions, Objective
 from train.finetune.__main__ import Finetune

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eval.__main__ import TASKS
-from eval.methods import ALL_METHODS, MethodName
 from eval.report.page import Report
 from eval.report.tradeoff import Tradeoff, compare, read_all
-from eval.run_record import already_run
 from lsar_jax import load_encoder
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
+from lsar_jax.measures.methods import ALL_METHODS, MethodName
+from lsar_jax.measures.run_record import already_run
 
 __all__ = ["Suite"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.data.fit_text import FitText
-from eval.methods import Method
-from eval.resampling import Queries
-from eval.results import Result
 from lsar_jax import EncoderSpec
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.results import Result
 
 __all__ = ["Embedded", "Key", "Panel", "Score", "Setting", "Task", "Texts", "language_of", "starting_with"]
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from lsar_jax.cli.run import Command, run_named
+from lsar_jax.console.run import Command, run_named
 
 __all__ = ["main"]
 

@@ -142,6 +142,6 @@ def bundled_once():
 def fake():
     """Commands of ``eval`` and ``train`` open an encoder without a model, whatever ``--encoder`` names."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lsar_jax.cli.embed.load_encoder", FakeEncoder.load)
+        patch.setattr("lsar_jax.options.encoder.load_encoder", FakeEncoder.load)
         patch.setattr("eval.suite.load_encoder", FakeEncoder.load)
         yield FakeEncoder

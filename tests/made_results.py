@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from eval.data.tatoeba import XTREME_36
-from eval.results import Result
+from lsar_jax.measures.results import Result
 
 __all__ = ["made_result"]
 

@@ -9,7 +9,7 @@ import tyro
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.cli.run import run
+from lsar_jax.console.run import run
 from lsar_jax.processes import is_first, own_rows, share
 from tests.embeddings.made_folder import made_folder
 from tests.train.runs import write_labelled, write_words

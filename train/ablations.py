@@ -19,8 +19,8 @@ import sys
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from lsar_jax.cli.console import console
-from lsar_jax.cli.run import run
+from lsar_jax.console.output import console
+from lsar_jax.console.run import run
 from lsar_jax.objectives.disentangle import ALONE, Base, Objective
 from train.disentangle.__main__ import Disentangle, HeadsOptions
 from train.loop import Trained

@@ -25,7 +25,7 @@ from eval.aot.row import Row, measured, programs_page, read_rows, worse
 from eval.aot.schedule import schedule_of, write_schedules
 from eval.aot.shapes import Sizes, Trace
 from eval.aot.targets import TARGETS, check_installed, mesh_of, prepare
-from lsar_jax.cli.console import console, print_table
+from lsar_jax.console.output import console, print_table
 from lsar_jax.files import write_text
 
 __all__ = ["Aot", "programs"]

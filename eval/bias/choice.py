@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from eval.resampling import Queries, Span, simultaneous_width
+from lsar_jax.measures.resampling import Queries, Span, simultaneous_width
 
 __all__ = ["Choice", "choose"]
 

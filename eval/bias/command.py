@@ -38,18 +38,18 @@ from eval.bias.queries import examples, find, first_results, own_by_language, se
 from eval.command import RunOptions
 from eval.evaluate import encode_texts, result_of
 from eval.fitting import Fitting, MethodOptions
-from eval.methods import FITTED, Method, MethodName, check_methods, fit_methods
-from eval.results import Result, read_results, write_results
-from eval.run_record import digest_of, record, recorded
 from eval.task import Score, Task
 from lsar_jax import EncoderSpec, Moments, SentenceEncoder, corpora, pool_moments, save_moments
 from lsar_jax.checks import whole_number
-from lsar_jax.cli.console import console, print_table
-from lsar_jax.cli.user_text import Aligned, UserText, finds_lines, read_user_text, read_user_vectors
+from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.records import is_parquet
 from lsar_jax.embeddings.job import remove_partial_files, work_folder
 from lsar_jax.encoders.progress import Meter, in_words
 from lsar_jax.files import check_outputs, text_sha256, write_text
+from lsar_jax.measures.methods import FITTED, Method, MethodName, check_methods, fit_methods
+from lsar_jax.measures.results import Result, read_results, write_results
+from lsar_jax.measures.run_record import digest_of, record, recorded
+from lsar_jax.options.user_text import Aligned, UserText, finds_lines, read_user_text, read_user_vectors
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["Bias"]

@@ -17,8 +17,8 @@ from eval.anisotropy import ByLanguage
 from eval.bias.measures import Candidate
 from eval.figures.meaning import draw_languages, draw_units, flat
 from eval.figures.style import lines
-from eval.methods import Method
-from lsar_jax.cli.user_text import UserText
+from lsar_jax.measures.methods import Method
+from lsar_jax.options.user_text import UserText
 
 __all__ = ["draw_layers", "draw_space"]
 

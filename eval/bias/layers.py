@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from eval.bias.choice import Choice, choose
 from eval.bias.measures import Candidate
-from lsar_jax.cli.user_text import UserText
+from lsar_jax.options.user_text import UserText
 
 __all__ = ["Measured", "best_candidate", "difference", "metric_of"]
 

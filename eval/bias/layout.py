@@ -8,7 +8,7 @@ import numpy as np
 
 from eval.bias.queries import HITS, Change, Example, Hit
 from eval.report.html_page import html_table
-from eval.resampling import Span
+from lsar_jax.measures.resampling import Span
 
 __all__ = [
     "SCORES",

@@ -10,14 +10,14 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from eval.anisotropy import ByLanguage
-from eval.methods import Method
-from eval.metrics import find_own, own_share, probe_accuracy, probe_folds
-from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec, Moments, merge_moments
 from lsar_jax.array_files import open_arrays, save_arrays
-from lsar_jax.cli.user_text import UserText
 from lsar_jax.geometry import expected_anisotropy, isoscore
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import find_own, own_share, probe_accuracy, probe_folds
+from lsar_jax.measures.resampling import Queries
+from lsar_jax.options.user_text import UserText
 from lsar_jax.retrieval.preference import fair_share
 
 __all__ = ["Candidate", "Neutrality", "held_out_rows", "measure_layer", "measured_count", "neighbours"]

@@ -13,10 +13,10 @@ from eval.bias.measures import Candidate, measured_count, neighbours
 from eval.bias.queries import Change, Example
 from eval.report.html_page import document, html_table
 from eval.report.page import provenance
-from eval.resampling import Span, interval
-from eval.results import Result
 from lsar_jax import corpora
-from lsar_jax.cli.user_text import UserText
+from lsar_jax.measures.resampling import Span, interval
+from lsar_jax.measures.results import Result
+from lsar_jax.options.user_text import UserText
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["Page", "Parts"]

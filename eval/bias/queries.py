@@ -12,10 +12,10 @@ from jaxtyping import Float, Int
 
 from eval.anisotropy import ByLanguage
 from eval.bias.measures import Candidate, held_out_rows, neighbours
-from eval.methods import FITTED, Method, fit_methods
-from eval.resampling import Queries, Span, interval, simultaneous_intervals
 from lsar_jax import EncoderSpec
-from lsar_jax.cli.user_text import UserText
+from lsar_jax.measures.methods import FITTED, Method, fit_methods
+from lsar_jax.measures.resampling import Queries, Span, interval, simultaneous_intervals
+from lsar_jax.options.user_text import UserText
 from lsar_jax.retrieval.search import nearest_others
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import Annotated
 import tyro
 
 from lsar_jax import corpora
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.languages import language_code
 

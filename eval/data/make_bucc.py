@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 from lsar_jax.corpora.parallel_text import distinct, read_bitext
 from lsar_jax.corpora.tables import Data
 from lsar_jax.files import check_outputs, write_text

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lsar_jax import corpora
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 from lsar_jax.corpora.tables import Data, Tables, named_tables, one_split
 from lsar_jax.languages import language_code
 

@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 from eval.figures.language_families import family
 from eval.figures.removed import draw_removed
 from eval.figures.style import Plane, heat_map, page, points
-from eval.methods import OF_FILES, Method, fit_files
 from lsar_jax.arrays import unit_rows
 from lsar_jax.geometry import expected_contributions, outlier_dimensions
+from lsar_jax.measures.methods import OF_FILES, Method, fit_files
 from lsar_jax.retrieval import nearest
 
 __all__ = ["draw_pair", "draw_planes", "draw_space", "plain_tsne", "tsne"]

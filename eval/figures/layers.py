@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.style import lines, page
-from lsar_jax.cli.console import print_table
+from lsar_jax.console.output import print_table
 from lsar_jax.files import write_text
 from lsar_jax.geometry import anisotropy_by_language, expected_contributions, isoscore, outlier_dimensions
 

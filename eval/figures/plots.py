@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.style import heat_map, lines, page
-from eval.resampling import Span
+from lsar_jax.measures.resampling import Span
 from train.marks import mark
 
 __all__ = ["bars", "by_rank", "heat_maps", "rank_curves", "sweep_figure", "tradeoff_figure"]

@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from eval.methods import label
 from eval.papers.card import Setting
 from eval.papers.published import Published, published
-from eval.results import Result
 from lsar_jax.files import write_text
+from lsar_jax.measures.methods import label
+from lsar_jax.measures.results import Result
 
 __all__ = ["COLUMNS", "VERDICTS", "Measured", "Row", "cells", "compare", "grouped", "write_rows"]
 

@@ -12,9 +12,9 @@ import tyro
 
 from eval.__main__ import TASKS
 from eval.papers.card import Card, Setting, Step, command_line
-from eval.run_record import already_run
 from lsar_jax.checkpoints.locate import is_folder
 from lsar_jax.checkpoints.presets import PRESETS
+from lsar_jax.measures.run_record import already_run
 
 __all__ = ["Choice", "Planned", "plan", "plan_step"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval.papers.card import read_toml
-from eval.results import Result
+from lsar_jax.measures.results import Result
 
 __all__ = ["PROTOCOLS", "PUBLISHED", "TABLES", "Published", "Quantity", "items_of", "published"]
 

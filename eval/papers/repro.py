@@ -28,9 +28,9 @@ from eval.papers.page import papers_page
 from eval.papers.plan import Choice, Planned, plan
 from eval.papers.published import PUBLISHED, items_of
 from eval.papers.sources import SOURCES, checksum_of
-from eval.results import read_results
-from lsar_jax.cli.console import console, print_table
+from lsar_jax.console.output import console, print_table
 from lsar_jax.files import write_text
+from lsar_jax.measures.results import read_results
 
 __all__ = ["Repro"]
 

@@ -16,11 +16,11 @@ from typing import Annotated, NamedTuple
 
 import tyro
 
-from eval.methods import label
 from eval.report.transfer import MEAN, by_task, is_transfer, seed_test, tasks_test
-from eval.resampling import paired_interval, paired_test
-from eval.results import Result, read_results
-from lsar_jax.cli.console import console, print_table
+from lsar_jax.console.output import console, print_table
+from lsar_jax.measures.methods import label
+from lsar_jax.measures.resampling import paired_interval, paired_test
+from lsar_jax.measures.results import Result, read_results
 
 __all__ = ["Compare", "Difference", "differences"]
 

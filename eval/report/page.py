@@ -18,14 +18,14 @@ from urllib.parse import quote
 import numpy as np
 import tyro
 
-from eval.methods import label
 from eval.papers.published import published
 from eval.report.html_page import as_html, plain, table
 from eval.report.transfer import by_task, is_transfer, sizes, transfer_rows
-from eval.resampling import paired_test
-from eval.results import Result, read_results
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 from lsar_jax.files import check_outputs, write_text
+from lsar_jax.measures.methods import label
+from lsar_jax.measures.resampling import paired_test
+from lsar_jax.measures.results import Result, read_results
 
 __all__ = ["Cell", "Report", "Table", "provenance", "tables"]
 

@@ -22,13 +22,13 @@ import numpy as np
 import tyro
 
 from eval.figures.plots import tradeoff_figure
-from eval.methods import label
 from eval.report.html_page import as_html
 from eval.report.page import Cell, Table
-from eval.resampling import Queries, simultaneous_intervals
-from eval.results import Result, read_results
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 from lsar_jax.files import check_outputs, write_text
+from lsar_jax.measures.methods import label
+from lsar_jax.measures.resampling import Queries, simultaneous_intervals
+from lsar_jax.measures.results import Result, read_results
 
 __all__ = ["Comparison", "Gain", "Tradeoff", "compare", "read_all"]
 

@@ -23,12 +23,12 @@ import numpy as np
 import tyro
 from jaxtyping import Float
 
-from eval.results import Result, write_results
-from eval.run_record import recorded
 from lsar_jax import EncoderSpec
-from lsar_jax.cli.console import console, print_table
+from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.labelled import is_dataset
 from lsar_jax.files import read_json
+from lsar_jax.measures.results import Result, write_results
+from lsar_jax.measures.run_record import recorded
 
 __all__ = [
     "AVERAGE", "MEAN", "SeedTest", "Spread", "Transfer", "by_task", "is_transfer", "seed_test", "sizes", "tasks_test",

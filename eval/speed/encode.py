@@ -22,7 +22,7 @@ from eval.speed import sentence_transformers_process
 from eval.speed.random_encoder import random_sentences, write_random_encoder
 from eval.speed.timing import HERE, Measured, fastest, operations_per_token, product_rate
 from lsar_jax import corpora, load_encoder
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 from lsar_jax.mesh import cpu_features
 
 __all__ = ["encode"]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 
 __all__ = ["HERE", "Measured", "copy_rate", "fastest", "import_torch", "operations_per_token", "product_rate"]
 

@@ -16,14 +16,14 @@ import numpy as np
 
 from eval.command import command
 from eval.data.fit_text import FitText
-from eval.methods import Method
-from eval.metrics import paired_cosine
-from eval.resampling import Queries
 from eval.task import Embedded, Score, Setting, Task
 from eval.tasks.translations import translations
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.parallel_text import held_out as split_pairs
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import paired_cosine
+from lsar_jax.measures.resampling import Queries
 
 __all__ = ["COMMAND", "bitext"]
 

@@ -20,11 +20,11 @@ from jaxtyping import Float, Int
 
 from eval.command import command
 from eval.data.xquad import NOT_ON_HUB, read_articles
-from eval.methods import Method
-from eval.resampling import Queries
 from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.resampling import Queries
 
 __all__ = ["COMMAND", "clustering"]
 

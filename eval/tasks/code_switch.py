@@ -19,7 +19,7 @@ from eval.data.dictionaries import read_dictionary
 from eval.data.tatoeba import ORACLE_8, XTREME_36, files_of, read_pairs
 from eval.task import Task
 from eval.tasks.translations import translations
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 from lsar_jax.corpora.tables import Data, named_tables
 from lsar_jax.languages import language_code
 

@@ -31,21 +31,21 @@ from eval.data.tatoeba import XTREME_36
 from eval.evaluate import encode_texts, evaluate
 from eval.figures import leakage as draw
 from eval.fitting import FitOptions, choose
-from eval.metrics import paired_cosine
-from eval.results import Result, write_results
-from eval.run_record import recorded
 from eval.task import Embedded, Task, Texts
 from eval.tasks.benchmarks.sts17 import sts17
 from eval.tasks.benchmarks.tatoeba import tatoeba
 from eval.tasks.bitext import bitext
 from eval.tasks.code_switch import code_switch
-from lsar_jax.cli.console import console, print_table
-from lsar_jax.cli.embed import open_encoder
+from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import write_text
 from lsar_jax.geometry import expected_anisotropy
 from lsar_jax.languages import language_code
+from lsar_jax.measures.ranking import paired_cosine
+from lsar_jax.measures.results import Result, write_results
+from lsar_jax.measures.run_record import recorded
 from lsar_jax.objectives.disentangle import ALONE
+from lsar_jax.options.encoder import open_encoder
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text, oracle_weights
 
 __all__ = ["Leakage", "chance", "summary"]

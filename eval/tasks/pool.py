@@ -19,11 +19,11 @@ import numpy as np
 
 from eval.command import command
 from eval.data.parallel_pool import line_pool, read_lines
-from eval.methods import Method
-from eval.metrics import language_nmi, own_share, precision_of_ranks
-from eval.resampling import Queries
 from eval.task import Embedded, Score, Setting, Task
 from eval.tasks.udhr import HALF
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import language_nmi, own_share, precision_of_ranks
+from lsar_jax.measures.resampling import Queries
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 

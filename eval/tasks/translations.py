@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from eval.figures.plots import rank_curves
-from eval.methods import Method
-from eval.metrics import find_own
-from eval.resampling import Queries, strata_of
-from eval.results import Result, by_method
 from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.languages import language_code
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import find_own
+from lsar_jax.measures.resampling import Queries, strata_of
+from lsar_jax.measures.results import Result, by_method
 
 __all__ = ["TranslatedTexts", "translations"]
 

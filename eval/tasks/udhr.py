@@ -17,12 +17,12 @@ from jaxtyping import Float
 from eval.command import command
 from eval.data.fit_text import udhr_text
 from eval.figures.meaning import draw_meaning, flat
-from eval.methods import Method
-from eval.metrics import find_own, precision_of_ranks
-from eval.resampling import Queries
-from eval.results import Result
 from eval.task import Embedded, Panel, Score, Setting, Task
 from lsar_jax import corpora
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import find_own, precision_of_ranks
+from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.results import Result
 from lsar_jax.retrieval import candidate_ranks
 
 __all__ = ["COMMAND", "HALF", "into_english", "pool_precision", "udhr"]

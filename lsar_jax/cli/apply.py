@@ -11,12 +11,12 @@ import numpy as np
 import tyro
 
 from lsar_jax.arrays import warn_far_off
-from lsar_jax.cli.encoder_options import EncoderOptions
-from lsar_jax.cli.inputs import InputName, is_vectors, open_vectors, read_blocks
 from lsar_jax.corpora.records import Records, input_path, is_file
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import check_outputs, new_file
+from lsar_jax.options.encoder import EncoderOptions
+from lsar_jax.options.inputs import InputName, is_vectors, open_vectors, read_blocks
 from lsar_jax.transforms import Transform
 
 __all__ = ["Apply"]

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import tyro
 
 from lsar_jax import embeddings
-from lsar_jax.cli.console import decomposed_note
-from lsar_jax.cli.encoder_options import EncoderOptions
+from lsar_jax.console.output import decomposed_note
 from lsar_jax.corpora.records import input_path
 from lsar_jax.files import check_outside
+from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.transforms import Transform
 
 __all__ = ["Encode"]

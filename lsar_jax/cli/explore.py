@@ -17,14 +17,15 @@ import numpy as np
 import tyro
 from jaxtyping import Float
 
-from lsar_jax.cli.console import console
-from lsar_jax.cli.embed import EncoderChoice, encode_all, open_encoder
-from lsar_jax.cli.user_text import Aligned, UserText, finds_lines, read_user_text, read_user_vectors
+from lsar_jax.console.output import console
 from lsar_jax.corpora.records import is_parquet
+from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.explorer.contents import DEFAULT_METHODS, explore
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
 from lsar_jax.languages import code_or_none
+from lsar_jax.options.encoder import EncoderChoice, open_encoder
+from lsar_jax.options.user_text import Aligned, UserText, finds_lines, read_user_text, read_user_vectors
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["Explore"]
@@ -140,7 +141,7 @@ class Explore(EncoderChoice):
         arguments = f"Path({str(folder)!r}), {self.languages!r}, {self.count}, {self.aligned!r}, {self.seed}"
         lines = [
             "from pathlib import Path", "", "import lsar_jax as lj",
-            f"from lsar_jax.cli.user_text import {', '.join(readers)}", "", f"text = read_user_text({arguments})",
+            f"from lsar_jax.options.user_text import {', '.join(readers)}", "", f"text = read_user_text({arguments})",
         ]  # fmt: skip
         if self.vectors:
             made = f"x = read_user_vectors(Path({str(self.vectors)!r}), Path({str(folder)!r}), text)"

@@ -16,13 +16,13 @@ import docstring_parser
 import tyro
 
 from lsar_jax.checks import whole_number
-from lsar_jax.cli.encoder_options import EncoderOptions
-from lsar_jax.cli.inputs import Reader, check_distinct, is_vectors, open_vectors
 from lsar_jax.corpora.records import STANDARD_INPUT, input_path
 from lsar_jax.embeddings import open as open_folder
 from lsar_jax.files import check_outputs, sha256
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments, too_few
+from lsar_jax.options.encoder import EncoderOptions
+from lsar_jax.options.inputs import Reader, check_distinct, is_vectors, open_vectors
 from lsar_jax.processes import check_alike, gather, is_first, share
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier

@@ -10,8 +10,6 @@ from typing import Any, Literal
 import tyro
 
 from lsar_jax import embeddings
-from lsar_jax.cli.encoder_options import EncoderOptions
-from lsar_jax.cli.inputs import InputName
 from lsar_jax.corpora.records import has_columns, input_path
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.languages import language_code
@@ -19,6 +17,8 @@ from lsar_jax.mining import KnownPairs, mine_folders
 from lsar_jax.mining.job import check_languages, check_paths, check_settings, notes_of
 from lsar_jax.mining.pairs import Margin, Retrieval
 from lsar_jax.mining.thresholds import Cut
+from lsar_jax.options.encoder import EncoderOptions
+from lsar_jax.options.inputs import InputName
 from lsar_jax.transforms import Transform
 
 __all__ = ["Mine"]

@@ -9,8 +9,8 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.cli import encoder_options
 from lsar_jax.corpora.text_files import lines
+from lsar_jax.options import encoder as encoder_options
 from tests.attack.damage import on_a_full_disk
 from tests.conftest import TINY
 from tests.optional import need

@@ -6,7 +6,7 @@ import pytest
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.results import read_results
+from lsar_jax.measures.results import read_results
 from tests.attack.damage import on_a_full_disk
 from tests.conftest import TINY
 from tests.fake_encoder import FakeEncoder

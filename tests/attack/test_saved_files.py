@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from eval.resampling import Queries
-from eval.results import Result, read_results, write_results
 from lsar_jax.files import new_file, write_text
+from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.results import Result, read_results, write_results
 from tests.attack.damage import flip_bit, on_a_full_disk, truncate
 
 SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")

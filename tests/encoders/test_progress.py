@@ -6,7 +6,7 @@ import re
 import pytest
 import rich
 
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 from lsar_jax.encoders import progress
 from lsar_jax.encoders.progress import Meter
 

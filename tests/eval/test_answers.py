@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from eval.data.xquad import XQUAD_R, read_xquad
-from eval.methods import Method
 from eval.task import Panel, Setting
 from eval.tasks import answers as tasks
 from eval.tasks.answers import answers
 from lsar_jax import EncoderSpec
+from lsar_jax.measures.methods import Method
 from tests.eval.test_lareqa import write_letters
 from tests.eval.test_tasks import is_png
 

@@ -12,15 +12,15 @@ from eval.__main__ import main
 from eval.data.belebele import read_belebele
 from eval.data.judged import read_judged
 from eval.data.parallel import read_parallel
-from eval.methods import Method
-from eval.metrics import bitext_f1, ndcg, recall
-from eval.resampling import Queries, difference_of, interval
-from eval.results import read_results
 from eval.task import Setting
 from eval.tasks.benchmarks import belebele, judged, parallel
 from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
 from lsar_jax.corpora.builders import Monolingual, prepare
 from lsar_jax.corpora.hub_datasets import PINNED
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import bitext_f1, ndcg, recall
+from lsar_jax.measures.resampling import Queries, difference_of, interval
+from lsar_jax.measures.results import read_results
 from lsar_jax.mteb import MtebEncoder
 from lsar_jax.retrieval import candidate_ranks, nearest
 from tests.dataset_hub import point, serve

@@ -11,11 +11,11 @@ from eval.__main__ import main
 from eval.bias import command
 from eval.bias.choice import choose
 from eval.bias.measures import joined, measure_neutrality, measure_search, without
-from eval.metrics import probe_folds
-from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
-from lsar_jax.cli.user_text import UserText, finds_lines, read_user_text
 from lsar_jax.files import read_json
+from lsar_jax.measures.ranking import probe_folds
+from lsar_jax.measures.resampling import Queries
+from lsar_jax.options.user_text import UserText, finds_lines, read_user_text
 from lsar_jax.transforms.methods import fit_mean_then_lsar
 from tests.eval.test_tasks import ENCODER, read
 
@@ -221,7 +221,7 @@ def page_label(result):
 
 
 def test_report(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("lsar_jax.cli.embed.load_encoder", lj.load_encoder)
+    monkeypatch.setattr("lsar_jax.options.encoder.load_encoder", lj.load_encoder)
     for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
         (tmp_path / f"{code}.txt").write_text("\n".join(text) + "\n")
     out, methods = tmp_path / "out", ["--transforms", "original", "center", "mean+lsar"]
@@ -300,7 +300,7 @@ def test_report_on_vectors_of_any_model(tmp_path, capsys, rng, monkeypatch):
 def test_an_interrupted_report_goes_on(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(command, "draw_space", lambda *_: {})
     monkeypatch.setattr(command, "_FIRST", 20)
-    monkeypatch.setattr("lsar_jax.cli.embed._CHUNK", 32)
+    monkeypatch.setattr("lsar_jax.embeddings.cache._CHUNK", 32)
     lines = [f"{line} {word}" for line in LINES for word in ("is here", "is there")]
     folder, options = write(tmp_path / "text", lines), ["--transforms", "original", "center", "lsar", "--seed", "1"]
     assert run(folder, tmp_path / "whole", *options, layers=("0", "1", "2", "3")) == 0

@@ -25,10 +25,10 @@ from eval.bias.queries import (
     own_by_language,
     search_by_language,
 )
-from eval.methods import fit_methods
-from eval.resampling import Queries, Span
 from lsar_jax import EncoderSpec
-from lsar_jax.cli.user_text import UserText
+from lsar_jax.measures.methods import fit_methods
+from lsar_jax.measures.resampling import Queries, Span
+from lsar_jax.options.user_text import UserText
 from tests.optional import missing, need
 
 CODES = ("ar", "de", "en")

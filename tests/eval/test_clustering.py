@@ -8,8 +8,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
 from eval.__main__ import main
-from eval.results import read_results
 from eval.tasks import clustering
+from lsar_jax.measures.results import read_results
 
 TOPICS, EACH, D = 6, 5, 16
 

@@ -7,7 +7,7 @@ from eval.figures import leakage, style
 from eval.figures.language_families import family
 from eval.figures.plots import bars, by_rank, sweep_figure
 from eval.figures.removed import family_histograms
-from eval.resampling import Span
+from lsar_jax.measures.resampling import Span
 from tests.eval.test_tasks import is_png
 from train.curves import save_figure
 

@@ -15,10 +15,10 @@ from eval.data.tatoeba import read_pairs
 from eval.data.typology import syntactic_distances
 from eval.figures import embedding_space
 from eval.fitting import choose
-from eval.methods import Method
-from eval.metrics import language_nmi, language_probe
 from eval.task import Panel
 from eval.tasks import geometry
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import language_nmi, language_probe
 from lsar_jax.transforms import fit_center
 from tests.eval.test_answers import SETTING, cosines, recorded
 from tests.eval.test_published import check_published_metrics
@@ -300,4 +300,4 @@ def test_probe_is_the_ridge_classifier_of_scikit_learn(rng, languages, dim):
     folds = StratifiedGroupKFold(5, shuffle=True, random_state=0)
     expected = cross_val_score(probe, centred / np.sqrt((centred**2).mean()), codes, groups=groups, cv=folds)
     assert expected.mean() < 1
-    assert language_probe(x, codes.tolist(), groups.tolist()) == pytest.approx(100 * expected.mean(), abs=1e-12)
+    assert language_probe(x, list(map(str, codes)), groups.tolist()) == pytest.approx(100 * expected.mean(), abs=1e-12)

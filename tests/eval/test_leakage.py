@@ -10,12 +10,12 @@ import pytest
 from eval.__main__ import main
 from eval.data.tatoeba import read_pairs
 from eval.figures import leakage as figures
-from eval.results import read_results
 from eval.tasks.leakage import chance, summary
 from lsar_jax import Transform
-from lsar_jax.cli.console import console
+from lsar_jax.console.output import console
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from lsar_jax.files import write_json
+from lsar_jax.measures.results import read_results
 from lsar_jax.objectives.disentangle import Head
 from lsar_jax.transforms.methods.trained_head import head_transform
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs

@@ -11,10 +11,10 @@ import pytest
 from eval.__main__ import main
 from eval.report.compare import differences
 from eval.report.page import tables
-from eval.resampling import Queries
-from eval.results import read_results, write_results
-from eval.run_record import already_run, recorded
 from eval.suite import Suite
+from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.results import read_results, write_results
+from lsar_jax.measures.run_record import already_run, recorded
 from tests.eval.test_tasks import ENCODER, write_pairs
 from tests.made_results import made_result
 

@@ -16,7 +16,7 @@ from eval.papers.missing import missing
 from eval.papers.plan import Choice, Planned, plan, plan_step
 from eval.papers.published import PUBLISHED
 from eval.papers.sources import checksum_of
-from eval.results import write_results
+from lsar_jax.measures.results import write_results
 from tests.made_results import made_result
 
 TINY = str(Path(__file__).parents[1] / "golden" / "bert")

@@ -9,8 +9,8 @@ from scipy.stats import pearsonr, spearmanr
 import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.sts17 import read_tracks
-from eval.metrics import paired_cosine
-from eval.results import read_results
+from lsar_jax.measures.ranking import paired_cosine
+from lsar_jax.measures.results import read_results
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, read
 from tests.fake_encoder import FakeEncoder

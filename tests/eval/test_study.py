@@ -8,8 +8,8 @@ import pytest
 
 from eval.__main__ import main
 from eval.report.transfer import transfer_rows
-from eval.results import read_results
 from eval.study import LANGUAGES, TREEBANKS, Study
+from lsar_jax.measures.results import read_results
 from tests.conftest import TINY
 from tests.eval.test_transfer import CONFIG
 from tests.optional import need

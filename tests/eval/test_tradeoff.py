@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.methods import FITTED, Method
 from eval.report.tradeoff import Gain, compare
-from eval.resampling import Queries
-from eval.results import write_results
 from lsar_jax import Moments
+from lsar_jax.measures.methods import FITTED, Method
+from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.results import write_results
 from lsar_jax.transforms import fit_langsae
 from tests.made_results import made_result as made
 

@@ -10,8 +10,8 @@ from scipy.stats import permutation_test
 
 from eval.__main__ import main
 from eval.report.transfer import AVERAGE, MEAN, seed_test, tasks_test, transfer_rows
-from eval.results import read_results, write_results
 from lsar_jax import EncoderSpec
+from lsar_jax.measures.results import read_results, write_results
 
 SCORES = {"bundled": [70.0, 72.0, 74.0], "strong": [75.0, 76.5, 77.0], "weak": [73.0, 72.5, 71.0]}
 CONFIG = {

@@ -10,8 +10,8 @@ from filelock import FileLock
 
 import lsar_jax as lj
 from lsar_jax import Transform
-from lsar_jax.cli.embed import EncoderChoice
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
+from lsar_jax.options.encoder import EncoderChoice
 from tests.train.runs import log_of, stop_at, write_bitext
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main

@@ -31,15 +31,15 @@ import tyro
 
 from lsar_jax import SentenceEncoder
 from lsar_jax.checkpoints.export import check_exportable
-from lsar_jax.cli.console import console
-from lsar_jax.cli.embed import EncoderChoice
-from lsar_jax.cli.option_checks import at_least, check_seeds, known
-from lsar_jax.cli.run import run
+from lsar_jax.console.output import console
+from lsar_jax.console.run import run
 from lsar_jax.corpora.question_answers import check_templates
 from lsar_jax.encoders.options import check_length, check_prompt, prompt_tokens
 from lsar_jax.files import unused, write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
 from lsar_jax.models.encoder import Encoder
+from lsar_jax.options.checks import at_least, check_seeds, known
+from lsar_jax.options.encoder import EncoderChoice
 from lsar_jax.processes import is_first
 from train.align.batches import ChunkSizes
 from train.align.examples import Parts, sentence_examples, word_examples

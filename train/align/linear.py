@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.array_files import open_arrays, save_arrays
-from lsar_jax.cli.console import console, print_table
+from lsar_jax.console.output import console, print_table
 from lsar_jax.embeddings.job import share_of
 from lsar_jax.encoders.program import EncoderModel
 from lsar_jax.encoders.progress import count_meter

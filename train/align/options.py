@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 import jax
 
-from lsar_jax.cli.option_checks import above_zero, at_least, below_one, filled, known
+from lsar_jax.options.checks import above_zero, at_least, below_one, filled, known
 
 __all__ = ["AlignOptions", "Objective"]
 

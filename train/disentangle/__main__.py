@@ -25,13 +25,14 @@ import numpy as np
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder
-from lsar_jax.cli.console import console
-from lsar_jax.cli.embed import EncoderChoice, embed_pairs
-from lsar_jax.cli.option_checks import above_zero, at_least, check_seeds
-from lsar_jax.cli.run import run
+from lsar_jax.console.output import console
+from lsar_jax.console.run import run
+from lsar_jax.embeddings.cache import embed_pairs
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.objectives.disentangle import Base, ClusterPairs, Head, Objective, Separation
+from lsar_jax.options.checks import above_zero, at_least, check_seeds
+from lsar_jax.options.encoder import EncoderChoice
 from lsar_jax.transforms import head_transform
 from train.disentangle.finished import PARTS
 from train.disentangle.steps import PairTable

@@ -25,16 +25,16 @@ import optax
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder, __version__
-from lsar_jax.cli.console import console, print_table
-from lsar_jax.cli.embed import EncoderChoice
-from lsar_jax.cli.option_checks import at_least, check_seeds, known
-from lsar_jax.cli.run import run
+from lsar_jax.console.output import console, print_table
+from lsar_jax.console.run import run
 from lsar_jax.corpora.labelled import is_dataset, language_of
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.languages import language_code
 from lsar_jax.mesh import data_mesh
 from lsar_jax.models.encoder import Encoder
+from lsar_jax.options.checks import at_least, check_seeds, known
+from lsar_jax.options.encoder import EncoderChoice
 from lsar_jax.processes import agreed, is_first
 from train.checkpoints import remove_checkpoints
 from train.finetune.features import Maps, read_maps

@@ -32,8 +32,8 @@ from pathlib import Path
 import tyro
 
 from lsar_jax import __version__
-from lsar_jax.cli.console import console, print_table
-from lsar_jax.cli.run import run
+from lsar_jax.console.output import console, print_table
+from lsar_jax.console.run import run
 from lsar_jax.corpora.parallel_text import Pair
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import check_absent, new_folder, write_json

@@ -17,11 +17,11 @@ from jaxtyping import Float
 
 from eval.command import command
 from eval.data.reviews import read_reviews
-from eval.methods import Method
-from eval.resampling import Queries, strata_of
 from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.resampling import Queries, strata_of
 
 __all__ = ["COMMAND", "amazon", "classify"]
 

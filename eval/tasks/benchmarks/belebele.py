@@ -21,13 +21,13 @@ import numpy as np
 
 from eval.command import command
 from eval.data.belebele import read_belebele
-from eval.methods import Method
-from eval.metrics import ndcg, precision_of_ranks
-from eval.resampling import Queries
 from eval.task import Embedded, Score, Setting, Task, starting_with
 from eval.tasks.benchmarks.judged import check_texts
 from eval.tasks.benchmarks.scripts import PairMeans, fitted_and_all, script_neighbours, script_pairs
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import ndcg, precision_of_ranks
+from lsar_jax.measures.resampling import Queries
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 

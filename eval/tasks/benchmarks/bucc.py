@@ -19,12 +19,12 @@ from jaxtyping import Float, Int
 
 from eval.command import command
 from eval.data.bucc import NOT_ON_HUB, MiningSplit, read_split
-from eval.methods import Method
-from eval.resampling import Queries, strata_of
 from eval.task import Embedded, Score, Setting, Task, Texts
 from lsar_jax.corpora.builders.bucc import SPLITS
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.resampling import Queries, strata_of
 from lsar_jax.mining import best_threshold, estimate_threshold, mine
 
 __all__ = ["COMMAND", "bucc"]

@@ -21,11 +21,11 @@ import numpy as np
 
 from eval.command import command
 from eval.data.judged import Judged, read_judged
-from eval.methods import Method
-from eval.metrics import ndcg, recall
-from eval.resampling import Queries, difference_of
 from eval.task import Embedded, Key, Score, Setting, Task, starting_with
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import ndcg, recall
+from lsar_jax.measures.resampling import Queries, difference_of
 from lsar_jax.retrieval import nearest
 
 __all__ = ["MIRACL", "MLQA", "check_texts", "miracl", "mlqa"]

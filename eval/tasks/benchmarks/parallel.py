@@ -24,12 +24,12 @@ from jaxtyping import Float
 
 from eval.command import command
 from eval.data.parallel import read_parallel
-from eval.methods import Method
-from eval.metrics import bitext_f1
-from eval.resampling import Queries
 from eval.task import Embedded, Score, Setting, Task, starting_with
 from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import bitext_f1
+from lsar_jax.measures.resampling import Queries
 from lsar_jax.retrieval.search import nearest_both
 
 __all__ = ["FLORES", "NTREX", "SCRIPTS", "flores", "ntrex", "scripts"]

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from eval.metrics import own_share
-from eval.resampling import Queries
 from eval.task import Score
 from lsar_jax.languages import script_of
+from lsar_jax.measures.ranking import own_share
+from lsar_jax.measures.resampling import Queries
 from lsar_jax.retrieval.search import nearest_others
 
 __all__ = ["PairMeans", "fitted_and_all", "script_neighbours", "script_pairs"]

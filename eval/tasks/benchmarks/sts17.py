@@ -20,11 +20,11 @@ from scipy.stats import pearsonr, spearmanr
 
 from eval.command import command
 from eval.data.sts17 import read_tracks
-from eval.methods import Method
-from eval.metrics import paired_cosine
-from eval.resampling import Queries, pseudo_values, resampled_correlations, strata_of
 from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.methods import Method
+from lsar_jax.measures.ranking import paired_cosine
+from lsar_jax.measures.resampling import Queries, pseudo_values, resampled_correlations, strata_of
 
 __all__ = ["COMMAND", "sts17"]
 

@@ -27,10 +27,10 @@ from jaxtyping import Float
 from eval.anisotropy import of_pairs
 from eval.command import command
 from eval.data.tatoeba import ORACLE_14, XTREME_36, read_pairs
-from eval.methods import Method
 from eval.task import Embedded, Panel, Score, Setting, Task
 from eval.tasks.translations import translations
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.methods import Method
 
 __all__ = ["COMMAND", "tatoeba"]
 

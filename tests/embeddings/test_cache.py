@@ -4,8 +4,8 @@ import numpy as np
 
 from eval.__main__ import main
 from eval.report.page import provenance
-from eval.results import read_results
-from lsar_jax.cli.embed import encode_all
+from lsar_jax.embeddings.cache import encode_all
+from lsar_jax.measures.results import read_results
 from tests.conftest import TINY
 from tests.parity import GOLDEN
 

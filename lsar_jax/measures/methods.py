@@ -11,9 +11,18 @@ import numpy as np
 import tyro
 from jaxtyping import Float
 
-from lsar_jax import EncoderSpec, Moments, Transform, pool_moments
 from lsar_jax.languages import code_or_none, language_code
-from lsar_jax.transforms import fit_cbie, fit_linear_map, fit_outliers, fit_shift, fit_whitening, whiten_samples
+from lsar_jax.moments import Moments, pool_moments
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms import (
+    Transform,
+    fit_cbie,
+    fit_linear_map,
+    fit_outliers,
+    fit_shift,
+    fit_whitening,
+    whiten_samples,
+)
 from lsar_jax.transforms import zero_dimensions as zeroed
 from lsar_jax.transforms.base import Step
 from lsar_jax.transforms.methods import BY_DEFAULT, METHODS, FitMethod

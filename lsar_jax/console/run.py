@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from lsar_jax.cli.command_line import COMPLETION, HELP, HELP_ALL, nearest, parse, subcommands
+from lsar_jax.console.command_line import COMPLETION, HELP, HELP_ALL, nearest, parse, subcommands
 from lsar_jax.extras import install_hint
 from lsar_jax.processes import START, check_alike, start_processes
 from lsar_jax.program_cache import cache_programs

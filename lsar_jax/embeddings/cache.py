@@ -1,28 +1,25 @@
-"""Loads encoders for training and evaluations, and encodes distinct sentences once, with a cache on disk."""
+"""Encodes distinct sentences once, with a cache on disk, for training and evaluations."""
 
 import hashlib
 import json
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.array_files import open_arrays, save_arrays
-from lsar_jax.cli.console import console, decomposed_note
-from lsar_jax.cli.encoder_options import with_prompt
-from lsar_jax.encoders import SentenceEncoder, load_encoder
+from lsar_jax.console.output import console, decomposed_note
+from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import check_outputs
-from lsar_jax.models.encoder import Encoder
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["EncoderChoice", "embed_pairs", "encode_all", "open_encoder"]
+__all__ = ["embed_pairs", "encode_all"]
 
 K = TypeVar("K")
 
@@ -32,68 +29,6 @@ _FORMAT = "lsar_jax.embeddings.v2"
 _CHUNK = 1024
 # A language, which is empty if the encoder does not use it, and a text.
 Sentence = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class EncoderChoice:
-    """The encoder to train, or whose embeddings are trained on.
-
-    Attributes:
-      encoder: bundled, a preset, a folder, or a Hub id.
-      revision: commit, tag or branch of a Hub id.
-      pooling: as of load_encoder, such as mean, cls, last or mean+cls; by default, the checkpoint's own.
-      dtype: dtype of the encoder, float32 or bfloat16.
-      max_length: maximum number of tokens per sentence.
-      final_norm: apply the norm after the last block, which most decoders have, to a layer below, too.
-      prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
-    """
-
-    encoder: str = "bundled"
-    revision: str | None = None
-    pooling: str | None = None
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    max_length: int = 128
-    final_norm: bool = False
-    prompt: str | None = None
-
-    def open(self, layer: int | None, param_dtype: str | None = None) -> SentenceEncoder:
-        """Loads the encoder with its blocks up to ``layer``, or with all blocks."""
-        layers = None if layer is None else (layer,)
-        return open_encoder(
-            self.encoder, layers, revision=self.revision, pooling=self.pooling, dtype=self.dtype,
-            param_dtype=param_dtype, final_norm=self.final_norm, prompt=self.prompt,
-        )  # fmt: skip
-
-    def open_transformer(self, layer: int | None, done: str) -> SentenceEncoder:
-        """Loads a transformer with float32 parameters, up to ``layer`` or whole; ``done`` is a word of its error."""
-        encoder = self.open(layer, "float32")
-        if not isinstance(encoder.model, Encoder):
-            raise ValueError(f"{encoder.spec.id} is not a transformer; only transformers can be {done}")
-        if layer is None and encoder.spec.layer != encoder.model.config.blocks:
-            encoder = self.open(encoder.model.config.blocks, "float32")
-        return encoder
-
-
-def open_encoder(
-    name: str, layers: Sequence[int] | None, *, prompt: str | None = None, **options: Any
-) -> SentenceEncoder:
-    """Loads an encoder with its blocks up to the highest of ``layers``, or with all blocks.
-
-    Args:
-      name: as for ``load_encoder``.
-      layers: the layers that are needed; None or empty for all.
-      prompt: text put before each sentence, or the name of a prompt; by default, the checkpoint's own.
-      **options: as for ``load_encoder``.
-    """
-    started = time.perf_counter()
-    encoder = with_prompt(load_encoder(name, layer=max(layers) if layers else None, **options), prompt)
-    devices = encoder.mesh.devices
-    console.print(
-        f"encoder {encoder.spec.id}, blocks 1 to {encoder.spec.layer}, {encoder.spec.pooling} pooling, "
-        f"{encoder.spec.dtype}, on {devices.size} x {devices.flat[0].device_kind}; "
-        f"loaded in {time.perf_counter() - started:.1f} s"
-    )
-    return encoder
 
 
 def encode_all(

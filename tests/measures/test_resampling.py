@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from eval.resampling import (
+from lsar_jax.measures.resampling import (
     Queries,
     interval,
     paired_interval,
@@ -91,7 +91,7 @@ def test_of_many_languages_without_a_difference_none_is_found(rng):
     assert nothing == (0, 0)
 
 
-def test_refusals():
+def test_refusals(unchecked):
     with pytest.raises(ValueError, match="3 and 2 scores are not of the same queries"):
         paired_test(Queries(np.zeros(3)), Queries(np.zeros(2)))
     with pytest.raises(ValueError, match="are not of the same queries"):
@@ -150,8 +150,8 @@ def test_at_once_takes_only_queries_that_both_have(rng):
     strata = np.repeat([0, 1], 30)
     first, second = rng.normal(size=(2, 60))
     few = np.arange(60) % 7 > 0
-    lacking = [Queries(np.where(few, values, np.nan), strata) for values in (first, second)]
-    without = [Queries(values[few], strata[few]) for values in (first, second)]
+    lacking = tuple(Queries(np.where(few, values, np.nan), strata) for values in (first, second))
+    without = tuple(Queries(values[few], strata[few]) for values in (first, second))
     assert simultaneous_intervals([lacking]) == simultaneous_intervals([without])
     # The difference is of these queries too: of all that the first has, it is another.
     apart = Queries(np.where(few, first + 1, np.nan), strata)

@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lsar_jax import __version__
 from lsar_jax.embeddings.job import changed_options
 from lsar_jax.files import check_outside, check_parent, read_json, sha256, text_sha256, write_json
 
@@ -47,7 +47,7 @@ def record(command: Any) -> None:
 
 
 def _write_record(command: Any, complete: bool, inputs: dict[str, list[str]]) -> None:
-    made = {"options": _options(command), "version": __version__, "results": _digest(command.out)}
+    made = {"options": _options(command), "version": version("lsar_jax"), "results": _digest(command.out)}
     write_json(command.out / _RECORD, made | {"complete": complete, "inputs": inputs})
 
 
@@ -71,13 +71,13 @@ def _check_folder(command: Any) -> None:
 
 def already_run(command: Any) -> bool:
     """Returns whether the folder has complete results from the same options, version and input files."""
-    made = {"options": _options(command), "version": __version__, "complete": True, "inputs": _inputs(command)}
+    made = {"options": _options(command), "version": version("lsar_jax"), "complete": True, "inputs": _inputs(command)}
     return _digest(command.out) != "" and made.items() <= _record(command.out).items()
 
 
 def digest_of(command: Any) -> str:
     """Returns a digest of the options and the version of a command, for the names of its work."""
-    return text_sha256(json.dumps([_options(command), __version__]))
+    return text_sha256(json.dumps([_options(command), version("lsar_jax")]))
 
 
 def _record(folder: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 import lsar_jax as lj
 from eval.__main__ import main as eval_main
 from lsar_jax.__main__ import main
-from lsar_jax.cli import console
+from lsar_jax.console import output as console
 
 
 @pytest.fixture

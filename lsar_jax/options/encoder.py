@@ -1,16 +1,19 @@
 """The encoder of the text that a command reads: its options, and what it is loaded with."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lsar_jax.checkpoints.locate import is_folder
+from lsar_jax.console.output import console
 from lsar_jax.corpora.records import Records
 from lsar_jax.encoders import SentenceEncoder, load_encoder
+from lsar_jax.models.encoder import Encoder
 from lsar_jax.transforms import Transform
 
-__all__ = ["EncoderOptions", "with_prompt"]
+__all__ = ["EncoderChoice", "EncoderOptions", "open_encoder", "with_prompt"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,3 +84,65 @@ def with_prompt(encoder: SentenceEncoder, prompt: str | None) -> SentenceEncoder
     if "\\n" in prompt:
         raise ValueError(f"--prompt has a backslash and an n; in bash, this is a line break: $'{prompt}'")
     return encoder.with_prompt(prompt)
+
+
+@dataclass(frozen=True)
+class EncoderChoice:
+    """The encoder to train, or whose embeddings are trained on.
+
+    Attributes:
+      encoder: bundled, a preset, a folder, or a Hub id.
+      revision: commit, tag or branch of a Hub id.
+      pooling: as of load_encoder, such as mean, cls, last or mean+cls; by default, the checkpoint's own.
+      dtype: dtype of the encoder, float32 or bfloat16.
+      max_length: maximum number of tokens per sentence.
+      final_norm: apply the norm after the last block, which most decoders have, to a layer below, too.
+      prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
+    """
+
+    encoder: str = "bundled"
+    revision: str | None = None
+    pooling: str | None = None
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    max_length: int = 128
+    final_norm: bool = False
+    prompt: str | None = None
+
+    def open(self, layer: int | None, param_dtype: str | None = None) -> SentenceEncoder:
+        """Loads the encoder with its blocks up to ``layer``, or with all blocks."""
+        layers = None if layer is None else (layer,)
+        return open_encoder(
+            self.encoder, layers, revision=self.revision, pooling=self.pooling, dtype=self.dtype,
+            param_dtype=param_dtype, final_norm=self.final_norm, prompt=self.prompt,
+        )  # fmt: skip
+
+    def open_transformer(self, layer: int | None, done: str) -> SentenceEncoder:
+        """Loads a transformer with float32 parameters, up to ``layer`` or whole; ``done`` is a word of its error."""
+        encoder = self.open(layer, "float32")
+        if not isinstance(encoder.model, Encoder):
+            raise ValueError(f"{encoder.spec.id} is not a transformer; only transformers can be {done}")
+        if layer is None and encoder.spec.layer != encoder.model.config.blocks:
+            encoder = self.open(encoder.model.config.blocks, "float32")
+        return encoder
+
+
+def open_encoder(
+    name: str, layers: Sequence[int] | None, *, prompt: str | None = None, **options: Any
+) -> SentenceEncoder:
+    """Loads an encoder with its blocks up to the highest of ``layers``, or with all blocks.
+
+    Args:
+      name: as for ``load_encoder``.
+      layers: the layers that are needed; None or empty for all.
+      prompt: text put before each sentence, or the name of a prompt; by default, the checkpoint's own.
+      **options: as for ``load_encoder``.
+    """
+    started = time.perf_counter()
+    encoder = with_prompt(load_encoder(name, layer=max(layers) if layers else None, **options), prompt)
+    devices = encoder.mesh.devices
+    console.print(
+        f"encoder {encoder.spec.id}, blocks 1 to {encoder.spec.layer}, {encoder.spec.pooling} pooling, "
+        f"{encoder.spec.dtype}, on {devices.size} x {devices.flat[0].device_kind}; "
+        f"loaded in {time.perf_counter() - started:.1f} s"
+    )
+    return encoder

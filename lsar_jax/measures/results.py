@@ -14,9 +14,9 @@ from zipfile import BadZipFile
 import jax
 import numpy as np
 
-from eval.methods import label
-from eval.resampling import Queries, Span, interval
 from lsar_jax.files import new_file, text_sha256, write_text
+from lsar_jax.measures.methods import label
+from lsar_jax.measures.resampling import Queries, Span, interval
 
 __all__ = ["Result", "by_method", "read_results", "write_results"]
 

@@ -16,12 +16,12 @@ from jaxtyping import Float, Int
 
 from lsar_jax import corpora, languages, transforms
 from lsar_jax.arrays import check_floats
-from lsar_jax.cli.console import console
-from lsar_jax.cli.inputs import open_vectors
+from lsar_jax.console.output import console
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
 from lsar_jax.corpora.records import Records, has_columns, is_parquet
 from lsar_jax.corpora.row_files import parquet_rows
 from lsar_jax.embeddings import Embeddings
+from lsar_jax.options.inputs import open_vectors
 from lsar_jax.retrieval import nearest
 
 __all__ = ["Aligned", "UserText", "finds_lines", "read_user_text", "read_user_vectors"]

@@ -12,7 +12,7 @@ from math import isnan, nan
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Real
 
 __all__ = [
     "Queries",
@@ -67,7 +67,7 @@ class Queries:
       varying: whether the number of scores in a cluster may differ between methods, as for mined pairs.
     """
 
-    values: Float[np.ndarray, " query"]
+    values: Real[np.ndarray, " query"]
     strata: Int[np.ndarray, " query"] | None = None
     clusters: Int[np.ndarray, " query"] | None = None
     varying: bool = False
@@ -239,8 +239,8 @@ def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, see
 
 
 def resampled_correlations(
-    first: Float[np.ndarray, " pair"],
-    second: Float[np.ndarray, " pair"],
+    first: Real[np.ndarray, " pair"],
+    second: Real[np.ndarray, " pair"],
     *,
     ranked: bool,
     resamples: int = 1000,
@@ -252,7 +252,7 @@ def resampled_correlations(
 
 
 def pseudo_values(
-    first: Float[np.ndarray, " pair"], second: Float[np.ndarray, " pair"], *, ranked: bool
+    first: Real[np.ndarray, " pair"], second: Real[np.ndarray, " pair"], *, ranked: bool
 ) -> Float[np.ndarray, " pair"]:
     """Returns what each pair contributes to Pearson's or, if ``ranked``, Spearman's correlation.
 
@@ -266,8 +266,8 @@ def pseudo_values(
 
 
 def _correlations(
-    first: Float[np.ndarray, " pair"],
-    second: Float[np.ndarray, " pair"],
+    first: Real[np.ndarray, " pair"],
+    second: Real[np.ndarray, " pair"],
     drawn: Int[np.ndarray, "sample chosen"],
     ranked: bool,
 ) -> Float[np.ndarray, " sample"]:
