@@ -77,9 +77,9 @@ def evaluate(
             measured[n] = measured[n] or [(method, [], []) for method in fitting.methods(here, spec)]
             for m, (method, scores, seconds) in enumerate(measured[n], 1):
                 rows = {key: test[key][n] for key in part if not task.some or method.takes(key[1])}
-                moved = method.move(rows, language_of)
+                transformed = method.transform_files(rows, language_of)
                 started = time.perf_counter()
-                for item in task.scores(moved, method, setting):
+                for item in task.scores(transformed, method, setting):
                     if isinstance(item, Panel):
                         panels[item.title] = item.values
                     else:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from eval.data.fit_text import FitText
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.methods import Method
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result
 
 __all__ = ["Embedded", "Key", "Panel", "Score", "Setting", "Task", "Texts", "language_of", "starting_with"]
@@ -39,14 +39,14 @@ class Score(NamedTuple):
     value: float
     languages: Sequence[str]
     n: int
-    queries: Queries | None = None
+    queries: QueryScores | None = None
     low: float | None = None
     high: float | None = None
     seed: int | None = None
     fitted_on: str | None = None
 
     @classmethod
-    def of(cls, metric: str, languages: Sequence[str], queries: Queries, n: int | None = None) -> "Score":
+    def of(cls, metric: str, languages: Sequence[str], queries: QueryScores, n: int | None = None) -> "Score":
         """Returns the score whose value is the mean over the queries."""
         return cls(metric, queries.mean, languages, len(queries.values) if n is None else n, queries)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lsar_jax.measures.resampling import Queries, Span, simultaneous_width
+from lsar_jax.measures.resampling import Interval, QueryScores, critical_value
 
 __all__ = ["Choice", "choose"]
 
@@ -33,8 +33,8 @@ class Choice(NamedTuple):
     """
 
     best: int
-    score: Span
-    gains: list[Span]
+    score: Interval
+    gains: list[Interval]
     again: float
     elsewhere: float
     top: int
@@ -46,7 +46,7 @@ class Choice(NamedTuple):
 
 
 def choose(
-    candidates: Sequence[Queries], preferred: Sequence[bool] = (), *, resamples: int = 1000, seed: int = 0
+    candidates: Sequence[QueryScores], preferred: Sequence[bool] = (), *, resamples: int = 1000, seed: int = 0
 ) -> Choice:
     """Chooses the candidate with the highest score, and measures how sure that is.
 
@@ -66,8 +66,8 @@ def choose(
     chosen = _chosen(np.concatenate([whole, inside]), widths, np.array(preferred or [True] * len(candidates)))
     [whole], (best, *again) = whole, chosen.tolist()
     width, gain = widths[best], whole[best] - whole
-    gains = [Span(*map(float, span)) for span in zip(gain, gain - width, gain + width, strict=True)]
-    score = Span(float(whole[best]), *map(float, np.nanquantile(inside[:, best], [0.025, 0.975])))
+    gains = [Interval(*map(float, span)) for span in zip(gain, gain - width, gain + width, strict=True)]
+    score = Interval(float(whole[best]), *map(float, np.nanquantile(inside[:, best], [0.025, 0.975])))
     elsewhere = float(np.nanmean(outside[np.arange(resamples), again]))
     return Choice(best, score, gains, float(np.equal(again, best).mean()), elsewhere, int(whole.argmax()))
 
@@ -94,7 +94,7 @@ def _widths(deviations: Float[np.ndarray, "draw candidate"], units: int) -> Floa
         differs = error > 1e-6  # not the candidate itself, nor a method that moves no sentence
         apart = np.abs(deviations[:, [candidate]] - deviations[:, differs]) / error[differs]
         widest = np.maximum(widest, apart.max(axis=1, initial=0))
-    return simultaneous_width(widest, units) * errors
+    return critical_value(widest, units) * errors
 
 
 def _scores(

@@ -89,7 +89,7 @@ def draw_space(method: Method, text: UserText, x: ByLanguage) -> dict[str, str]:
     codes = [code for code, value in shown.items() for _ in value]
     panels = {"before": np.concatenate(list(shown.values()))}
     if method.transform is not None:
-        panels["after"] = np.concatenate(list(method.move_together(shown).values()))
+        panels["after"] = np.concatenate(list(method.transform_languages(shown).values()))
     looks: dict[str, Callable[[Any, np.ndarray], None]] = {
         "language": lambda axis, plane: draw_languages(axis, plane, codes, _FAINT)
     }

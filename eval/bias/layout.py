@@ -8,7 +8,7 @@ import numpy as np
 
 from eval.bias.queries import HITS, Change, Example, Hit
 from eval.report.html_page import html_table
-from lsar_jax.measures.resampling import Span
+from lsar_jax.measures.resampling import Interval
 
 __all__ = [
     "SCORES",
@@ -96,9 +96,9 @@ _OUTCOMES = {
 _OUTCOMES_UNMARKED = {"differ": "find other sentences with the map", "same": "find the same"}
 
 
-def number(value: Span | float) -> str:
+def number(value: Interval | float) -> str:
     """A number, with its interval in small type."""
-    if not isinstance(value, Span):
+    if not isinstance(value, Interval):
         return f"{value + 0.0:.1f}"
     shown, low, high = (round(part, 1) + 0.0 for part in value)
     return f"{shown:.1f} <small>{low:.1f} to&nbsp;{high:.1f}</small>"

@@ -10,13 +10,12 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from eval.anisotropy import ByLanguage
-from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec, Moments, merge_moments
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.geometry import expected_anisotropy, isoscore
 from lsar_jax.measures.methods import Method
-from lsar_jax.measures.ranking import find_own, own_share, probe_accuracy, probe_folds
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.ranking import own_share, pool_precision, probe_accuracy, probe_folds, top1_hits
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.options.user_text import UserText
 from lsar_jax.retrieval.preference import fair_share
 
@@ -64,7 +63,7 @@ class Candidate:
     spec: EncoderSpec
     method: Method
     neutrality: Neutrality
-    search: Queries | None
+    search: QueryScores | None
 
     @property
     def layer(self) -> int:
@@ -109,7 +108,7 @@ def measure_layer(
     whole = fit(x, total)
     if kept is not None and kept.is_file():
         return _read(kept, spec, whole)
-    searches: list[list[Queries]] = [[] for _ in whole]
+    searches: list[list[QueryScores]] = [[] for _ in whole]
     neutrality: list[list[Neutrality]] = [[] for _ in whole]
     for (of_fold, few), part in zip(held_out_rows(text, folds, seed), parts, strict=True):
         # Pairs are searched language by language, a pool of all languages is not: it is kept small.
@@ -118,7 +117,7 @@ def measure_layer(
         probed = probe_folds(codes, np.concatenate([text.units[code][rows] for code, rows in few.items()]).tolist())
         others = {code: without(moments, part[code]) for code, moments in total.items()}
         for number, method in enumerate(fit({code: rows[~of_fold[code]] for code, rows in x.items()}, others)):
-            test = method.move_together({code: rows[held_out[code]] for code, rows in x.items()})
+            test = method.transform_languages({code: rows[held_out[code]] for code, rows in x.items()})
             pool = {code: rows[few[code][held_out[code]]] for code, rows in test.items()}
             neutrality[number].append(measure_neutrality(pool, probed))
             if text.aligned:
@@ -127,7 +126,7 @@ def measure_layer(
     for method, search, measured in zip(whole, searches, neutrality, strict=True):
         queries = joined(search) if search else None
         if paragraphs:
-            queries = pool_precision(method.move_together(paragraphs))
+            queries = pool_precision(method.transform_languages(paragraphs))
         candidates.append(Candidate(spec, method, Neutrality(*np.mean(measured, axis=0).tolist()), queries))
     if kept is not None:
         _write(kept, candidates)
@@ -150,7 +149,7 @@ def _read(path: Path, spec: EncoderSpec, methods: Sequence[Method]) -> list[Cand
             raise ValueError(f"{path} has measures of other methods; delete the file")
         strata, clusters = (file.read(name) if name in file.names else None for name in ("strata", "clusters"))
         values = file.read("values") if "values" in file.names else [None] * len(methods)
-        searches = [None if value is None else Queries(value, strata, clusters) for value in values]
+        searches = [None if value is None else QueryScores(value, strata, clusters) for value in values]
         neutrality = [Neutrality(*row) for row in file.read("neutrality").tolist()]
     return [Candidate(spec, *measured) for measured in zip(methods, neutrality, searches, strict=True)]
 
@@ -175,7 +174,7 @@ def neighbours(sentences: int) -> int:
     return max(1, min(10, (sentences - 1) // 3))
 
 
-def measure_search(x: ByLanguage, text: UserText, held_out: Mapping[str, Bool[np.ndarray, " _"]]) -> Queries:
+def measure_search(x: ByLanguage, text: UserText, held_out: Mapping[str, Bool[np.ndarray, " _"]]) -> QueryScores:
     """Returns the scores of the held-out sentences of aligned text as queries for their translations, in percent.
 
     With pairs, a score says whether the nearest sentence of the other language is the translation, from and into
@@ -194,19 +193,19 @@ def measure_search(x: ByLanguage, text: UserText, held_out: Mapping[str, Bool[np
         if not inside.any():
             continue
         sides = x["en"][place["en"][english[inside]]], x[code][place[code][other[inside]]]
-        values += [100.0 * find_own(*sides), 100.0 * find_own(*sides[::-1])]
+        values += [100.0 * top1_hits(*sides), 100.0 * top1_hits(*sides[::-1])]
         clusters += 2 * [text.units["en"][english[inside]]]
         strata += 2 * [np.full(inside.sum(), number)]
-    return Queries(np.concatenate(values), np.concatenate(strata), np.concatenate(clusters))
+    return QueryScores(np.concatenate(values), np.concatenate(strata), np.concatenate(clusters))
 
 
-def joined(folds: Sequence[Queries]) -> Queries:
+def joined(folds: Sequence[QueryScores]) -> QueryScores:
     """Returns the scores of all folds as one set of queries."""
     strata, clusters = (
         None if getattr(folds[0], name) is None else np.concatenate([getattr(fold, name) for fold in folds])
         for name in ("strata", "clusters")
     )
-    return Queries(np.concatenate([fold.values for fold in folds]), strata, clusters)
+    return QueryScores(np.concatenate([fold.values for fold in folds]), strata, clusters)
 
 
 def measure_neutrality(x: ByLanguage, probed: Int[np.ndarray, " vector"]) -> Neutrality:

@@ -14,7 +14,7 @@ from eval.bias.queries import Change, Example
 from eval.report.html_page import document, html_table
 from eval.report.page import provenance
 from lsar_jax import corpora
-from lsar_jax.measures.resampling import Span, interval
+from lsar_jax.measures.resampling import Interval, interval
 from lsar_jax.measures.results import Result
 from lsar_jax.options.user_text import UserText
 from lsar_jax.transforms.methods import METHODS
@@ -124,11 +124,11 @@ class Page:
                 by_label[candidate.method.label] = candidate
         return list(by_label.values())
 
-    def _score(self, candidate: Candidate) -> Span | None:
+    def _score(self, candidate: Candidate) -> Interval | None:
         """The score in search and its interval; None without search."""
         if candidate is self.best and self.choice is not None:
             return self.choice.score
-        return None if candidate.search is None else Span(candidate.score, *interval(candidate.search))
+        return None if candidate.search is None else Interval(candidate.score, *interval(candidate.search))
 
     def _rank(self, candidate: Candidate) -> float:
         return candidate.score if self.metric else candidate.layer
@@ -345,7 +345,7 @@ class Page:
             "</details>",
         ]
 
-    def _row(self, candidate: Candidate, score: Span | float | None, mark: str = "") -> list[str]:
+    def _row(self, candidate: Candidate, score: Interval | float | None, mark: str = "") -> list[str]:
         own, _, *others = candidate.neutrality
         name, *layer = map(escape, self._first_cells(candidate))
         cells = ["-" if score is None else layout.number(score), *map(layout.number, (own, *others))]

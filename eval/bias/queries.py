@@ -14,7 +14,7 @@ from eval.anisotropy import ByLanguage
 from eval.bias.measures import Candidate, held_out_rows, neighbours
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.methods import FITTED, Method, fit_methods
-from lsar_jax.measures.resampling import Queries, Span, interval, simultaneous_intervals
+from lsar_jax.measures.resampling import Interval, QueryScores, interval, simultaneous_intervals
 from lsar_jax.options.user_text import UserText
 from lsar_jax.retrieval.search import nearest_others
 
@@ -44,9 +44,9 @@ class Change(NamedTuple):
     Those of the gains of several languages hold for all of them at once.
     """
 
-    before: Span
-    after: Span
-    gain: Span
+    before: Interval
+    after: Interval
+    gain: Interval
 
 
 class Hit(NamedTuple):
@@ -95,7 +95,7 @@ def find(text: UserText, x: ByLanguage, method: Method, spec: EncoderSpec, folds
         pool = {code: rows[few[code]] for code, rows in x.items()}
         ids = np.concatenate([start[code] + np.flatnonzero(rows) for code, rows in few.items()])
         fitted = _fitted(method, {code: rows[~of_fold[code]] for code, rows in x.items()}, spec)
-        moved = (np.concatenate(list(rows.values())) for rows in (pool, fitted.move_together(pool)))
+        moved = (np.concatenate(list(rows.values())) for rows in (pool, fitted.transform_languages(pool)))
         near = np.stack([ids[nearest_others(rows, neighbours(len(ids)))[1]] for rows in moved])
         asked.append(ids)
         own.append(100.0 * (language[near] == language[ids][:, None]).mean(axis=2))
@@ -106,7 +106,7 @@ def find(text: UserText, x: ByLanguage, method: Method, spec: EncoderSpec, folds
 def own_by_language(text: UserText, found: Found) -> dict[str, Change]:
     """Language -> neighbours of its sentences that are in it, in percent."""
     codes = np.array([code for code, sentences in text.sentences.items() for _ in sentences])[found.asked]
-    return changes({code: [Queries(values[codes == code]) for values in found.own] for code in text.codes})
+    return changes({code: [QueryScores(values[codes == code]) for values in found.own] for code in text.codes})
 
 
 def first_results(text: UserText, found: Found) -> dict[str, Change]:
@@ -124,7 +124,9 @@ def first_results(text: UserText, found: Found) -> dict[str, Change]:
     right = unit[first] == unit[asked]
     own = ~right & (language[first] == language[asked])
     scores = {"right": right, "own": own}
-    return changes({name: [Queries(100.0 * of, clusters=unit[asked]) for of in pair] for name, pair in scores.items()})
+    return changes(
+        {name: [QueryScores(100.0 * of, clusters=unit[asked]) for of in pair] for name, pair in scores.items()}
+    )
 
 
 def search_by_language(
@@ -145,7 +147,7 @@ def search_by_language(
     parts = {code: codes == code for code in dict.fromkeys(codes.tolist())}
     return changes(
         {
-            code: [Queries(queries.values[rows], clusters=clusters[rows]) for queries in (first, second)]
+            code: [QueryScores(queries.values[rows], clusters=clusters[rows]) for queries in (first, second)]
             for code, rows in parts.items()
         }
     )
@@ -185,13 +187,13 @@ def examples(text: UserText, found: Found, seed: int) -> tuple[dict[str, int], l
     return {name: len(rows) for name, rows in shuffled.items()}, made
 
 
-def changes(scores: Mapping[str, Sequence[Queries]]) -> dict[str, Change]:
+def changes(scores: Mapping[str, Sequence[QueryScores]]) -> dict[str, Change]:
     """Language -> what the scores of the same queries before and after say."""
     gains = simultaneous_intervals([(before, after) for before, after in scores.values()])
     result = {}
     for (code, (before, after)), gain in zip(scores.items(), gains, strict=True):
-        first, second = (Span(queries.mean, *interval(queries)) for queries in (before, after))
-        result[code] = Change(first, second, Span(after.mean - before.mean, *gain))
+        first, second = (Interval(queries.mean, *interval(queries)) for queries in (before, after))
+        result[code] = Change(first, second, Interval(after.mean - before.mean, *gain))
     return result
 
 

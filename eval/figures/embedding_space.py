@@ -45,13 +45,13 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
     counts = {code: min(len(rows), _POINTS) for code, rows in x.items()}
     shown = {code: x[code][np.arange(count) * len(x[code]) // count] for code, count in counts.items()}
     codes = [code for code, rows in shown.items() for _ in rows]
-    moved = {
+    transformed = {
         method.label: np.concatenate([method(rows, code) for code, rows in shown.items()])
         for method in _compared(methods) or methods[:1]
     }
-    planes = dict(_principal(name, rows) for name, rows in moved.items())
+    planes = dict(_principal(name, rows) for name, rows in transformed.items())
     draw_planes(planes, codes, f"Two principal components of unit vectors, {title}", out / "pca.png")
-    planes = {name: tsne(rows) for name, rows in moved.items()}
+    planes = {name: tsne(rows) for name, rows in transformed.items()}
     draw_planes(planes, codes, f"t-SNE of 50 principal components, {title}", out / "tsne.png")
     lsar = {method.name: method.transform for method in methods}.get("lsar")
     if lsar is not None and np.asarray(lsar.steps[0].basis).shape[1] > 1:
@@ -70,7 +70,7 @@ def draw_pair(methods: Sequence[Method], sides: ByLanguage, title: str, out: Pat
     for method in _compared(methods):
         if method.name in OF_FILES:
             [method] = fit_files(method.name, sides, dict(zip(sides, sides, strict=True)))
-        planes[method.label] = tsne(np.concatenate(list(method.move(sides, str).values())))
+        planes[method.label] = tsne(np.concatenate(list(method.transform_files(sides, str).values())))
     if planes:
         title = f"t-SNE of {' and '.join(sides)} in 50 joint principal components, {title}"
         draw_planes(planes, codes, title, out / f"tsne-{'-'.join(sides)}.png")

@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.style import heat_map, lines, page
-from lsar_jax.measures.resampling import Span
+from lsar_jax.measures.resampling import Interval
 from train.marks import mark
 
 __all__ = ["bars", "by_rank", "heat_maps", "rank_curves", "sweep_figure", "tradeoff_figure"]
 
 
-def bars(values: Mapping[str, Mapping[str, Span]], ylabel: str, title: str, path: Path) -> None:
+def bars(values: Mapping[str, Mapping[str, Interval]], ylabel: str, title: str, path: Path) -> None:
     """Draws the percentages of group -> method -> value as groups of bars, with their intervals."""
     from matplotlib import colormaps
 
@@ -24,7 +24,7 @@ def bars(values: Mapping[str, Mapping[str, Span]], ylabel: str, title: str, path
     with page(path, size=size, title=title, legend="lower center", legend_columns=len(methods)) as [[axis]]:
         for index, method in enumerate(methods):
             left = np.arange(len(values)) + (index - (len(methods) - 1) / 2) * width
-            spans = [group.get(method, Span(np.nan)) for group in values.values()]
+            spans = [group.get(method, Interval(np.nan)) for group in values.values()]
             heights, low, high = np.array(spans).T
             drawn = axis.bar(
                 left, heights, 0.92 * width, label=method, color=colormaps["viridis"](index / len(methods)),

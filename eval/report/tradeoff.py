@@ -27,7 +27,7 @@ from eval.report.page import Cell, Table
 from lsar_jax.console.output import console
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.measures.methods import label
-from lsar_jax.measures.resampling import Queries, simultaneous_intervals
+from lsar_jax.measures.resampling import QueryScores, simultaneous_intervals
 from lsar_jax.measures.results import Result, read_results
 
 __all__ = ["Comparison", "Gain", "Tradeoff", "compare", "read_all"]
@@ -272,7 +272,7 @@ def _candidates(
     return means
 
 
-def _queries(before: Result, after: Result) -> tuple[Queries, Queries] | None:
+def _queries(before: Result, after: Result) -> tuple[QueryScores, QueryScores] | None:
     """The scores of the queries of both, if they have them of the same."""
     first, second = before.queries, after.queries
     return (first, second) if first is not None and second is not None and first.same(second) else None
@@ -288,7 +288,7 @@ def _name(result: Result) -> str:
 def _over_seeds(results: Sequence[Result]) -> Result:
     """The mean over the seeds of a method, also of the scores of each query."""
     scored = [r.queries for r in results if r.queries is not None]
-    queries: Queries | None = scored[0] if scored else None
+    queries: QueryScores | None = scored[0] if scored else None
     if queries is not None and len(scored) == len(results) > 1:
         queries = replace(queries, values=np.mean([of.values for of in scored], axis=0))
     return replace(results[0], value=float(np.mean([r.value for r in results])), queries=queries)

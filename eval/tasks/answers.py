@@ -22,7 +22,7 @@ from lsar_jax.corpora.question_answers import answer_texts, check_templates, que
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.methods import ALL_METHODS, Method
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result
 from lsar_jax.retrieval import candidate_ranks
 from lsar_jax.retrieval.preference import language_preference
@@ -80,7 +80,7 @@ def answers(
         found = language_preference(ranks, np.repeat(np.arange(len(XQUAD_R)), count), len(candidates))
         # Translations of a question form a cluster.
         translations = np.tile(np.arange(count), len(XQUAD_R))
-        yield Score.of("XQuAD-R preference", XQUAD_R, Queries(found.preferred, clusters=translations))
+        yield Score.of("XQuAD-R preference", XQUAD_R, QueryScores(found.preferred, clusters=translations))
         yield Score("XQuAD-R spread", found.spread, XQUAD_R, len(asked))
         if setting.first and method.name in _SHOWN:
             first_answers = {code: questions[code].answers[0] for code in pictured}

@@ -23,7 +23,7 @@ from lsar_jax.corpora.parallel_text import held_out as split_pairs
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import paired_cosine
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 
 __all__ = ["COMMAND", "bitext"]
 
@@ -84,7 +84,7 @@ def _cosines(x: Embedded, methods: Sequence[Method], _: Setting) -> Iterator[tup
     """Yields the mean cosine of the pairs of each language, in the original embeddings."""
     for method in (method for method in methods if method.name == "original"):
         for code in (code for side, code in x if side == "xx"):
-            cosines = Queries(np.asarray(paired_cosine(x["en", code], x["xx", code]), np.float64))
+            cosines = QueryScores(np.asarray(paired_cosine(x["en", code], x["xx", code]), np.float64))
             yield method, Score.of(f"cosine en-{code}", [code], cosines)
 
 

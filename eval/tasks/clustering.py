@@ -24,7 +24,7 @@ from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 
 __all__ = ["COMMAND", "clustering"]
 
@@ -69,12 +69,12 @@ def _scores(
     language = np.repeat(np.arange(len(codes)), [len(rows) for rows in x.values()])
     found = [_clusters(pool, len(np.unique(topic)), seed) for seed in seeds]
     pure = np.mean([_pure(clusters, topic) for clusters in found], axis=0)
-    yield Score.of("purity", codes, Queries(100 * pure, clusters=topic))
+    yield Score.of("purity", codes, QueryScores(100 * pure, clusters=topic))
     alone = [
         np.mean([_pure(_clusters(x[code], len(np.unique(of)), seed), of) for seed in seeds], axis=0)
         for code, of in topics.items()
     ]
-    yield Score.of("purity in one language", codes, Queries(100 * np.concatenate(alone), clusters=topic))
+    yield Score.of("purity in one language", codes, QueryScores(100 * np.concatenate(alone), clusters=topic))
     for seed, clusters in zip(seeds, found, strict=True):
         yield Score("ARI", 100 * adjusted_rand_score(topic, clusters), codes, len(pool), seed=seed)
         yield Score("ARI of languages", 100 * adjusted_rand_score(language, clusters), codes, len(pool), seed=seed)

@@ -217,10 +217,10 @@ def _similarities(run: TrainedRun, x: Embedded, distinct: Int[np.ndarray, " row"
     codes = [code for side, code in x if side == "xx"]
     found: dict[str, list[dict[str, float]]] = {code: [] for code in ("en", *codes)}
     for seed in run.seeds:
-        moved = {key: [np.asarray(head(value)) for head in run.heads(seed)] for key, value in x.items()}
-        sides = {code: (moved["xx", code], moved["en", code]) for code in codes}
+        transformed = {key: [np.asarray(head(value)) for head in run.heads(seed)] for key, value in x.items()}
+        sides = {code: (transformed["xx", code], transformed["en", code]) for code in codes}
         english, other = (
-            [np.concatenate([moved[side, code][n] for code in codes])[distinct] for n in range(2)]
+            [np.concatenate([transformed[side, code][n] for code in codes])[distinct] for n in range(2)]
             for side in ("en", "xx")
         )
         for code, (mine, translations) in {"en": (english, other), **sides}.items():

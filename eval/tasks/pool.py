@@ -23,7 +23,7 @@ from eval.task import Embedded, Score, Setting, Task
 from eval.tasks.udhr import HALF
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import language_nmi, own_share, precision_of_ranks
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 
@@ -76,7 +76,9 @@ def measures(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[
         top = top_k_share(np.asarray(nearest(queries, candidates, k)[1]), language, language)
 
     def of_queries(metric: str, values: np.ndarray) -> Score:
-        return Score.of(metric, codes, Queries(100.0 * values, clusters=of.question), int(np.isfinite(values).sum()))
+        return Score.of(
+            metric, codes, QueryScores(100.0 * values, clusters=of.question), int(np.isfinite(values).sum())
+        )
 
     yield of_queries("mAP", precision_of_ranks(ranks))
     yield of_queries("spread", found.spreads)

@@ -39,7 +39,7 @@ from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import precision_of_ranks
-from lsar_jax.measures.resampling import Queries, difference_of, strata_of
+from lsar_jax.measures.resampling import QueryScores, difference_of, strata_of
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import (
     four_way,
@@ -91,7 +91,7 @@ def preference(
     )
 
 
-def measures(x: Embedded, pool: ParallelPool) -> dict[str, Queries]:
+def measures(x: Embedded, pool: ParallelPool) -> dict[str, QueryScores]:
     """Returns the scores of the queries of a pool by each measure that is defined there, in percent."""
     asked, candidates, ranks = pool.search(x)
     language, of_candidate = (_languages(x, keys) for keys in (pool.asked, pool.searched))
@@ -120,7 +120,7 @@ def measures(x: Embedded, pool: ParallelPool) -> dict[str, Queries]:
     return _queries(values, pool.question) | _with_english(x, pool)
 
 
-def _with_english(x: Embedded, pool: ParallelPool) -> dict[str, Queries]:
+def _with_english(x: Embedded, pool: ParallelPool) -> dict[str, QueryScores]:
     """Scores in the pools of English and one other language, as means over the others."""
     parts = []
     for code in pool.codes if "en" in pool.codes else ():
@@ -162,12 +162,12 @@ def _cosines(
     return np.concatenate([np.einsum("qd,qkd->qk", rows[part], columns[ids[part]]) for part in parts])
 
 
-def _queries(values: dict[str, np.ndarray], question: Int[np.ndarray, " query"]) -> dict[str, Queries]:
+def _queries(values: dict[str, np.ndarray], question: Int[np.ndarray, " query"]) -> dict[str, QueryScores]:
     """The scores of queries in percent, by measure, without those that no query has."""
-    return {name: Queries(100.0 * of, clusters=question) for name, of in values.items() if np.isfinite(of).any()}
+    return {name: QueryScores(100.0 * of, clusters=question) for name, of in values.items() if np.isfinite(of).any()}
 
 
-def _means(parts: list[dict[str, Queries]]) -> dict[str, Queries]:
+def _means(parts: list[dict[str, QueryScores]]) -> dict[str, QueryScores]:
     """Joins the scores of several pools, each of which is a stratum."""
     names = dict.fromkeys(name for part in parts for name in part)
     return {name: strata_of([part[name] for part in parts if name in part]) for name in names}

@@ -17,8 +17,8 @@ from eval.figures.plots import rank_curves
 from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.languages import language_code
 from lsar_jax.measures.methods import Method
-from lsar_jax.measures.ranking import find_own
-from lsar_jax.measures.resampling import Queries, strata_of
+from lsar_jax.measures.ranking import top1_hits
+from lsar_jax.measures.resampling import QueryScores, strata_of
 from lsar_jax.measures.results import Result, by_method
 
 __all__ = ["TranslatedTexts", "translations"]
@@ -58,12 +58,12 @@ def translations(
             means[f"mean over {len(unseen)} unseen"] = unseen
         means |= {f"mean {of}": list(codes) for of, codes in (groups or {}).items() if set(codes) <= set(tested)}
         hits = {
-            f"{query}-{candidate}": {code: 100.0 * find_own(x[query, code], x[candidate, code]) for code in tested}
+            f"{query}-{candidate}": {code: 100.0 * top1_hits(x[query, code], x[candidate, code]) for code in tested}
             for query, candidate in _DIRECTIONS
         }
         both = {code: np.mean([of[code] for of in hits.values()], axis=0) for code in tested}
         for way, values, end in (*((way, of, "") for way, of in hits.items()), ("en-xx", both, ", both ways")):
-            queries = {code: Queries(values[code]) for code in tested}
+            queries = {code: QueryScores(values[code]) for code in tested}
             for code in tested:
                 yield Score.of(f"{way.replace('xx', code)} accuracy{end}", [code], queries[code])
             for of, codes in means.items():

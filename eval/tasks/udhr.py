@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 from eval.command import command
 from eval.data.fit_text import udhr_text
@@ -20,12 +19,10 @@ from eval.figures.meaning import draw_meaning, flat
 from eval.task import Embedded, Panel, Score, Setting, Task
 from lsar_jax import corpora
 from lsar_jax.measures.methods import Method
-from lsar_jax.measures.ranking import find_own, precision_of_ranks
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.ranking import into_english, pool_precision
 from lsar_jax.measures.results import Result
-from lsar_jax.retrieval import candidate_ranks
 
-__all__ = ["COMMAND", "HALF", "into_english", "pool_precision", "udhr"]
+__all__ = ["COMMAND", "HALF", "udhr"]
 
 # The half of the paragraphs that is not measured.
 HALF = udhr_text("fit")
@@ -71,26 +68,6 @@ def _scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | P
         yield Score.of("accuracy into en", list(test), into_english(test))
     if setting.first:
         yield Panel(setting.title(method), np.concatenate(list(test.values())))
-
-
-def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
-    """Returns the average precision of each text as a query for its translations among all others, in percent.
-
-    Row i has the same content in all languages, and is a cluster.
-    """
-    pool, paragraphs = np.concatenate(list(x.values())), len(next(iter(x.values())))
-    paragraph = np.tile(np.arange(paragraphs), len(x))
-    relevant = paragraph[:, None] + paragraphs * np.arange(len(x))
-    ranks = candidate_ranks(pool, pool, relevant, left_out=np.arange(len(pool)))
-    return Queries(100 * precision_of_ranks(ranks), clusters=paragraph)
-
-
-def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
-    """Returns 100 for each text whose nearest English text is its translation, else 0; translations form a cluster."""
-    others = [code for code in x if code != "en"]
-    hits = [100.0 * find_own(x[code], x["en"]) for code in others]
-    # Every language has the same number of texts, so the mean is also the mean over languages.
-    return Queries(np.concatenate(hits), clusters=np.tile(np.arange(len(x["en"])), len(others)))
 
 
 COMMAND = command(udhr)

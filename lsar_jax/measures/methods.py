@@ -141,10 +141,10 @@ class Method:
     def __call__(
         self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]
     ) -> Float[np.ndarray, "vector dim"]:
-        """Transforms embeddings of one language, or of a language for each row; not by files, which ``move`` does."""
+        """Transforms embeddings of one language, or of a language for each row."""
         return x if self.transform is None else np.asarray(self.transform(x, language))
 
-    def move(
+    def transform_files(
         self, x: Mapping[K, Float[np.ndarray, "_ dim"]], language: Callable[[K], str]
     ) -> dict[K, Float[np.ndarray, "_ dim"]]:
         """Transforms the embeddings of each file as its language, or by its own fit."""
@@ -152,7 +152,7 @@ class Method:
             return {file: np.asarray(self.by_file[file](rows)) for file, rows in x.items()}
         return {file: self(rows, language(file)) for file, rows in x.items()}
 
-    def move_together(self, x: Mapping[str, Float[np.ndarray, "_ dim"]]) -> dict[str, Float[np.ndarray, "_ dim"]]:
+    def transform_languages(self, x: Mapping[str, Float[np.ndarray, "_ dim"]]) -> dict[str, Float[np.ndarray, "_ dim"]]:
         """Transforms the embeddings of each language in one call."""
         codes = [code for code, rows in x.items() for _ in rows]
         bounds = np.cumsum([len(rows) for rows in x.values()])[:-1]

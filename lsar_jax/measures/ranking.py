@@ -1,26 +1,29 @@
 """Scores from ranks and similarities, and measures of the language information in embeddings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lsar_jax.retrieval import nearest
+from lsar_jax.measures.resampling import QueryScores
+from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import TopShare, top_k_share
 from lsar_jax.retrieval.search import nearest_others
 
 __all__ = [
     "bitext_f1",
-    "find_own",
+    "into_english",
     "language_nmi",
     "language_probe",
     "ndcg",
     "own_share",
     "paired_cosine",
+    "pool_precision",
     "precision_of_ranks",
     "probe_accuracy",
     "probe_folds",
     "recall",
+    "top1_hits",
 ]
 
 
@@ -85,11 +88,31 @@ def bitext_f1(found: Int[np.ndarray, " pair"]) -> Float[np.ndarray, " pair"]:
     return np.where(found == np.arange(len(found)), 2 / (1 + times), 0.0)
 
 
-def find_own(
+def top1_hits(
     queries: Float[np.ndarray, "pair dim"], candidates: Float[np.ndarray, "pair dim"]
 ) -> Bool[np.ndarray, " pair"]:
     """Whether the candidate nearest to query i, by cosine, is candidate i, its translation."""
     return np.asarray(nearest(queries, candidates)[1])[:, 0] == np.arange(len(queries))
+
+
+def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> QueryScores:
+    """Returns the average precision of each text as a query for its translations among all others, in percent.
+
+    Row i has the same content in all languages, and is a cluster.
+    """
+    pool, paragraphs = np.concatenate(list(x.values())), len(next(iter(x.values())))
+    paragraph = np.tile(np.arange(paragraphs), len(x))
+    relevant = paragraph[:, None] + paragraphs * np.arange(len(x))
+    ranks = candidate_ranks(pool, pool, relevant, left_out=np.arange(len(pool)))
+    return QueryScores(100 * precision_of_ranks(ranks), clusters=paragraph)
+
+
+def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> QueryScores:
+    """Returns 100 for each text whose nearest English text is its translation, else 0; translations form a cluster."""
+    others = [code for code in x if code != "en"]
+    hits = [100.0 * top1_hits(x[code], x["en"]) for code in others]
+    # Every language has the same number of texts, so the mean is also the mean over languages.
+    return QueryScores(np.concatenate(hits), clusters=np.tile(np.arange(len(x["en"])), len(others)))
 
 
 def own_share(x: Float[np.ndarray, "vector dim"], language: Int[np.ndarray, " vector"], k: int) -> TopShare:

@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Float, Int, Real
 
 __all__ = [
-    "Queries",
-    "Span",
+    "Interval",
+    "QueryScores",
+    "critical_value",
     "difference_of",
     "interval",
     "paired_interval",
@@ -24,7 +25,6 @@ __all__ = [
     "pseudo_values",
     "resampled_correlations",
     "simultaneous_intervals",
-    "simultaneous_width",
     "strata_of",
 ]
 
@@ -32,7 +32,7 @@ __all__ = [
 _BLOCK = 1 << 22
 
 
-class Span(NamedTuple):
+class Interval(NamedTuple):
     """A value and its 95% interval over resampled units; NaN ends stand for no interval."""
 
     value: float
@@ -57,7 +57,7 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Queries:
+class QueryScores:
     """The scores of individual queries.
 
     Attributes:
@@ -98,7 +98,7 @@ class Queries:
             result.append(_Part(names, np.bincount(number, values[inside]), np.bincount(number).astype(float)))
         return result
 
-    def same(self, other: "Queries") -> bool:
+    def same(self, other: "QueryScores") -> bool:
         """Whether ``other`` has scores of the same queries."""
         if self.varying and other.varying:
             mine, theirs = (set() if q.strata is None else set(q.strata.tolist()) for q in (self, other))
@@ -109,7 +109,7 @@ class Queries:
         )
 
 
-def strata_of(parts: Sequence[Queries]) -> Queries:
+def strata_of(parts: Sequence[QueryScores]) -> QueryScores:
     """Combines sets of queries without strata, each as a stratum; either all or none have clusters.
 
     Strata are resampled independently, also where clusters are in several of them; ``difference_of`` draws these
@@ -121,10 +121,10 @@ def strata_of(parts: Sequence[Queries]) -> Queries:
     clusters = [part.clusters for part in parts if part.clusters is not None]
     together = np.concatenate(clusters) if clusters else None
     varying = any(part.varying for part in parts)
-    return Queries(np.concatenate([part.values for part in parts]), strata, together, varying)
+    return QueryScores(np.concatenate([part.values for part in parts]), strata, together, varying)
 
 
-def difference_of(first: Sequence[Queries], second: Sequence[Queries] = ()) -> Queries:
+def difference_of(first: Sequence[QueryScores], second: Sequence[QueryScores] = ()) -> QueryScores:
     """Combines sets of queries, with the score being the mean over the means of ``first`` minus that of ``second``.
 
     Either all or none have clusters; unlike strata, the clusters that sets share are resampled together. The scores
@@ -138,10 +138,10 @@ def difference_of(first: Sequence[Queries], second: Sequence[Queries] = ()) -> Q
         for (part, weight), number in zip(signed, numbers, strict=True)
     ]
     clusters = [part.clusters for part, _ in signed if part.clusters is not None]
-    return Queries(np.concatenate(values), clusters=np.concatenate(clusters) if clusters else None)
+    return QueryScores(np.concatenate(values), clusters=np.concatenate(clusters) if clusters else None)
 
 
-def interval(queries: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
+def interval(queries: QueryScores, *, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
     """Returns the 95% percentile interval of the mean over resampled queries."""
     rng = np.random.default_rng(seed)
     parts = queries.parts()
@@ -158,15 +158,17 @@ def interval(queries: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple
     return _percentiles(means)
 
 
-def paired_interval(first: Queries, second: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
+def paired_interval(
+    first: QueryScores, second: QueryScores, *, resamples: int = 1000, seed: int = 0
+) -> tuple[float, float]:
     """Returns the 95% percentile interval of the difference in means over queries that are resampled together."""
     return _percentiles(_differences(first, second, resamples, seed))
 
 
 def simultaneous_intervals(
-    pairs: Sequence[tuple[Queries, Queries]],
+    pairs: Sequence[tuple[QueryScores, QueryScores]],
     *,
-    others: Sequence[tuple[Queries, Queries]] = (),
+    others: Sequence[tuple[QueryScores, QueryScores]] = (),
     resamples: int = 1000,
     seed: int = 0,
 ) -> list[tuple[float, float]]:
@@ -195,16 +197,18 @@ def simultaneous_intervals(
         at_once = np.stack([drawn[number] for number in known])
         errors = at_once.std(axis=1, keepdims=True)
         deviates = np.abs(at_once - at_once.mean(axis=1, keepdims=True)) / np.where(errors > 1e-9, errors, np.inf)
-        width = simultaneous_width(deviates.max(axis=0), min(units[number] for number in known)) * errors[:, 0]
+        width = critical_value(deviates.max(axis=0), min(units[number] for number in known)) * errors[:, 0]
         for number, half in zip(known, width.tolist(), strict=True):
             spans[number] = values[number] - half, values[number] + half
     return spans[: len(pairs)]
 
 
-def simultaneous_width(widest: Float[np.ndarray, " resample"], units: int) -> float:
-    """How many standard errors wide intervals are that hold at once in 95% of resamples of so many units.
+def critical_value(widest: Float[np.ndarray, " resample"], units: int) -> float:
+    """Returns the critical value of simultaneous 95% intervals, in standard errors.
 
-    ``widest`` has the largest of the deviates of each resample, in standard errors.
+    Args:
+      widest: the largest deviate of each resample, in standard errors.
+      units: number of resampled units, from which the standard errors were estimated.
     """
     from scipy.stats import norm as normal
     from scipy.stats import t as student
@@ -215,7 +219,9 @@ def simultaneous_width(widest: Float[np.ndarray, " resample"], units: int) -> fl
     return float(limit * np.sqrt(units / (units - 1)))
 
 
-def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
+def paired_test(
+    first: QueryScores, second: QueryScores, *, resamples: int = 10_000, seed: int = 0
+) -> tuple[float, float]:
     """Returns the mean difference, second minus first, and its two-sided p-value, at least 1 / (resamples + 1).
 
     The two methods' scores in a cluster are exchanged together.
@@ -228,8 +234,8 @@ def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, see
         # Exchanging equal scores changes nothing, so only the others are drawn.
         apart = (totals != 0) | (numbers != 0)
         for block in _blocks(int(apart.sum()), resamples):
-            moved = rng.integers(2, size=(block.stop - block.start, int(apart.sum())), dtype=np.int8)
-            total, number = moved @ totals[apart], moved @ numbers[apart]
+            exchanged = rng.integers(2, size=(block.stop - block.start, int(apart.sum())), dtype=np.int8)
+            total, number = exchanged @ totals[apart], exchanged @ numbers[apart]
             before = _ratio(a.total.sum() + total, a.number.sum() + number)
             means[block] += (_ratio(b.total.sum() - total, b.number.sum() - number) - before) / len(pairs)
     difference = float(np.mean([b.mean - a.mean for a, b in pairs]))
@@ -283,7 +289,7 @@ def _correlations(
     return np.clip((x * y).sum(axis=1) / np.where(norms > 0, norms, 1), -1, 1)
 
 
-def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
+def _paired(first: QueryScores, second: QueryScores) -> list[tuple[_Part, _Part]]:
     """The strata of both methods, each pair with the same clusters in the same order."""
     if not first.same(second):
         raise ValueError(f"{len(first.values)} and {len(second.values)} scores are not of the same queries")
@@ -302,7 +308,7 @@ def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
     return result
 
 
-def _differences(first: Queries, second: Queries, resamples: int, seed: int) -> Float[np.ndarray, " resample"]:
+def _differences(first: QueryScores, second: QueryScores, resamples: int, seed: int) -> Float[np.ndarray, " resample"]:
     """The difference in means, second minus first, in each resample of the queries."""
     rng = np.random.default_rng(seed)
     pairs = _paired(first, second)
@@ -313,7 +319,7 @@ def _differences(first: Queries, second: Queries, resamples: int, seed: int) -> 
     return means
 
 
-def _means(queries: Queries, resamples: int, seed: int) -> Float[np.ndarray, " resample"]:
+def _means(queries: QueryScores, resamples: int, seed: int) -> Float[np.ndarray, " resample"]:
     """The mean in each resample of the queries, with the draws of ``_differences``."""
     rng = np.random.default_rng(seed)
     return np.mean([_resampled(rng, [part], resamples)[0] for part in queries.parts()], axis=0)

@@ -16,7 +16,7 @@ import numpy as np
 
 from lsar_jax.files import new_file, text_sha256, write_text
 from lsar_jax.measures.methods import label
-from lsar_jax.measures.resampling import Queries, Span, interval
+from lsar_jax.measures.resampling import Interval, QueryScores, interval
 
 __all__ = ["Result", "by_method", "read_results", "write_results"]
 
@@ -77,7 +77,7 @@ class Result:
     high: float | None = None
     fitted_languages: dict[str, int] = field(default_factory=dict)
     options: dict[str, bool | int | float | str | list[str] | None] = field(default_factory=dict)
-    queries: Queries | None = field(default=None, repr=False, compare=False)
+    queries: QueryScores | None = field(default=None, repr=False, compare=False)
     versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
     device: str = field(default_factory=_device)
     fits: tuple[str, ...] = ()
@@ -87,13 +87,13 @@ class Result:
     prompt: str = ""
     one_map: bool = False
 
-    def resampled(self, queries: Queries) -> "Result":
+    def resampled(self, queries: QueryScores) -> "Result":
         """Adds the scores of individual queries and the interval of their mean."""
         low, high = interval(queries)
         return replace(self, low=low, high=high, queries=queries)
 
 
-def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], Span]]:
+def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], Interval]]:
     """Returns method label -> (layer, metric) -> value and interval, or the mean over seeds, in the results' order."""
     table: dict[str, dict[tuple[int, str], list[Result]]] = {}
     for r in results:
@@ -101,10 +101,12 @@ def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], Span
     return {name: {key: _span(of_cell) for key, of_cell in row.items()} for name, row in table.items()}
 
 
-def _span(results: Sequence[Result]) -> Span:
+def _span(results: Sequence[Result]) -> Interval:
     first, *others = results
     mean = sum(r.value for r in results) / len(results)
-    return Span(mean) if others or first.low is None or first.high is None else Span(mean, first.low, first.high)
+    return (
+        Interval(mean) if others or first.low is None or first.high is None else Interval(mean, first.low, first.high)
+    )
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:
@@ -164,7 +166,7 @@ def read_results(path: Path) -> list[Result]:
     results = []
     for number, line in enumerate(text.splitlines()):
         values, strata, clusters = (scores.get(f"{number}{end}") for end in ("", ".strata", ".clusters"))
-        queries = None if values is None else Queries(values, strata, clusters, f"{number}.varying" in scores)
+        queries = None if values is None else QueryScores(values, strata, clusters, f"{number}.varying" in scores)
         try:
             parts = json.loads(line)
             parts |= {name: tuple(parts.get(name, ())) for name in ("languages", "fits")}  # lists in JSON

@@ -10,7 +10,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.files import new_file, write_text
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result, read_results, write_results
 from tests.attack.damage import flip_bit, on_a_full_disk, truncate
 
@@ -123,7 +123,7 @@ def test_a_full_disk_keeps_the_old_file(kind, x, tmp_path):
 def some_results(value):
     names = "tatoeba", ("de",), "e", "1", 8, "mean", "float32", 128, "lsar", {"rank": 3}, "udhr", "en-xx accuracy"
     result = Result(*names, value, 9, None, 0.1)
-    return [result.resampled(Queries(np.full(900, value)))]
+    return [result.resampled(QueryScores(np.full(900, value)))]
 
 
 def test_results_outlive_a_full_disk(tmp_path):

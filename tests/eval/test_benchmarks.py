@@ -19,7 +19,7 @@ from lsar_jax.corpora.builders import Monolingual, prepare
 from lsar_jax.corpora.hub_datasets import PINNED
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import bitext_f1, ndcg, recall
-from lsar_jax.measures.resampling import Queries, difference_of, interval
+from lsar_jax.measures.resampling import QueryScores, difference_of, interval
 from lsar_jax.measures.results import read_results
 from lsar_jax.mteb import MtebEncoder
 from lsar_jax.retrieval import candidate_ranks, nearest
@@ -76,8 +76,8 @@ def test_bitext_f1_is_that_of_mteb(rng):
 
 
 def test_a_difference_has_an_interval_of_both_sides(rng):
-    first, second = ([Queries(rng.random(30) + 1) for _ in range(2)] for _ in range(2))
-    second += [Queries(rng.random(40))]
+    first, second = ([QueryScores(rng.random(30) + 1) for _ in range(2)] for _ in range(2))
+    second += [QueryScores(rng.random(40))]
     found = difference_of(first, second)
     expected = np.mean([q.mean for q in first]) - np.mean([q.mean for q in second])
     assert found.mean == pytest.approx(expected)
@@ -94,14 +94,14 @@ def test_a_difference_has_an_interval_of_both_sides(rng):
 def test_questions_are_drawn_with_all_of_their_translations(rng):
     """Seven sets of the same questions know no more than one, and their differences have no error."""
     easy, question = rng.normal(50, 20, 300), rng.permutation(300)
-    sets = [Queries(easy[question], clusters=question), Queries(easy, clusters=np.arange(300))] * 3
-    few = Queries(easy[:90], clusters=np.arange(90))
+    sets = [QueryScores(easy[question], clusters=question), QueryScores(easy, clusters=np.arange(300))] * 3
+    few = QueryScores(easy[:90], clusters=np.arange(90))
     mean = difference_of([*sets, few])
     assert mean.mean == pytest.approx((6 * easy.mean() + easy[:90].mean()) / 7)
-    np.testing.assert_allclose(interval(difference_of(sets)), interval(Queries(easy)), atol=0.4)
+    np.testing.assert_allclose(interval(difference_of(sets)), interval(QueryScores(easy)), atol=0.4)
     assert np.subtract(*interval(difference_of(sets[:4], sets[4:]))) == pytest.approx(0, abs=1e-9)
     # Queries without a score count as little as those that are not there.
-    lacking = Queries(np.where(np.arange(300) < 90, easy, np.nan), clusters=np.arange(300))
+    lacking = QueryScores(np.where(np.arange(300) < 90, easy, np.nan), clusters=np.arange(300))
     np.testing.assert_allclose(interval(difference_of([*sets, lacking])), interval(mean))
 
 

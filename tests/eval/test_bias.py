@@ -11,10 +11,9 @@ from eval.__main__ import main
 from eval.bias import command
 from eval.bias.choice import choose
 from eval.bias.measures import joined, measure_neutrality, measure_search, without
-from eval.tasks.udhr import pool_precision
 from lsar_jax.files import read_json
-from lsar_jax.measures.ranking import probe_folds
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.ranking import pool_precision, probe_folds
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.options.user_text import UserText, finds_lines, read_user_text
 from lsar_jax.transforms.methods import fit_mean_then_lsar
 from tests.eval.test_tasks import ENCODER, read
@@ -173,7 +172,7 @@ def test_the_best_candidate_is_chosen(rng):
     base = rng.uniform(20, 60, 200)
     noise = [rng.normal(0, 1, 200) for _ in range(3)]
     gains = (0.0, 10.0, 9.99)
-    candidates = [Queries(base + gain + one, strata, clusters) for gain, one in zip(gains, noise, strict=True)]
+    candidates = [QueryScores(base + gain + one, strata, clusters) for gain, one in zip(gains, noise, strict=True)]
     choice = choose(candidates)
     assert choice.best in (1, 2)
     assert choice.score.value == pytest.approx(candidates[choice.best].mean)
@@ -187,7 +186,7 @@ def test_the_best_candidate_is_chosen(rng):
 
 def test_within_a_tie_the_preferred_candidate_is_chosen(rng):
     base = rng.uniform(20, 60, 200)
-    candidates = [Queries(base + gain + rng.normal(0, 1, 200)) for gain in (0, 10, 10.2, 13)]
+    candidates = [QueryScores(base + gain + rng.normal(0, 1, 200)) for gain in (0, 10, 10.2, 13)]
     tied = choose(candidates[:3], [True, True, False])
     assert (tied.best, tied.top) == (1, 2)
     assert tied.score.value == pytest.approx(candidates[1].mean)
@@ -200,13 +199,13 @@ def test_within_a_tie_the_preferred_candidate_is_chosen(rng):
 
 def test_equal_candidates_are_seldom_called_worse(rng):
     # The best of fifty without a difference looks better than it is elsewhere.
-    choice = choose([Queries(rng.normal(50, 10, 40)) for _ in range(50)])
+    choice = choose([QueryScores(rng.normal(50, 10, 40)) for _ in range(50)])
     assert choice.score.value > 52
     assert abs(choice.elsewhere - 50) < 2
     wrong = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
-        candidates = [Queries(rng.normal(50, 10, 60)) for _ in range(12)]
+        candidates = [QueryScores(rng.normal(50, 10, 60)) for _ in range(12)]
         wrong += len(choose(candidates, resamples=300).as_good()) < 11
     assert wrong <= 9  # of 100, where 5 are expected
 

@@ -27,7 +27,7 @@ from eval.bias.queries import (
 )
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.methods import fit_methods
-from lsar_jax.measures.resampling import Queries, Span
+from lsar_jax.measures.resampling import Interval, QueryScores
 from lsar_jax.options.user_text import UserText
 from tests.optional import missing, need
 
@@ -71,7 +71,7 @@ def candidates(text, x):
             held_out = of_fold if text.pairs else few
             rest = {code: rows[~of_fold[code]] for code, rows in x.items()}
             [fitted] = fit_methods(rest, (method.name,), source=SPEC)
-            part = fitted.move_together({code: rows[held_out[code]] for code, rows in x.items()})
+            part = fitted.transform_languages({code: rows[held_out[code]] for code, rows in x.items()})
             if text.aligned:
                 parts.append(measure_search(part, text, held_out))
         found.append(
@@ -211,8 +211,8 @@ def test_the_answer_without_a_better_map(rng):
     text = case(x, "aligned")
     before, after = candidates(text, x)
     # The same hits for both, and the first of equals is chosen.
-    both = [before, Candidate(SPEC, after.method, before.neutrality, Queries(before.search.values - 1.0))]
-    both[0] = Candidate(SPEC, before.method, before.neutrality, Queries(before.search.values))
+    both = [before, Candidate(SPEC, after.method, before.neutrality, QueryScores(before.search.values - 1.0))]
+    both[0] = Candidate(SPEC, before.method, before.neutrality, QueryScores(before.search.values))
     page = Page(Path("text"), text, "mAP", both, choose([one.search for one in both]), FOLDS, (), "'bundled'", 128)
     assert page.table()[0] == "Language in text: each method at its best layer, in percent"
     assert replace(page, folder=Path()).table()[0].startswith(f"Language in {Path.cwd().name}: ")
@@ -231,7 +231,7 @@ def test_a_map_for_each_language_that_is_hardly_better_is_named(rng):
     text = case(x, "aligned")
     before, after = candidates(text, x)
     noise = rng.normal(0, 5, len(before.search.values))
-    both = [before, Candidate(SPEC, after.method, after.neutrality, Queries(before.search.values + 0.1 + noise))]
+    both = [before, Candidate(SPEC, after.method, after.neutrality, QueryScores(before.search.values + 0.1 + noise))]
     choice = choose([one.search for one in both], [not one.needs_language for one in both])
     page = Page(Path("text"), text, "mAP", both, choice, FOLDS, (), "'bundled'", 128)
     assert (choice.best, choice.top) == (0, 1)
@@ -241,7 +241,9 @@ def test_a_map_for_each_language_that_is_hardly_better_is_named(rng):
 
 
 def test_the_language_that_is_the_farthest_is_named():
-    near, far, after = (Change(Span(x, x - 3, x + 3), Span(y, y, y), Span(0)) for x, y in ((9, 5), (38, 1), (38, 38)))
+    near, far, after = (
+        Change(Interval(x, x - 3, x + 3), Interval(y, y, y), Interval(0)) for x, y in ((9, 5), (38, 1), (38, 38))
+    )
     [said] = layout.farthest({"de": near, "zh": far}, 7.0)
     assert re.search(r">zh</span> is the farthest .*: 38% of .* are in it before, and 1% after\.$", said)
     assert layout.farthest({"zh": after}, 7.0)[0].endswith("are in it.")

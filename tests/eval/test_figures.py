@@ -7,7 +7,7 @@ from eval.figures import leakage, style
 from eval.figures.language_families import family
 from eval.figures.plots import bars, by_rank, sweep_figure
 from eval.figures.removed import family_histograms
-from lsar_jax.measures.resampling import Span
+from lsar_jax.measures.resampling import Interval
 from tests.eval.test_tasks import is_png
 from train.curves import save_figure
 
@@ -29,7 +29,10 @@ def test_a_page_is_written_for_the_screen_and_for_a_paper(tmp_path, monkeypatch)
 def test_bars_show_the_intervals_that_there_are(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
-    groups = {"layer 4": {"original": Span(50.0, 45.0, 52.0), "lsar": Span(60.0)}, "layer 8": {"original": Span(70.0)}}
+    groups = {
+        "layer 4": {"original": Interval(50.0, 45.0, 52.0), "lsar": Interval(60.0)},
+        "layer 8": {"original": Interval(70.0)},
+    }
     bars(groups, "%", "", tmp_path / "a.png")
     first, second = (container for container in made[0].axes[0].containers if hasattr(container, "patches"))
     assert [patch.get_height() for patch in first] == [50, 70]

@@ -12,7 +12,7 @@ from eval.__main__ import main
 from eval.report.compare import differences
 from eval.report.page import tables
 from eval.suite import Suite
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import read_results, write_results
 from lsar_jax.measures.run_record import already_run, recorded
 from tests.eval.test_tasks import ENCODER, write_pairs
@@ -29,7 +29,7 @@ def cell(table, method, column):
 
 
 def test_results_come_back_as_they_were(tmp_path):
-    queries = Queries(np.array([0.0, 100, 50, 50]), np.array([0, 0, 1, 1]))
+    queries = QueryScores(np.array([0.0, 100, 50, 50]), np.array([0, 0, 1, 1]))
     written = [result(), result("lsar", seed=3).resampled(queries)]
     write_results(written, tmp_path / "results.jsonl")
     first, second = read_results(tmp_path / "results.jsonl")
@@ -48,7 +48,7 @@ def test_results_come_back_as_they_were(tmp_path):
 
 def test_tables(rng):
     evaluated = {"fit_on": "evaluated"}
-    low, high = (Queries(np.repeat([0.0, 100], counts)) for counts in ((60, 40), (20, 80)))
+    low, high = (QueryScores(np.repeat([0.0, 100], counts)) for counts in ((60, 40), (20, 80)))
     results = [
         result("original", 40.0).resampled(low),
         result("center", 80.0, options={"fit_on": "text/oscar"}).resampled(high),
@@ -56,7 +56,7 @@ def test_tables(rng):
         result("original", 45.0, layer=12),
         result("original", 1.0, metric="en-de accuracy", languages=("de",)),
     ]
-    results.append(result("lir", 10.0).resampled(Queries(np.repeat([0.0, 100], (90, 10)))))
+    results.append(result("lir", 10.0).resampled(QueryScores(np.repeat([0.0, 100], (90, 10)))))
     [table] = tables(results)
     assert cell(table, "lir", "layer 8").text == "10.0 ▼"
     assert table.title == "en-xx mean over 36 (36 languages, n = 31692)"
@@ -108,7 +108,10 @@ def test_report_pages(tmp_path, capsys):
 def test_compare(tmp_path, capsys, rng):
     first = 100.0 * (rng.random(200) < 0.5)
     second = np.maximum(first, 100.0 * (rng.random(200) < 0.3))
-    results = [result().resampled(Queries(first)), result("lsar", parameters={"rank": 2}).resampled(Queries(second))]
+    results = [
+        result().resampled(QueryScores(first)),
+        result("lsar", parameters={"rank": 2}).resampled(QueryScores(second)),
+    ]
     [found] = differences(results, "original", "lsar rank=2")
     assert found.value == pytest.approx((second - first).mean())
     assert 0 < found.low < found.value < found.high
@@ -119,7 +122,7 @@ def test_compare(tmp_path, capsys, rng):
     assert main(["compare", str(tmp_path), "--second", "leace"]) == 1
     assert "'leace' has no scores of queries; choose from lsar, lsar rank=2, original" in capsys.readouterr().err
     # What has seeds is compared with what has none, seed by seed; of two with seeds the same are.
-    seeded = [result("cbie", seed=seed).resampled(Queries(second)) for seed in (0, 1)]
+    seeded = [result("cbie", seed=seed).resampled(QueryScores(second)) for seed in (0, 1)]
     assert [d.second.seed for d in differences([*results, *seeded], "original", "cbie")] == [0, 1]
     pairs = [(d.first.seed, d.second.seed) for d in differences(seeded, "cbie", "cbie")]
     assert pairs == [(0, 0), (1, 1)]

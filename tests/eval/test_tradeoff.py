@@ -9,7 +9,7 @@ from eval.__main__ import main
 from eval.report.tradeoff import Gain, compare
 from lsar_jax import Moments
 from lsar_jax.measures.methods import FITTED, Method
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import write_results
 from lsar_jax.transforms import fit_langsae
 from tests.made_results import made_result as made
@@ -22,7 +22,7 @@ def scored(rng, task, metric, transform, shift, layer=8, **more):
     one_map = transform not in ("original", "center", "cbie")
     return made(
         one_map=one_map, task=task, metric=metric, transform=transform, layer=layer, value=float(values.mean()), **more
-    ).resampled(Queries(values))
+    ).resampled(QueryScores(values))
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_of_many_equal_methods_the_best_is_not_ahead(rng):
     """It is chosen by the scores that it is compared on."""
     ahead = 0
     for _ in range(60):
-        same = {name: Queries(rng.normal(50, 10, 60)) for name in ("original", *map(str, range(12)))}
+        same = {name: QueryScores(rng.normal(50, 10, 60)) for name in ("original", *map(str, range(12)))}
         rows = [
             made(task="lareqa", metric="mAP", transform=name, value=of.mean, one_map=name != "original").resampled(of)
             for name, of in same.items()

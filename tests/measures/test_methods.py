@@ -102,5 +102,5 @@ def test_a_method_of_files(rng):
     x = {("a", "en"): rng.standard_normal((30, 4)), ("b", "en"): rng.standard_normal((30, 4)) + 3}
     [whitening] = fit_files("whitening", x, dict.fromkeys(x, "en"))
     assert whitening.counts == {"en": 60}
-    for value in whitening.move(x, lambda key: key[1]).values():
+    for value in whitening.transform_files(x, lambda key: key[1]).values():
         np.testing.assert_allclose(np.cov(value.T), np.eye(4), atol=1e-3)

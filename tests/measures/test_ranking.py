@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from eval.tasks.udhr import into_english, pool_precision
-from lsar_jax.measures.ranking import precision_of_ranks
+from lsar_jax.measures.ranking import into_english, pool_precision, precision_of_ranks
 from lsar_jax.retrieval import candidate_ranks
 
 

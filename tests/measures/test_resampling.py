@@ -7,14 +7,14 @@ import pytest
 import scipy.stats
 
 from lsar_jax.measures.resampling import (
-    Queries,
+    QueryScores,
+    critical_value,
     interval,
     paired_interval,
     paired_test,
     pseudo_values,
     resampled_correlations,
     simultaneous_intervals,
-    simultaneous_width,
     strata_of,
 )
 
@@ -22,7 +22,7 @@ from lsar_jax.measures.resampling import (
 def test_interval_is_scipys(rng):
     values = rng.exponential(size=300)
     expected = scipy.stats.bootstrap((values,), np.mean, method="percentile", n_resamples=5000, rng=0)
-    low, high = interval(Queries(values), resamples=5000)
+    low, high = interval(QueryScores(values), resamples=5000)
     width = high - low
     assert low == pytest.approx(expected.confidence_interval.low, abs=0.05 * width)
     assert high == pytest.approx(expected.confidence_interval.high, abs=0.05 * width)
@@ -32,29 +32,29 @@ def test_hits_are_drawn_as_any_scores(rng):
     # With a little added that tells them apart each is drawn by itself.
     hits = 100.0 * (rng.random((2, 400)) < [[0.3], [0.8]]).ravel()
     strata = np.repeat([0, 1], 400)
-    quick = interval(Queries(hits, strata), resamples=20_000)
-    slow = interval(Queries(hits + 1e-6 * rng.random(800), strata), resamples=20_000)
+    quick = interval(QueryScores(hits, strata), resamples=20_000)
+    slow = interval(QueryScores(hits + 1e-6 * rng.random(800), strata), resamples=20_000)
     np.testing.assert_allclose(quick, slow, atol=0.02 * (quick[1] - quick[0]))
 
 
 def test_means_of_strata_and_clusters():
-    queries = Queries(np.array([1.0, 1.0, 4.0, np.nan]), clusters=np.array([0, 0, 1, 1]))
+    queries = QueryScores(np.array([1.0, 1.0, 4.0, np.nan]), clusters=np.array([0, 0, 1, 1]))
     assert queries.mean == 2
     assert interval(queries) == (1, 4)
     # All that differs is between two strata, which are always both there: nothing varies.
     values, strata = np.array([0.0] * 50 + [100.0] * 10), np.array([0] * 50 + [1] * 10)
-    assert Queries(values, strata).mean == 50
-    assert interval(Queries(values, strata)) == (50, 50)
-    low, high = interval(Queries(values))
+    assert QueryScores(values, strata).mean == 50
+    assert interval(QueryScores(values, strata)) == (50, 50)
+    low, high = interval(QueryScores(values))
     assert low < 100 / 6 < high
     with pytest.raises(ValueError, match="has strata already"):
-        strata_of([Queries(values, strata)])
+        strata_of([QueryScores(values, strata)])
 
 
 def test_paired_test_is_exact_on_few(rng):
     first = rng.standard_normal(8)
     second = first + rng.standard_normal(8) + 0.8
-    difference, p = paired_test(Queries(first), Queries(second), resamples=200_000)
+    difference, p = paired_test(QueryScores(first), QueryScores(second), resamples=200_000)
     assert difference == pytest.approx((second - first).mean())
     exact = scipy.stats.permutation_test(
         (second - first,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True, axis=0
@@ -66,16 +66,16 @@ def test_paired_test_finds_nothing_where_there_is_nothing(rng):
     small = 0
     for seed in range(200):
         first, noise = rng.standard_normal((2, 40))
-        small += paired_test(Queries(first), Queries(first + noise), resamples=400, seed=seed)[1] < 0.05
+        small += paired_test(QueryScores(first), QueryScores(first + noise), resamples=400, seed=seed)[1] < 0.05
     assert small <= 20  # 5% of 200 is 10, its standard deviation 3.1
-    assert paired_test(Queries(first), Queries(first + 1 + noise / 5))[1] < 0.001
-    assert paired_test(Queries(first), Queries(first)) == (0, 1)
+    assert paired_test(QueryScores(first), QueryScores(first + 1 + noise / 5))[1] < 0.001
+    assert paired_test(QueryScores(first), QueryScores(first)) == (0, 1)
 
 
 def test_of_many_languages_without_a_difference_none_is_found(rng):
     found = {"at once": 0, "alone": 0}
     for _ in range(60):
-        pairs = [(Queries(rng.normal(50, 10, 50)), Queries(rng.normal(50, 10, 50))) for _ in range(20)]
+        pairs = [(QueryScores(rng.normal(50, 10, 50)), QueryScores(rng.normal(50, 10, 50))) for _ in range(20)]
         spans = {"at once": simultaneous_intervals(pairs, resamples=200)}
         spans["alone"] = [paired_interval(*pair, resamples=200) for pair in pairs]
         for name, of in spans.items():
@@ -83,8 +83,8 @@ def test_of_many_languages_without_a_difference_none_is_found(rng):
     assert found["at once"] <= 8  # of 60, where 3 are expected; their standard deviation is 1.7
     assert found["alone"] > 30
     # One that loses, and one that no query of changes, among them.
-    same = Queries(rng.normal(50, 10, 50))
-    pairs = [*pairs, (same, Queries(same.values - rng.normal(8, 4, 50))), (same, same)]
+    same = QueryScores(rng.normal(50, 10, 50))
+    pairs = [*pairs, (same, QueryScores(same.values - rng.normal(8, 4, 50))), (same, same)]
     *others, (_, high), nothing = simultaneous_intervals(pairs)
     assert high < -5
     assert all(low < 0 < high for low, high in others)
@@ -93,22 +93,22 @@ def test_of_many_languages_without_a_difference_none_is_found(rng):
 
 def test_refusals(unchecked):
     with pytest.raises(ValueError, match="3 and 2 scores are not of the same queries"):
-        paired_test(Queries(np.zeros(3)), Queries(np.zeros(2)))
+        paired_test(QueryScores(np.zeros(3)), QueryScores(np.zeros(2)))
     with pytest.raises(ValueError, match="are not of the same queries"):
-        paired_test(Queries(np.zeros(2), np.array([0, 0])), Queries(np.zeros(2), np.array([0, 1])))
+        paired_test(QueryScores(np.zeros(2), np.array([0, 0])), QueryScores(np.zeros(2), np.array([0, 1])))
     with pytest.raises(ValueError, match=r"strata has shape \(1,\); it must be that of values, \(2,\)"):
-        Queries(np.zeros(2), np.zeros(1, int))
+        QueryScores(np.zeros(2), np.zeros(1, int))
     with pytest.raises(ValueError, match="no query has a score"):
-        Queries(np.full(2, np.nan))
+        QueryScores(np.full(2, np.nan))
 
 
 def test_clusters_are_drawn_together(rng):
     # Eleven copies of each question know no more than one.
     once = rng.standard_normal(80)
-    copies = Queries(np.repeat(once, 11), clusters=np.repeat(np.arange(80), 11))
-    np.testing.assert_allclose(interval(copies), interval(Queries(once)))
+    copies = QueryScores(np.repeat(once, 11), clusters=np.repeat(np.arange(80), 11))
+    np.testing.assert_allclose(interval(copies), interval(QueryScores(once)))
     assert paired_test(copies, replace(copies, values=copies.values + 0.1)) == pytest.approx(
-        paired_test(Queries(once), Queries(once + 0.1))
+        paired_test(QueryScores(once), QueryScores(once + 0.1))
     )
 
 
@@ -150,25 +150,25 @@ def test_at_once_takes_only_queries_that_both_have(rng):
     strata = np.repeat([0, 1], 30)
     first, second = rng.normal(size=(2, 60))
     few = np.arange(60) % 7 > 0
-    lacking = tuple(Queries(np.where(few, values, np.nan), strata) for values in (first, second))
-    without = tuple(Queries(values[few], strata[few]) for values in (first, second))
+    lacking = tuple(QueryScores(np.where(few, values, np.nan), strata) for values in (first, second))
+    without = tuple(QueryScores(values[few], strata[few]) for values in (first, second))
     assert simultaneous_intervals([lacking]) == simultaneous_intervals([without])
     # The difference is of these queries too: of all that the first has, it is another.
-    apart = Queries(np.where(few, first + 1, np.nan), strata)
-    np.testing.assert_allclose(simultaneous_intervals([(Queries(first, strata), apart)]), [(1, 1)])
+    apart = QueryScores(np.where(few, first + 1, np.nan), strata)
+    np.testing.assert_allclose(simultaneous_intervals([(QueryScores(first, strata), apart)]), [(1, 1)])
     with pytest.raises(ValueError, match="are not of the same queries"):
-        simultaneous_intervals([(Queries(first, strata), Queries(first))])
+        simultaneous_intervals([(QueryScores(first, strata), QueryScores(first))])
 
 
 def test_at_once_of_single_units(rng):
     """They have no interval, and make those of others no wider."""
-    first, second = (Queries(values) for values in rng.normal(size=(2, 40)))
-    single = Queries(np.ones(2), clusters=np.array([3, 3])), Queries(np.zeros(2), clusters=np.array([3, 3]))
+    first, second = (QueryScores(values) for values in rng.normal(size=(2, 40)))
+    single = QueryScores(np.ones(2), clusters=np.array([3, 3])), QueryScores(np.zeros(2), clusters=np.array([3, 3]))
     ends, none = simultaneous_intervals([(first, second), single])
     assert [ends] == simultaneous_intervals([(first, second)])
     assert np.isnan(none).all()
     # A language of one query among others of many.
-    few, many = (Queries(np.append(of.values, 0), np.repeat([0, 1], [40, 1])) for of in (first, second))
+    few, many = (QueryScores(np.append(of.values, 0), np.repeat([0, 1], [40, 1])) for of in (first, second))
     np.testing.assert_allclose(simultaneous_intervals([(few, many)]), np.array([ends]) / 2)
     assert simultaneous_intervals([]) == []
 
@@ -177,11 +177,11 @@ def test_at_once_of_strata_is_a_t_interval(rng):
     """Of two strata of five units, with the degrees of freedom of both."""
     first, second = rng.normal(size=(2, 2, 5))
     strata = np.repeat([0, 1], 5)
-    ((low, high),) = simultaneous_intervals([(Queries(first.ravel(), strata), Queries(second.ravel(), strata))])
+    ((low, high),) = simultaneous_intervals([(QueryScores(first.ravel(), strata), QueryScores(second.ravel(), strata))])
     error = np.sqrt((second - first).var(axis=1).sum() / 5) / 2
     assert (low + high) / 2 == pytest.approx((second - first).mean())
     assert (high - low) / 2 == pytest.approx(scipy.stats.t.ppf(0.975, 8) * np.sqrt(9 / 8) * error, rel=0.1)
-    width = simultaneous_width(np.array([scipy.stats.norm.ppf(0.975)]), 9)
+    width = critical_value(np.array([scipy.stats.norm.ppf(0.975)]), 9)
     assert width == pytest.approx(scipy.stats.t.ppf(0.975, 8) * np.sqrt(9 / 8))
 
 
@@ -189,7 +189,7 @@ def f1(right, gold):
     """Planted mining: of 200 sources a tenth is gold; some of it is found, and some of the rest mined wrongly."""
     sources = np.flatnonzero(right >= 0)
     found = np.isin(gold, np.flatnonzero(right == 1))
-    return Queries(
+    return QueryScores(
         np.concatenate([right[sources], found]).astype(float), clusters=np.concatenate([sources, gold]), varying=True
     )
 
@@ -228,12 +228,12 @@ def test_f1_of_two_methods(rng):
 
 
 def test_languages_become_strata():
-    one, two = (Queries(np.array([0.0, 1, 1]), clusters=np.array(names)) for names in ([7, 7, 9], [7, 3, 3]))
+    one, two = (QueryScores(np.array([0.0, 1, 1]), clusters=np.array(names)) for names in ([7, 7, 9], [7, 3, 3]))
     both = strata_of([one, two])
     assert both.mean == pytest.approx((one.mean + two.mean) / 2)
     # Clusters of one name in two languages are apart, and keep their names for the next method's.
     assert [part.cluster.tolist() for part in both.parts()] == [[7, 9], [3, 7]]
-    assert strata_of([Queries(np.zeros(2)), Queries(np.ones(3))]).clusters is None
+    assert strata_of([QueryScores(np.zeros(2)), QueryScores(np.ones(3))]).clusters is None
 
 
 def test_queries_without_a_score_are_left_out_of_both(rng):
@@ -241,7 +241,7 @@ def test_queries_without_a_score_are_left_out_of_both(rng):
     second = first + 0.001
     missing = [first.copy(), second.copy()]
     missing[0][0], missing[1][-1] = np.nan, np.nan
-    difference, p = paired_test(*map(Queries, missing))
+    difference, p = paired_test(*map(QueryScores, missing))
     assert difference == pytest.approx(0.001)
     assert p < 0.001
-    assert paired_interval(*map(Queries, missing)) == pytest.approx((0.001, 0.001))
+    assert paired_interval(*map(QueryScores, missing)) == pytest.approx((0.001, 0.001))

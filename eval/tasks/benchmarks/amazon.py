@@ -21,7 +21,7 @@ from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.methods import Method
-from lsar_jax.measures.resampling import Queries, strata_of
+from lsar_jax.measures.resampling import QueryScores, strata_of
 
 __all__ = ["COMMAND", "amazon", "classify"]
 
@@ -55,7 +55,9 @@ def amazon(data: Data = Path("data/amazon"), languages: tuple[str, ...] = ("en",
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         found = classify(x["train", "en"], labels, {code: x["test", code] for code in tests})
-        right = {code: Queries(100.0 * (np.array(found[code]) == np.array(gold))) for code, (_, gold) in tests.items()}
+        right = {
+            code: QueryScores(100.0 * (np.array(found[code]) == np.array(gold))) for code, (_, gold) in tests.items()
+        }
         for code, queries in right.items():
             yield Score.of(f"accuracy {code}{suffix}", [code], queries)._replace(seed=_SEED)
         yield Score.of(f"accuracy mean{suffix}", list(right), strata_of(list(right.values())))._replace(seed=_SEED)

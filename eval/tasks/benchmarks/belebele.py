@@ -27,7 +27,7 @@ from eval.tasks.benchmarks.scripts import PairMeans, fitted_and_all, script_neig
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import ndcg, precision_of_ranks
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 
@@ -66,7 +66,7 @@ def belebele(
         for asked, read in wanted:
             found = np.asarray(nearest(x["q", asked], x["p", read], min(_FIRST, len(x["p", read])))[1])
             values = 100 * ndcg(found, answer[:, None], np.ones((len(answer), 1)))
-            yield Score.of(f"nDCG@10 {asked}-{read}", [asked, read], Queries(values, clusters=answer))
+            yield Score.of(f"nDCG@10 {asked}-{read}", [asked, read], QueryScores(values, clusters=answer))
             for name in _names(asked, read):
                 means.add(f"nDCG@10 {name}", (asked, read), values)
             for pair in of_scripts:
@@ -121,7 +121,7 @@ def _pool_scores(x: Embedded, codes: Sequence[str], answer: np.ndarray) -> Itera
     top = top_k_share(first, np.repeat(np.arange(len(codes)), passages), language)
     values = {"mAP": precision_of_ranks(ranks), "preference": found.preferred, f"top {_FIRST}": top.shares}
     for name, of_query in values.items():
-        yield Score.of(f"pool {name} over {len(codes)}", codes, Queries(100.0 * of_query, clusters=of_question))
+        yield Score.of(f"pool {name} over {len(codes)}", codes, QueryScores(100.0 * of_query, clusters=of_question))
     yield Score(f"pool share over {len(codes)}", 100 * top.pool_share, codes, len(asked))
 
 

@@ -24,7 +24,7 @@ from lsar_jax.corpora.builders.bucc import SPLITS
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.methods import Method
-from lsar_jax.measures.resampling import Queries, strata_of
+from lsar_jax.measures.resampling import QueryScores, strata_of
 from lsar_jax.mining import best_threshold, estimate_threshold, mine
 
 __all__ = ["COMMAND", "bucc"]
@@ -152,7 +152,7 @@ def _mine(other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"]
     return _Found(scores, equal.astype(int), source.astype(int), np.array([number[name] for name, _ in gold], int))
 
 
-def _at(found: _Found, threshold: float) -> dict[str, Queries | None]:
+def _at(found: _Found, threshold: float) -> dict[str, QueryScores | None]:
     """F1, precision and recall of the pairs that score at least ``threshold``.
 
     F1 = 2 TP / (mined + gold) is computed as a mean over the mined pairs (right or wrong) and the gold pairs (found or
@@ -163,9 +163,9 @@ def _at(found: _Found, threshold: float) -> dict[str, Queries | None]:
     hit[found.gold[above][right]] = 1
     both, sources = np.concatenate([right, hit]), np.concatenate([found.source[above], found.gold_source])
     return {
-        "F1": Queries(100.0 * both, clusters=sources, varying=True),
-        "precision": Queries(100.0 * right, clusters=found.source[above], varying=True) if above.any() else None,
-        "recall": Queries(100.0 * hit),
+        "F1": QueryScores(100.0 * both, clusters=sources, varying=True),
+        "precision": QueryScores(100.0 * right, clusters=found.source[above], varying=True) if above.any() else None,
+        "recall": QueryScores(100.0 * hit),
     }
 
 

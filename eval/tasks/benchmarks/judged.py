@@ -25,7 +25,7 @@ from eval.task import Embedded, Key, Score, Setting, Task, starting_with
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import ndcg, recall
-from lsar_jax.measures.resampling import Queries, difference_of
+from lsar_jax.measures.resampling import QueryScores, difference_of
 from lsar_jax.retrieval import nearest
 
 __all__ = ["MIRACL", "MLQA", "check_texts", "miracl", "mlqa"]
@@ -110,7 +110,9 @@ def _task(
             }
             question = np.array([numbers[name] for name in judged.ids]) if together else None
             for metric, of_query in values.items():
-                yield Score.of(f"{metric} {asked}-{read}", [asked, read], Queries(100 * of_query, clusters=question))
+                yield Score.of(
+                    f"{metric} {asked}-{read}", [asked, read], QueryScores(100 * of_query, clusters=question)
+                )
 
     def means(scores: Sequence[Score]) -> Iterator[Score]:
         for metric in ("nDCG@10", "recall@100"):

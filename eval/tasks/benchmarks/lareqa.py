@@ -31,7 +31,7 @@ from lsar_jax.corpora.question_answers import answer_texts, check_templates, que
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import precision_of_ranks
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result
 from lsar_jax.options.checks import at_least
 from lsar_jax.retrieval import candidate_ranks, mix_queries, nearest
@@ -103,20 +103,20 @@ def lareqa(
         # In MLQA-R, not every question exists in every language.
         grid = np.stack([_means(single[language == row]) for row in range(len(codes))])
         yield Panel(f"{title}{suffix}", grid)
-        yield Score.of(f"mAP{suffix}", codes, Queries(precision, clusters=clusters))
+        yield Score.of(f"mAP{suffix}", codes, QueryScores(precision, clusters=clusters))
         alone = [
             candidate_ranks(x["q", code], x["c", code], np.array(q.answers)[:, None], metric=metric)
             for code, q in questions.items()
         ]
         within = 100 * precision_of_ranks(np.concatenate(alone))
-        yield Score.of(f"mAP in one language{suffix}", codes, Queries(within, clusters=clusters))
+        yield Score.of(f"mAP in one language{suffix}", codes, QueryScores(within, clusters=clusters))
         for row, code in enumerate(codes):
-            yield Score.of(f"mAP of {code}{suffix}", [code], Queries(precision[language == row]))
+            yield Score.of(f"mAP of {code}{suffix}", [code], QueryScores(precision[language == row]))
         found, top = language_preference(ranks, language, len(candidates)), top_k_share(first, of_candidate, language)
         yield Score(f"pool share{suffix}", 100 * top.pool_share, codes, len(precision))
         per_query = {"preference": found.preferred, "spread": found.spreads, f"top {_FIRST}": top.shares}
         for name, values in per_query.items():
-            queries = Queries(100.0 * values, clusters=clusters)
+            queries = QueryScores(100.0 * values, clusters=clusters)
             yield Score.of(f"{name}{suffix}", codes, queries, int(np.isfinite(values).sum()))
         same = np.eye(len(codes), dtype=bool)
         for name, cells in (("same language", same), ("other languages", ~same)):

@@ -29,7 +29,7 @@ from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_p
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import bitext_f1
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.retrieval.search import nearest_both
 
 __all__ = ["FLORES", "NTREX", "SCRIPTS", "flores", "ntrex", "scripts"]
@@ -124,7 +124,7 @@ def _scores(x: dict[str, Float[np.ndarray, "line dim"]], pairs: Pairs, fitted: s
             across = {a, b} in [set(pair) for pair in of_scripts]
             for metric, of_line in values.items():
                 if pairs == "en" or across:
-                    yield Score.of(f"{a}-{b} {metric}", [a, b], Queries(of_line))
+                    yield Score.of(f"{a}-{b} {metric}", [a, b], QueryScores(of_line))
                 if across:
                     means.add(f"across scripts {metric}", (a, b), of_line)
                 if pairs == "all":

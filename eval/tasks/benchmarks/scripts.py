@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from eval.task import Score
 from lsar_jax.languages import script_of
 from lsar_jax.measures.ranking import own_share
-from lsar_jax.measures.resampling import Queries
+from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.retrieval.search import nearest_others
 
 __all__ = ["PairMeans", "fitted_and_all", "script_neighbours", "script_pairs"]
@@ -85,7 +85,7 @@ def script_neighbours(x: Mapping[str, Float[np.ndarray, "line dim"]], fitted: Co
     own, means = f"own script among {k}", PairMeans(fitted)
     for pair in pairs:
         values = 100 * own_share(np.concatenate([x[code] for code in pair]), side, k).shares
-        yield Score.of(f"{own}, {' and '.join(pair)}", pair, Queries(values, clusters=line))
+        yield Score.of(f"{own}, {' and '.join(pair)}", pair, QueryScores(values, clusters=line))
         means.add(own, pair, values)
     yield from means.scores(line)
     yield Score(f"{own}, at random", 100 * (lines - 1) / (2 * lines - 1), _codes(pairs), len(pairs))
@@ -117,16 +117,16 @@ def _in_pool(x: Mapping[str, Float[np.ndarray, "line dim"]], pairs: Sequence[Pai
     for name, kind in kinds.items():
         values = 100 * kind[of_row[:, None], near // lines].mean(axis=1)
         expected = 100 * (kind.sum(axis=1) * lines - kind[np.arange(len(asked)), asked]) / (len(pool) - 1)
-        yield Score.of(f"{name} among {k} {where}", _codes(pairs), Queries(values, clusters=line))
+        yield Score.of(f"{name} among {k} {where}", _codes(pairs), QueryScores(values, clusters=line))
         yield Score(f"{name} among {k} {where}, at random", float(expected.mean()), _codes(pairs), len(pairs))
     hit = 100.0 * (near[:, 0] == np.repeat(twin, lines) * lines + line)
-    yield Score.of(f"nearest is its other script {where}", _codes(pairs), Queries(hit, clusters=line))
+    yield Score.of(f"nearest is its other script {where}", _codes(pairs), QueryScores(hit, clusters=line))
 
 
 def _mean(
     name: str, pairs: Sequence[Pair], values: Float[np.ndarray, " line"], clusters: Int[np.ndarray, " line"] | None
 ) -> Score:
-    return Score.of(name, _codes(pairs), Queries(values, clusters=clusters))
+    return Score.of(name, _codes(pairs), QueryScores(values, clusters=clusters))
 
 
 def _codes(pairs: Sequence[Pair]) -> list[str]:

@@ -24,7 +24,7 @@ from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import paired_cosine
-from lsar_jax.measures.resampling import Queries, pseudo_values, resampled_correlations, strata_of
+from lsar_jax.measures.resampling import QueryScores, pseudo_values, resampled_correlations, strata_of
 
 __all__ = ["COMMAND", "sts17"]
 
@@ -60,7 +60,7 @@ def sts17(data: Data = Path("data/sts17")) -> Task:
                 for number, (name, track) in enumerate(tracks.items())
             }
             queries = {
-                name: Queries(100 * pseudo_values(cosines[name], track.gold, ranked=function is spearmanr))
+                name: QueryScores(100 * pseudo_values(cosines[name], track.gold, ranked=function is spearmanr))
                 for name, track in tracks.items()
             }
             for group, names in groups.items():
