@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lsar_jax.checkpoints.checkpoint import read_folder
-from lsar_jax.checkpoints.fill import fill, read_pooler
+from lsar_jax.checkpoints.load_weights import load_weights, read_pooler
 from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.encoder import Encoder
 from lsar_jax.models.pooling import pool
@@ -46,7 +46,7 @@ TEXTS = [
 
 def load(name, dtype="float32"):
     checkpoint = read_folder(GOLDEN / name, id=name)
-    return fill(checkpoint, blocks=checkpoint.config.blocks, dtype=dtype)
+    return load_weights(checkpoint, blocks=checkpoint.config.blocks, dtype=dtype)
 
 
 def golden(name):

@@ -15,7 +15,7 @@ from lsar_jax.mesh import replicated, split
 from lsar_jax.models.architectures import ARCHITECTURES, Architecture
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.laser import Laser
-from lsar_jax.models.parts import Parts
+from lsar_jax.models.parts import LayerFactory
 from lsar_jax.tokens.packing import BatchSizes, segments
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.transforms import Fit, Step, Transform
@@ -63,8 +63,8 @@ def _traced(
     sizes: Sizes, mesh: Mesh, program: Program, architecture: Architecture, config: Any, dtype: str, width: int,
     transform: Transform | None,
 ) -> jax.stages.Traced:  # fmt: skip
-    parts = Parts(jnp.dtype(dtype), jnp.dtype(dtype), attention_for(mesh.devices.flat[0]))
-    model = nnx.eval_shape(partial(architecture.build, config, parts))
+    factory = LayerFactory(jnp.dtype(dtype), jnp.dtype(dtype), attention_for(mesh.devices.flat[0]))
+    model = nnx.eval_shape(partial(architecture.build, config, factory))
     rows = BatchSizes(sizes.tokens, sizes.tokens, mesh.size).full(width)
     most = segments(width)
     vectors = integers(rows * most)

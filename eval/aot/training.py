@@ -13,7 +13,7 @@ from eval.aot.shapes import Sizes, Trace, array, floats, integers, placed
 from eval.encoder_configs import CONFIGS, sizes_of
 from lsar_jax.mesh import replicated, split
 from lsar_jax.models.attention import attention_for
-from lsar_jax.models.parts import Parts
+from lsar_jax.models.parts import LayerFactory
 from lsar_jax.objectives.disentangle import Objective
 from lsar_jax.tokens.packing import segments
 from lsar_jax.tokens.tokenizer import Specials
@@ -57,8 +57,8 @@ def _align(sizes: Sizes, objective: EncoderObjective, name: str, pairs: int, mes
     """Traces a step in bfloat16 with float32 parameters, which computes blocks again for the gradient."""
     architecture, config = sizes_of(CONFIGS[name])
     config = sizes.of(config)
-    parts = Parts(jnp.dtype("bfloat16"), jnp.dtype("float32"), attention_for(mesh.devices.flat[0]))
-    model = nnx.eval_shape(partial(architecture.build, config, parts))
+    factory = LayerFactory(jnp.dtype("bfloat16"), jnp.dtype("float32"), attention_for(mesh.devices.flat[0]))
+    model = nnx.eval_shape(partial(architecture.build, config, factory))
     skeleton, trained, _ = take_apart(EncoderParts(model, None), False)
     options = StepOptions(
         objective=objective, temperature=0.1, projected=128, stay_close=1.0, squared=False, stay_close_hidden=0.0,

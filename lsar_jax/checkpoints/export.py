@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from flax import nnx
 
-from lsar_jax.checkpoints.fill import TRANSPOSED, tensor_name
+from lsar_jax.checkpoints.load_weights import TRANSPOSED, tensor_name
 from lsar_jax.checkpoints.sentence_transformers import APPLIED, FLAGS, MODES
 from lsar_jax.files import new_folder, write_json
 from lsar_jax.models.architectures import Architecture

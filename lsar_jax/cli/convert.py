@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tyro
 
-from lsar_jax.checkpoints.convert import convert
+from lsar_jax.checkpoints.pickles import convert
 
 __all__ = ["Convert"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.encoders.collectors import HostResult
 from lsar_jax.shapes import PooledLayers
-from lsar_jax.tokens.packing import Batch
+from lsar_jax.tokens.packing import PackedBatch
 
 __all__ = ["Unfinished"]
 
@@ -51,7 +51,7 @@ class Unfinished(HostResult):
         except ValueError as error:
             raise ValueError(f"{error}; remove it, and run the command again") from error
 
-    def add(self, batch: Batch, value: PooledLayers) -> None:
+    def add(self, batch: PackedBatch, value: PooledLayers) -> None:
         """Takes the embeddings of a batch, and keeps all of them if that was not done for a while."""
         super().add(batch, value)
         self._batches += 1

@@ -22,7 +22,7 @@ from lsar_jax.moments import Moments
 from lsar_jax.moments.accumulator import Accumulator
 from lsar_jax.shapes import AnyArray, PooledLayers
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.tokens.packing import Batch
+from lsar_jax.tokens.packing import PackedBatch
 
 __all__ = ["COLLECTIVES", "IN_FLIGHT", "Collector", "DeviceResult", "HostResult", "MomentsResult", "collector"]
 
@@ -53,10 +53,10 @@ class HostResult:
 
     def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh | None = None) -> None:
         self._result = np.empty((layers, _FIRST_ROWS if total is None else total, dim), np.float32)
-        self._waiting: deque[tuple[Batch, jax.Array]] = deque()
+        self._waiting: deque[tuple[PackedBatch, jax.Array]] = deque()
         self._mesh = mesh
 
-    def add(self, batch: Batch, value: PooledLayers) -> None:
+    def add(self, batch: PackedBatch, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
         value.copy_to_host_async()
         self._waiting.append((batch, value))
@@ -96,9 +96,9 @@ class DeviceResult:
         self._mesh = mesh
         rows = self._rows(_FIRST_ROWS if total is None else total)
         self._buffer = jnp.zeros((layers, rows, dim), jnp.float32, device=split(mesh, axis=1))
-        self._waiting: list[tuple[Batch, jax.Array]] = []
+        self._waiting: list[tuple[PackedBatch, jax.Array]] = []
 
-    def add(self, batch: Batch, value: PooledLayers) -> None:
+    def add(self, batch: PackedBatch, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
         self._waiting.append((batch, value))
         if self._mesh.devices.size == 1:
@@ -142,7 +142,7 @@ class MomentsResult:
         self._specs = specs
         self._sums = Accumulator(mesh, len(specs), second_moment=second_moment)
 
-    def add(self, batch: Batch, value: PooledLayers) -> None:
+    def add(self, batch: PackedBatch, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
         self._sums.add(value, batch.numbers)
 

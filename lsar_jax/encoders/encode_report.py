@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from lsar_jax.encoders.collectors import IN_FLIGHT
-from lsar_jax.tokens.packing import Batch
+from lsar_jax.tokens.packing import PackedBatch
 
 __all__ = ["Counts", "EncodeReport", "log_report"]
 
@@ -57,9 +57,9 @@ class Counts:
     truncated: int = 0
     unknown: int = 0
     decomposed: int = 0
-    _waiting: deque[tuple[Batch, Bool[jax.Array, " vector"]]] = field(default_factory=deque)
+    _waiting: deque[tuple[PackedBatch, Bool[jax.Array, " vector"]]] = field(default_factory=deque)
 
-    def add(self, batch: Batch, unknown: Bool[jax.Array, " vector"] | None) -> None:
+    def add(self, batch: PackedBatch, unknown: Bool[jax.Array, " vector"] | None) -> None:
         """Counts a batch and, if ``unknown`` is given, its sentences in no known language."""
         self.sentences += len(batch.sentences)
         self.tokens += int(batch.lengths.sum())

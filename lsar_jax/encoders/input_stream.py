@@ -13,7 +13,7 @@ import numpy as np
 
 from lsar_jax.encoders.encode_report import Counts
 from lsar_jax.languages import AUTO, check_codes, check_given
-from lsar_jax.tokens.packing import Batch, BatchSizes, Sentence, batches
+from lsar_jax.tokens.packing import BatchSizes, PackedBatch, Sentence, batches
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
 __all__ = ["read_batches"]
@@ -34,7 +34,7 @@ def read_batches(
     limit: int,
     sizes: BatchSizes,
     counts: Counts,
-) -> Generator[Batch, None, None]:
+) -> Generator[PackedBatch, None, None]:
     """Yields the batches of device calls, while a thread checks and tokenizes the next sentences.
 
     Args:

@@ -46,7 +46,7 @@ from lsar_jax.models.pooling import pooled_width
 from lsar_jax.models.projection import Projection
 from lsar_jax.moments import Moments
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.tokens.packing import Batch, BatchSizes, batch
+from lsar_jax.tokens.packing import BatchSizes, PackedBatch, batch
 from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.transforms import Transform
 
@@ -446,7 +446,7 @@ class SentenceEncoder(OtherNames):
             raise ValueError(f"{id} embeds the language; give language=, one of {', '.join(names)}")
         return names[own_name(language, names, id)], *steps
 
-    def _run(self, program: Program, part: Batch) -> tuple[jax.Array, jax.Array | None]:
+    def _run(self, program: Program, part: PackedBatch) -> tuple[jax.Array, jax.Array | None]:
         steps = 0 if self.transform is None else len(self.transform.steps)
         arrays = part.ids(self.tokenizer.pad_id), part.lengths, part.places
         languages = tuple(part.languages((self.languages is not None) + steps))

@@ -16,7 +16,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.mesh import whole
 from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.dropout import Dropout, drop, independent
-from lsar_jax.models.parts import Parts
+from lsar_jax.models.parts import LayerFactory
 from lsar_jax.models.segments import positions_of
 from lsar_jax.shapes import Hidden, Lengths, SegmentLanguages, TokenIds
 
@@ -73,7 +73,7 @@ class Encoder(nnx.Module):
 
     Args:
       config: sizes of the encoder.
-      parts: made its parts.
+      factory: made its layers.
       embeddings: layer 0.
       blocks: each maps ``(x, mask, dropout)`` to the next hidden states.
       norm: norm of the last hidden states, if any.
@@ -84,11 +84,11 @@ class Encoder(nnx.Module):
     """
 
     def __init__(
-        self, config: EncoderConfig, parts: Parts, embeddings: "TokenEmbeddings", blocks: Sequence[nnx.Module],
+        self, config: EncoderConfig, factory: LayerFactory, embeddings: "TokenEmbeddings", blocks: Sequence[nnx.Module],
         norm: Any = None, *, inputs: Any = None,
     ) -> None:  # fmt: skip
         self.config = config
-        self.dtype = parts.dtype
+        self.dtype = factory.dtype
         self.embeddings = embeddings
         self.blocks = nnx.List(blocks)
         self.norm = norm
@@ -149,7 +149,7 @@ class TokenEmbeddings(nnx.Module):
     """The sum of word, position, segment and language embeddings, as far as there are any, normalised.
 
     Args:
-      parts: makes the tables.
+      factory: makes the tables.
       vocabulary: rows of the word embeddings.
       width: width of an embedding.
       positions: rows of the position embeddings.
@@ -162,7 +162,7 @@ class TokenEmbeddings(nnx.Module):
 
     def __init__(
         self,
-        parts: Parts,
+        factory: LayerFactory,
         vocabulary: int,
         width: int,
         *,
@@ -173,13 +173,13 @@ class TokenEmbeddings(nnx.Module):
         scale: float = 1.0,
         norm: Any = None,
     ) -> None:
-        self.dtype = parts.dtype
+        self.dtype = factory.dtype
         self.first_position = first_position
         self.scale = scale
-        self.word = parts.table(vocabulary, width)
-        self.position = parts.table(positions, width) if positions else None
-        self.token_type = parts.table(token_types, width) if token_types else None
-        self.language = parts.table(languages, width) if languages else None
+        self.word = factory.table(vocabulary, width)
+        self.position = factory.table(positions, width) if positions else None
+        self.token_type = factory.table(token_types, width) if token_types else None
+        self.language = factory.table(languages, width) if languages else None
         self.norm = norm
 
     def __call__(

@@ -1,7 +1,7 @@
 """The small parts of a transformer: linear layers, tables, norms, feed-forward layers.
 
-An architecture puts them together. ``Parts`` makes them with the dtypes of an encoder; the weights are zero until they
-are filled from a checkpoint. Products are in the compute dtype, norms in float32.
+An architecture puts them together. A ``LayerFactory`` makes them with the dtypes of an encoder; the weights are zero
+until a checkpoint is loaded. Products are in the compute dtype, norms in float32.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from lsar_jax.models.product import summed_in_float32
 from lsar_jax.shapes import Hidden
 
-__all__ = ["ACTIVATIONS", "RNGS", "FeedForward", "GatedFeedForward", "Parts", "RMSNorm", "unit_rms"]
+__all__ = ["ACTIVATIONS", "RNGS", "FeedForward", "GatedFeedForward", "LayerFactory", "RMSNorm", "unit_rms"]
 
 # BERT uses the exact GELU; the tanh approximation differs from it by up to 5e-4.
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -36,8 +36,8 @@ RNGS: Any = SimpleNamespace(params=partial(jax.random.key, 0))
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Makes the parts of an encoder.
+class LayerFactory:
+    """Makes the layers of an encoder.
 
     Attributes:
       dtype: compute dtype, float32 or bfloat16.
@@ -98,14 +98,14 @@ def unit_rms(x: Float[Array, "*row width"], epsilon: float) -> Float[Array, "*ro
 class FeedForward(nnx.Module):
     """``down(activation(up(x)))`` (Vaswani et al., NIPS 2017, section 3.3)."""
 
-    def __init__(self, parts: Parts, hidden: int, inner: int, activation: str) -> None:
+    def __init__(self, factory: LayerFactory, hidden: int, inner: int, activation: str) -> None:
         # On an NVIDIA GPU in bfloat16, the tanh approximation of the exact GELU: cuBLAS computes it within the product
         # before, so that the layer is written once and not twice. It differs by at most 5e-4; bfloat16 rounds a number
         # of 0.13 as far.
-        fast = parts.attention == "cudnn" and parts.dtype == jnp.bfloat16 and activation == "gelu"
+        fast = factory.attention == "cudnn" and factory.dtype == jnp.bfloat16 and activation == "gelu"
         self.activation = "gelu_new" if fast else activation
-        self.up = parts.linear(hidden, inner)
-        self.down = parts.linear(inner, hidden)
+        self.up = factory.linear(hidden, inner)
+        self.down = factory.linear(inner, hidden)
 
     def __call__(self, x: Hidden) -> Hidden:
         """Returns what the layer adds to the hidden states."""
@@ -116,7 +116,7 @@ class GatedFeedForward(nnx.Module):
     """``down(activation(gate(x)) * up(x))`` (Shazeer, "GLU Variants Improve Transformer", 2020).
 
     Args:
-      parts: makes the layers.
+      factory: makes the layers.
       hidden: width of a hidden state.
       inner: width of the gate.
       activation: one of ``ACTIVATIONS``.
@@ -126,17 +126,17 @@ class GatedFeedForward(nnx.Module):
     """
 
     def __init__(
-        self, parts: Parts, hidden: int, inner: int, activation: str, *, fused: str | None = None,
+        self, factory: LayerFactory, hidden: int, inner: int, activation: str, *, fused: str | None = None,
         bias: bool = False, out_bias: bool | None = None,
     ) -> None:  # fmt: skip
         self.activation = activation
         self.fused = fused
         if fused is None:
-            self.gate = parts.linear(hidden, inner, bias=bias)
-            self.up = parts.linear(hidden, inner, bias=bias)
+            self.gate = factory.linear(hidden, inner, bias=bias)
+            self.up = factory.linear(hidden, inner, bias=bias)
         else:
-            self.both = parts.linear(hidden, 2 * inner, bias=bias)
-        self.down = parts.linear(inner, hidden, bias=bias if out_bias is None else out_bias)
+            self.both = factory.linear(hidden, 2 * inner, bias=bias)
+        self.down = factory.linear(inner, hidden, bias=bias if out_bias is None else out_bias)
 
     def __call__(self, x: Hidden) -> Hidden:
         """Returns what the layer adds to the hidden states."""

@@ -9,7 +9,7 @@ from flax import nnx
 
 from lsar_jax.models.attention import AttentionMask, attend, attend_with_dropout
 from lsar_jax.models.dropout import Dropout
-from lsar_jax.models.parts import Parts
+from lsar_jax.models.parts import LayerFactory
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.segments import positions_of
 from lsar_jax.shapes import Hidden
@@ -21,7 +21,7 @@ class SelfAttention(nnx.Module):
     """Self-attention of several heads (Vaswani et al., NIPS 2017, section 3.2.2).
 
     Args:
-      parts: makes the layers.
+      factory: makes the layers.
       hidden: width of a hidden state.
       heads: number of query heads.
       groups: number of key and value heads, each for ``heads // groups`` query heads (Ainslie et al., "GQA", EMNLP
@@ -39,7 +39,7 @@ class SelfAttention(nnx.Module):
 
     def __init__(
         self,
-        parts: Parts,
+        factory: LayerFactory,
         hidden: int,
         heads: int,
         *,
@@ -54,7 +54,7 @@ class SelfAttention(nnx.Module):
         causal: bool = False,
         window: int | None = None,
     ) -> None:
-        self.kind = parts.attention
+        self.kind = factory.attention
         self.heads = heads
         self.groups = groups or heads
         self.width = width or hidden // heads
@@ -65,14 +65,14 @@ class SelfAttention(nnx.Module):
         self.window = window
         inner, shared = self.heads * self.width, self.groups * self.width
         if fused:
-            self.inputs = parts.linear(hidden, inner + 2 * shared, bias=bias)
+            self.inputs = factory.linear(hidden, inner + 2 * shared, bias=bias)
         else:
-            self.query = parts.linear(hidden, inner, bias=bias)
-            self.key = parts.linear(hidden, shared, bias=bias)
-            self.value = parts.linear(hidden, shared, bias=bias)
+            self.query = factory.linear(hidden, inner, bias=bias)
+            self.key = factory.linear(hidden, shared, bias=bias)
+            self.value = factory.linear(hidden, shared, bias=bias)
         self.query_norm = None if norm is None else norm(self.width)
         self.key_norm = None if norm is None else norm(self.width)
-        self.out = parts.linear(inner, hidden, bias=bias if out_bias is None else out_bias)
+        self.out = factory.linear(inner, hidden, bias=bias if out_bias is None else out_bias)
 
     def __call__(self, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
         """Returns what attention adds to ``x``; of ``mask``, only the segments are used."""

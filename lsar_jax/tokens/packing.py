@@ -20,7 +20,7 @@ from jaxtyping import Int
 
 from lsar_jax.checks import whole_number
 
-__all__ = ["Batch", "BatchSizes", "Sentence", "batch", "batches", "pack", "segments"]
+__all__ = ["BatchSizes", "PackedBatch", "Sentence", "batch", "batches", "pack", "segments"]
 
 # Attention takes more of the time on a CPU, where 512 tokens in one row took 1.5 times as long as in four.
 _WIDTHS = (128, 512, 2048, 8192, 32768, 131072, 524288, 2097152)
@@ -137,7 +137,7 @@ class Sentence(NamedTuple):
     language_rows: tuple[int, ...] = ()
 
 
-class Batch(NamedTuple):
+class PackedBatch(NamedTuple):
     """The sentences of one device call, and where they are.
 
     Attributes:
@@ -170,7 +170,7 @@ class Batch(NamedTuple):
         return languages
 
 
-def batch(rows: Sequence[Sequence[Sentence]], shape: tuple[int, int], devices: int = 1) -> Batch:
+def batch(rows: Sequence[Sequence[Sentence]], shape: tuple[int, int], devices: int = 1) -> PackedBatch:
     """Returns a batch of no more than ``shape[0]`` rows of sentences; the other rows are empty."""
     most = segments(shape[1])
     sentences = [sentence for row in rows for sentence in row]
@@ -183,10 +183,10 @@ def batch(rows: Sequence[Sequence[Sentence]], shape: tuple[int, int], devices: i
     places = np.argsort(~by_device, axis=1, kind="stable").astype(np.int32)
     numbers = np.full(by_device.shape, -1, np.int64)
     numbers[np.take_along_axis(by_device, places, axis=1)] = [sentence.number for sentence in sentences]
-    return Batch(sentences, shape, lengths, places.reshape(-1), numbers.reshape(-1))
+    return PackedBatch(sentences, shape, lengths, places.reshape(-1), numbers.reshape(-1))
 
 
-def batches(chunks: Iterable[Sequence[Sentence]], sizes: BatchSizes) -> Iterator[Batch]:
+def batches(chunks: Iterable[Sequence[Sentence]], sizes: BatchSizes) -> Iterator[PackedBatch]:
     """Yields the batches of a stream, whose sentences are packed chunk by chunk, widest rows last."""
     waiting: defaultdict[int, list[list[Sentence]]] = defaultdict(list)
     begun: set[int] = set()

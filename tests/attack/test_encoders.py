@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.checkpoints.convert import convert
+from lsar_jax.checkpoints.pickles import convert
 from tests.attack.damage import truncate
 from tests.conftest import TINY
 

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
-from lsar_jax.checkpoints.convert import _convert_folder
+from lsar_jax.checkpoints.pickles import _convert_folder
 
 BIAS = "embeddings.LayerNorm.bias"
 

@@ -6,7 +6,7 @@ import pytest
 
 from lsar_jax.encoders.collectors import DeviceResult, HostResult, collector
 from lsar_jax.mesh import data_mesh, split
-from lsar_jax.tokens.packing import Batch
+from lsar_jax.tokens.packing import PackedBatch
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_every_row_comes_to_its_place(rng, output, devices, kind, known, n):
         numbers = by_device.reshape(-1)
         rows = np.full((2, 512, 3), np.nan, np.float32)
         rows[:, numbers >= 0] = expected[:, numbers[numbers >= 0]]
-        batch = Batch([], (4, 128), np.zeros((4, 1), np.int32), np.arange(512), numbers)
+        batch = PackedBatch([], (4, 128), np.zeros((4, 1), np.int32), np.arange(512), numbers)
         result.add(batch, jax.device_put(rows, split(mesh, axis=1)))
     found = result.result(n)
     assert isinstance(found, np.ndarray if output == "numpy" else jax.Array)

@@ -99,7 +99,7 @@ def test_what_an_encoder_does_with_split_weights(tmp_path):
 )
 def test_weights_that_do_not_fit_are_refused(monkeypatch, free, model, message):
     monkeypatch.setattr(placement, "free_memory", lambda devices: free)
-    monkeypatch.setattr("lsar_jax.checkpoints.fill.read_tensor", None)  # nothing is read before
+    monkeypatch.setattr("lsar_jax.checkpoints.load_weights.read_tensor", None)  # nothing is read before
     with pytest.raises(ValueError, match=message):
         load("bert", model, model)
 

@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from lsar_jax.checkpoints.checkpoint import read_folder
-from lsar_jax.checkpoints.fill import fill
+from lsar_jax.checkpoints.load_weights import load_weights
 from tests import parity
 
 
@@ -25,7 +25,7 @@ def test_an_early_exit_reads_its_blocks_alone(name, tmp_path):
     case = parity.golden(name)
     for prefix in whole.architecture.prefixes:
         save_file({prefix + key: tensor for key, tensor in tensors.items()}, folder / "model.safetensors")
-        model = fill(read_folder(folder, id=name), blocks=1, dtype="float32")
+        model = load_weights(read_folder(folder, id=name), blocks=1, dtype="float32")
         states = parity.all_states(model, case["ids"], case["lengths"], case["languages"])
         real = np.arange(case["ids"].shape[1]) < case["lengths"][:, None]
         for ours, theirs in zip(states, case["hidden"][:2], strict=True):

@@ -9,7 +9,7 @@ import pytest
 from flax import nnx
 
 from lsar_jax.checkpoints.checkpoint import read_folder
-from lsar_jax.checkpoints.fill import fill
+from lsar_jax.checkpoints.load_weights import load_weights
 from lsar_jax.models.attention import AttentionMask, attend_with_dropout
 from lsar_jax.models.dropout import Dropout
 from tests import parity
@@ -124,7 +124,7 @@ def test_gradients_equal_torch(name, rng, tmp_path):
     theirs.save_pretrained(tmp_path)
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(parity.GOLDEN / name / file, tmp_path)
-    expected = fill(read_folder(tmp_path, id=name), blocks=len(model.blocks), dtype="float32")
+    expected = load_weights(read_folder(tmp_path, id=name), blocks=len(model.blocks), dtype="float32")
     largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected))
     pairs = zip(nnx.to_flat_state(nnx.state(ours)), nnx.to_flat_state(nnx.state(expected)), strict=True)
     for (path, got), (_, right) in pairs:

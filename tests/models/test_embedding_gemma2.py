@@ -14,8 +14,8 @@ from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
 from lsar_jax.checkpoints.checkpoint import read_folder
-from lsar_jax.checkpoints.convert import convert
-from lsar_jax.checkpoints.fill import fill
+from lsar_jax.checkpoints.load_weights import load_weights
+from lsar_jax.checkpoints.pickles import convert
 from lsar_jax.models.architectures import EMBEDDING_GEMMA2, EMBEDDING_GEMMA2_TEXT
 from lsar_jax.models.rotary import Rotary
 from tests import parity
@@ -96,7 +96,7 @@ def test_parity_fails_for_a_planted_mistake(mistake):
     checkpoint = read_folder(TINY, id="tiny")
     if not callable(mistake):
         checkpoint = replace(checkpoint, config=replace(checkpoint.config, **mistake))
-    model = fill(checkpoint, blocks=3, dtype="float32")
+    model = load_weights(checkpoint, blocks=3, dtype="float32")
     if callable(mistake):
         mistake(model)
     assert parity.errors(model, parity.golden("embedding-gemma2")).max() > parity.MODEL

@@ -12,9 +12,9 @@ from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
 from lsar_jax.checkpoints.checkpoint import read_folder
-from lsar_jax.checkpoints.fill import fill
+from lsar_jax.checkpoints.load_weights import load_weights
 from lsar_jax.models.architectures import GEMMA3, GEMMA3_TEXT
-from lsar_jax.models.parts import Parts
+from lsar_jax.models.parts import LayerFactory
 from lsar_jax.models.rotary import Rotary
 from tests import parity
 from tests.optional import need
@@ -30,7 +30,7 @@ def written(name):
 
 def filled(name, **changes):
     checkpoint = read_folder(GOLDEN / name, id=name)
-    return fill(replace(checkpoint, config=replace(checkpoint.config, **changes)), blocks=3, dtype="float32")
+    return load_weights(replace(checkpoint, config=replace(checkpoint.config, **changes)), blocks=3, dtype="float32")
 
 
 def norms_by_weight(model):
@@ -167,7 +167,7 @@ def test_published_sizes_give_the_published_number_of_parameters(changes, count)
         "num_key_value_heads": 1, "intermediate_size": 1152, "sliding_window": 512,
     }  # fmt: skip
     sizes, dtype = GEMMA3_TEXT.read_config(config | changes), np.dtype("float32")
-    model = nnx.eval_shape(lambda: GEMMA3_TEXT.build(sizes, Parts(dtype, dtype)))
+    model = nnx.eval_shape(lambda: GEMMA3_TEXT.build(sizes, LayerFactory(dtype, dtype)))
     assert sum(leaf.size for leaf in jax.tree.leaves(nnx.state(model))) == count
 
 
@@ -223,7 +223,7 @@ def test_neighbours_in_a_row_do_not_count(name, rng):
 def test_the_root_is_rounded_in_bfloat16_alone():
     for dtype, width, scale in (("float32", 768, 768**0.5), ("bfloat16", 768, 27.75), ("bfloat16", 640, 25.25)):
         sizes = replace(GEMMA3_TEXT.read_config(written("gemma3")), hidden=width, blocks=0)
-        found = GEMMA3_TEXT.build(sizes, Parts(np.dtype(dtype), np.dtype(dtype))).embeddings.scale
+        found = GEMMA3_TEXT.build(sizes, LayerFactory(np.dtype(dtype), np.dtype(dtype))).embeddings.scale
         assert found == pytest.approx(scale, rel=1e-7)
 
 

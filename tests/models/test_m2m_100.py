@@ -14,8 +14,8 @@ from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
 from lsar_jax.checkpoints.checkpoint import read_folder
-from lsar_jax.checkpoints.convert import convert
-from lsar_jax.checkpoints.fill import fill
+from lsar_jax.checkpoints.load_weights import load_weights
+from lsar_jax.checkpoints.pickles import convert
 from lsar_jax.models.encoder import sinusoids
 from lsar_jax.tokens.nllb import flores_name
 from tests import parity
@@ -212,8 +212,8 @@ def test_early_exit_reads_the_first_blocks_only(folder, encoder):
     with pytest.raises(ValueError, match=r"layers.2.fc1.weight of m2m-100 holds NaN"):
         lj.load_encoder(folder)
     # The final norm is only of the last block.
-    assert fill(read_folder(GOLDEN / NAME, id=NAME), blocks=2, dtype="float32").norm is None
-    assert fill(read_folder(GOLDEN / NAME, id=NAME), blocks=2, dtype="float32", final_norm=True).norm_inner
+    assert load_weights(read_folder(GOLDEN / NAME, id=NAME), blocks=2, dtype="float32").norm is None
+    assert load_weights(read_folder(GOLDEN / NAME, id=NAME), blocks=2, dtype="float32", final_norm=True).norm_inner
 
 
 def test_neighbours_do_not_matter(encoder):

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 import lsar_jax as lj
 from lsar_jax.checkpoints.checkpoint import read_folder
 from lsar_jax.checkpoints.export import check_exportable
-from lsar_jax.checkpoints.fill import fill
+from lsar_jax.checkpoints.load_weights import load_weights
 from lsar_jax.models.architectures import NOMIC_BERT
 from lsar_jax.models.architectures.nomic_bert import Experts
 from tests import parity, reference
@@ -93,7 +93,7 @@ def case(tensors):
 
 def loaded(folder, **options):
     checkpoint = read_folder(folder, id="mixed")
-    return fill(checkpoint, **{"blocks": checkpoint.config.blocks, "dtype": "float32"} | options)
+    return load_weights(checkpoint, **{"blocks": checkpoint.config.blocks, "dtype": "float32"} | options)
 
 
 def test_states_equal_the_formulas(folder, case):

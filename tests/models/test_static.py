@@ -12,8 +12,8 @@ from safetensors.numpy import load_file, save_file
 import lsar_jax as lj
 from lsar_jax.arrays import unit_rows
 from lsar_jax.checkpoints.checkpoint import read_folder
-from lsar_jax.checkpoints.convert import convert
-from lsar_jax.checkpoints.fill import fill
+from lsar_jax.checkpoints.load_weights import load_weights
+from lsar_jax.checkpoints.pickles import convert
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
@@ -215,7 +215,7 @@ def test_refusals(static):
     with pytest.raises(ValueError, match="has no pooler"):
         lj.load_encoder(static, pooling="pooler")
     with pytest.raises(ValueError, match="has no final norm"):
-        fill(read_folder(static, id="static"), blocks=0, dtype="float32", final_norm=True)
+        load_weights(read_folder(static, id="static"), blocks=0, dtype="float32", final_norm=True)
     modules = json.loads((static / "modules.json").read_text())
     (static / "modules.json").write_text(json.dumps([*modules, modules[0]]))
     with pytest.raises(ValueError, match="is not StaticEmbedding, then any of Dense, LayerNorm, Normalize"):

@@ -9,7 +9,7 @@ import pytest
 from flax import nnx
 
 from lsar_jax.models.architectures.bert import BertConfig, build
-from lsar_jax.models.parts import ACTIVATIONS, Parts
+from lsar_jax.models.parts import ACTIVATIONS, LayerFactory
 from tests import parity
 from tests.optional import need
 
@@ -58,7 +58,7 @@ def test_padding_that_a_text_spells_out(name, rng):
 def test_bfloat16_products_are_summed_in_float32(rng, monkeypatch, has_bfloat16):
     """Both the product and its gradient are rounded once; only on a CPU is the unrounded sum an array of its own."""
     config = BertConfig(64, 32, 1, 4, 64, 512, 2)
-    layer = build(config, Parts(jnp.dtype("bfloat16"), jnp.dtype("float32"))).blocks[0].feed.up
+    layer = build(config, LayerFactory(jnp.dtype("bfloat16"), jnp.dtype("float32"))).blocks[0].feed.up
     monkeypatch.setattr("lsar_jax.models.product._multiplies_bfloat16", lambda: has_bfloat16)
     values = [rng.standard_normal(shape) for shape in ((3, 100, 32), (32, 64), (3, 100, 64))]
     x, kernel, weights = (jnp.asarray(value, jnp.bfloat16) for value in values)
@@ -210,7 +210,7 @@ def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
     config = BertConfig(64, 32, 1, 4, 64, 512, 2)
     for dtype in (jnp.dtype("bfloat16"), jnp.dtype("float32")):
         for wanted in ("cudnn", "xla"):
-            model = build(config, Parts(dtype, dtype, wanted))
+            model = build(config, LayerFactory(dtype, dtype, wanted))
             for length in (24, 32):
                 ids, lengths = np.zeros((1, length), np.int32), np.array([[3]], np.int32)
                 jax.eval_shape(lambda ids, lengths, m=model: list(m.hidden_states(ids, lengths)), ids, lengths)
@@ -224,7 +224,7 @@ def test_a_gpu_approximates_the_exact_gelu_in_bfloat16_alone(rng, activation):
     for dtype in (jnp.dtype("bfloat16"), jnp.dtype("float32")):
         x = jnp.asarray(given, dtype)
         for attention in ("xla", "rows", "cudnn"):
-            block = build(config, Parts(dtype, dtype, attention)).blocks[0]
+            block = build(config, LayerFactory(dtype, dtype, attention)).blocks[0]
             fast = activation == "gelu" and dtype == jnp.bfloat16 and attention == "cudnn"
             expected = ACTIVATIONS["gelu_new" if fast else activation](x)
             np.testing.assert_array_equal(np.asarray(ACTIVATIONS[block.feed.activation](x)), np.asarray(expected))
@@ -237,7 +237,7 @@ def test_the_products_of_a_gpu_are_kept_apart():
     config, dtype = BertConfig(64, 32, 1, 4, 64, 512, 2), jnp.dtype("float32")
     ids, lengths = np.zeros((1, 8), np.int32), np.array([[3]], np.int32)
     for attention, expected in (("cudnn", 5), ("xla", 0)):
-        model = nnx.eval_shape(lambda a=attention: build(config, Parts(dtype, dtype, a)))
+        model = nnx.eval_shape(lambda a=attention: build(config, LayerFactory(dtype, dtype, a)))
         lowered = jax.jit(lambda model: list(model.hidden_states(ids, lengths))).lower(model)
         barriers = [line for line in lowered.as_text().splitlines() if "optimization_barrier" in line]
         operands = {line.split("optimization_barrier")[1] for line in barriers}
@@ -247,7 +247,7 @@ def test_the_products_of_a_gpu_are_kept_apart():
 def test_what_is_kept_together_on_a_gpu_changes_nothing(rng):
     """Without bfloat16, the model for a GPU runs here too: its states and gradients are those of the other."""
     plain, case, dtype = parity.load("bert"), parity.golden("bert"), jnp.dtype("float32")
-    kept = nnx.eval_shape(lambda: build(plain.config, Parts(dtype, dtype, "cudnn")))
+    kept = nnx.eval_shape(lambda: build(plain.config, LayerFactory(dtype, dtype, "cudnn")))
     kept = nnx.merge(nnx.split(kept)[0], nnx.state(plain))
     ids, lengths = case["ids"], case["lengths"]
     mask = np.arange(ids.shape[1]) < lengths[:, None]

@@ -21,7 +21,7 @@ from lsar_jax.models.architectures.bert import BertConfig, block
 from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.dropout import Dropout
 from lsar_jax.models.encoder import EncoderConfig
-from lsar_jax.models.parts import Parts
+from lsar_jax.models.parts import LayerFactory
 from train.encoder_parameters import EncoderParts, Skeleton
 
 __all__ = ["FeatureMix", "Maps", "read_maps"]
@@ -35,7 +35,7 @@ _FLOAT = jnp.dtype("float32")
 
 class _Stack(nnx.Module):
     def __init__(self, config: BertConfig) -> None:
-        self.blocks = nnx.List([block(config, Parts(_FLOAT, _FLOAT)) for _ in range(_BLOCKS)])
+        self.blocks = nnx.List([block(config, LayerFactory(_FLOAT, _FLOAT)) for _ in range(_BLOCKS)])
 
 
 class FeatureMix:

@@ -15,7 +15,7 @@ import numpy as np
 from lsar_jax.checks import as_float, shown
 from lsar_jax.models.encoder import EncoderConfig
 from lsar_jax.models.laser import LaserConfig
-from lsar_jax.models.parts import ACTIVATIONS, Parts
+from lsar_jax.models.parts import ACTIVATIONS, LayerFactory
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
@@ -49,7 +49,7 @@ class Architecture:
     Attributes:
       model_type: name of the architecture in ``config.json``.
       read_config: returns the sizes in a config; raises ValueError if they are invalid or not supported.
-      build: makes the module from sizes and ``Parts``; its weights are zero.
+      build: makes the module from sizes and ``LayerFactory``; its weights are zero.
       keys: mapping from leaf of the module to tensor of the checkpoint; ``{}`` stands for the number of a block.
       unused: regular expression for tensors in checkpoints that embeddings do not need.
       prefixes: model names that may precede the tensor names, as in checkpoints with a task head.
@@ -68,7 +68,7 @@ class Architecture:
 
     model_type: str
     read_config: Callable[[Mapping[str, Any]], Config]
-    build: Callable[[Any, Parts], Any]
+    build: Callable[[Any, LayerFactory], Any]
     keys: Mapping[str, str]
     unused: str
     prefixes: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PostNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
-from lsar_jax.models.parts import ACTIVATIONS, FeedForward, Parts
+from lsar_jax.models.parts import ACTIVATIONS, FeedForward, LayerFactory
 from lsar_jax.models.self_attention import SelfAttention
 
 __all__ = ["BERT", "BertConfig", "block", "build", "export_config", "read_sizes"]
@@ -68,23 +68,23 @@ class BertConfig(EncoderConfig):
         return self.positions - self.first_position
 
 
-def build(config: BertConfig, parts: Parts) -> Encoder:
+def build(config: BertConfig, factory: LayerFactory) -> Encoder:
     """Returns the encoder with zero weights."""
     embeddings = TokenEmbeddings(
-        parts, config.vocabulary, config.hidden, positions=config.positions, first_position=config.first_position,
+        factory, config.vocabulary, config.hidden, positions=config.positions, first_position=config.first_position,
         token_types=config.token_types, languages=config.languages,
-        norm=parts.layer_norm(config.hidden, config.layer_norm_epsilon),
+        norm=factory.layer_norm(config.hidden, config.layer_norm_epsilon),
     )  # fmt: skip
-    return Encoder(config, parts, embeddings, [block(config, parts) for _ in range(config.blocks)])
+    return Encoder(config, factory, embeddings, [block(config, factory) for _ in range(config.blocks)])
 
 
-def block(config: BertConfig, parts: Parts) -> PostNormBlock:
+def block(config: BertConfig, factory: LayerFactory) -> PostNormBlock:
     """Returns a block with zero weights."""
     return PostNormBlock(
-        SelfAttention(parts, config.hidden, config.heads),
-        parts.layer_norm(config.hidden, config.layer_norm_epsilon),
-        FeedForward(parts, config.hidden, config.intermediate, config.activation),
-        parts.layer_norm(config.hidden, config.layer_norm_epsilon),
+        SelfAttention(factory, config.hidden, config.heads),
+        factory.layer_norm(config.hidden, config.layer_norm_epsilon),
+        FeedForward(factory, config.hidden, config.intermediate, config.activation),
+        factory.layer_norm(config.hidden, config.layer_norm_epsilon),
     )
 
 

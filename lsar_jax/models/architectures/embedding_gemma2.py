@@ -22,7 +22,7 @@ from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.blocks import PreNormBlock, normed, residual_sum
 from lsar_jax.models.dropout import Dropout, independent
 from lsar_jax.models.encoder import Encoder
-from lsar_jax.models.parts import ACTIVATIONS, GatedFeedForward, Parts, unit_rms
+from lsar_jax.models.parts import ACTIVATIONS, GatedFeedForward, LayerFactory, unit_rms
 from lsar_jax.models.self_attention import SelfAttention
 from lsar_jax.shapes import Hidden
 
@@ -62,11 +62,11 @@ class EmbeddingGemma2Config(gemma3.Gemma3Config):
 class _Attention(SelfAttention):
     """Self-attention whose values are normalised too, without a weight."""
 
-    def __init__(self, config: EmbeddingGemma2Config, parts: Parts, number: int) -> None:
+    def __init__(self, config: EmbeddingGemma2Config, factory: LayerFactory, number: int) -> None:
         (groups, width), full = config.block_heads[number], config.kinds[number] == "full_attention"
         super().__init__(
-            parts, config.hidden, config.heads, groups=groups, width=width, bias=False,
-            norm=partial(parts.rms_norm, epsilon=config.epsilon), scale=config.scores**-0.5,
+            factory, config.hidden, config.heads, groups=groups, width=width, bias=False,
+            norm=partial(factory.rms_norm, epsilon=config.epsilon), scale=config.scores**-0.5,
             rotary=config.rotary if full else config.sliding, window=None if full else config.window,
         )  # fmt: skip
         self.epsilon = config.epsilon
@@ -79,12 +79,12 @@ class _Attention(SelfAttention):
 class _Inputs(nnx.Module):
     """``norm(W_k e / sqrt(hidden))`` of the word embeddings e, for block k."""
 
-    def __init__(self, config: EmbeddingGemma2Config, parts: Parts) -> None:
+    def __init__(self, config: EmbeddingGemma2Config, factory: LayerFactory) -> None:
         self.width = config.gate
         self.factor = config.hidden**-0.5
         # Of all blocks that the checkpoint has, whether they are built or not.
-        self.projection = parts.linear(config.hidden, len(config.kinds) * config.gate, bias=False)
-        self.norm = parts.rms_norm(config.gate, config.epsilon)
+        self.projection = factory.linear(config.hidden, len(config.kinds) * config.gate, bias=False)
+        self.norm = factory.rms_norm(config.gate, config.epsilon)
 
     def __call__(self, first: Hidden, number: int) -> Float[Array, "batch length gate"]:
         """Returns the input of the block after ``number`` others, given layer 0."""
@@ -97,13 +97,13 @@ class _Inputs(nnx.Module):
 class _Block(PreNormBlock):
     """A block of Gemma 3, then ``x = scalar * (x + norm(out(activation(gate(x)) * input)))``."""
 
-    def __init__(self, config: EmbeddingGemma2Config, parts: Parts, number: int) -> None:
-        norm = partial(parts.rms_norm, config.hidden, config.epsilon)
-        feed = GatedFeedForward(parts, config.hidden, config.intermediate, _ACTIVATION)
-        attention = _Attention(config, parts, number)
+    def __init__(self, config: EmbeddingGemma2Config, factory: LayerFactory, number: int) -> None:
+        norm = partial(factory.rms_norm, config.hidden, config.epsilon)
+        feed = GatedFeedForward(factory, config.hidden, config.intermediate, _ACTIVATION)
+        attention = _Attention(config, factory, number)
         super().__init__(norm(), attention, norm(), feed, attended_norm=norm(), fed_norm=norm())
-        self.gate = parts.linear(config.hidden, config.gate, bias=False)
-        self.out = parts.linear(config.gate, config.hidden, bias=False)
+        self.gate = factory.linear(config.hidden, config.gate, bias=False)
+        self.out = factory.linear(config.gate, config.hidden, bias=False)
         self.out_norm = norm()
         self.scalar = nnx.Param(jnp.zeros(1, jnp.float32))
 
@@ -115,10 +115,10 @@ class _Block(PreNormBlock):
         return (self.scalar[...] * residual_sum(x, change, added)).astype(x.dtype)
 
 
-def _build(config: EmbeddingGemma2Config, parts: Parts) -> Encoder:
+def _build(config: EmbeddingGemma2Config, factory: LayerFactory) -> Encoder:
     return Encoder(
-        config, parts, gemma3.embeddings(config, parts), [_Block(config, parts, k) for k in range(config.blocks)],
-        parts.rms_norm(config.hidden, config.epsilon), inputs=_Inputs(config, parts),
+        config, factory, gemma3.embeddings(config, factory), [_Block(config, factory, k) for k in range(config.blocks)],
+        factory.rms_norm(config.hidden, config.epsilon), inputs=_Inputs(config, factory),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import base, qwen3
 from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, TokenEmbeddings
-from lsar_jax.models.parts import GatedFeedForward, Parts
+from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import SelfAttention
 
@@ -61,33 +61,33 @@ class Gemma3Config(qwen3.Qwen3Config):
     scores: int
 
 
-def embeddings(config: qwen3.Qwen3Config, parts: Parts) -> TokenEmbeddings:
+def embeddings(config: qwen3.Qwen3Config, factory: LayerFactory) -> TokenEmbeddings:
     """Returns the word embeddings, which are multiplied by the root of their width."""
     # In bfloat16, the root is rounded as in transformers: for a width of 768, it is 27.75 rather than 27.71.
-    scale = float(np.sqrt(config.hidden).astype(parts.dtype))
-    return TokenEmbeddings(parts, config.vocabulary, config.hidden, scale=scale)
+    scale = float(np.sqrt(config.hidden).astype(factory.dtype))
+    return TokenEmbeddings(factory, config.vocabulary, config.hidden, scale=scale)
 
 
-def _build(config: Gemma3Config, parts: Parts) -> Encoder:
-    norm = partial(parts.rms_norm, epsilon=config.epsilon, offset=1.0)
+def _build(config: Gemma3Config, factory: LayerFactory) -> Encoder:
+    norm = partial(factory.rms_norm, epsilon=config.epsilon, offset=1.0)
 
     def block(kind: str) -> PreNormBlock:
         full = kind == "full_attention"
         return PreNormBlock(
             norm(config.hidden),
             SelfAttention(
-                parts, config.hidden, config.heads, groups=config.groups, width=config.width, bias=False, norm=norm,
+                factory, config.hidden, config.heads, groups=config.groups, width=config.width, bias=False, norm=norm,
                 rotary=config.rotary if full else config.sliding, scale=config.scores**-0.5, causal=config.causal,
                 window=None if full else config.window,
             ),
             norm(config.hidden),
-            GatedFeedForward(parts, config.hidden, config.intermediate, "gelu_pytorch_tanh"),
+            GatedFeedForward(factory, config.hidden, config.intermediate, "gelu_pytorch_tanh"),
             attended_norm=norm(config.hidden),
             fed_norm=norm(config.hidden),
         )  # fmt: skip
 
     blocks = [block(kind) for kind in config.kinds[: config.blocks]]
-    return Encoder(config, parts, embeddings(config, parts), blocks, norm(config.hidden))
+    return Encoder(config, factory, embeddings(config, factory), blocks, norm(config.hidden))
 
 
 def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:

@@ -11,7 +11,7 @@ from typing import Any
 from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PostNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
-from lsar_jax.models.parts import GatedFeedForward, Parts
+from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import SelfAttention
 
@@ -53,22 +53,22 @@ class GteConfig(EncoderConfig):
         base.check_rotary_heads(self.hidden, self.heads)
 
 
-def _build(config: GteConfig, parts: Parts) -> Encoder:
+def _build(config: GteConfig, factory: LayerFactory) -> Encoder:
     def block() -> PostNormBlock:
         return PostNormBlock(
-            SelfAttention(parts, config.hidden, config.heads, fused=True, rotary=config.rotary),
-            parts.layer_norm(config.hidden, config.epsilon),
+            SelfAttention(factory, config.hidden, config.heads, fused=True, rotary=config.rotary),
+            factory.layer_norm(config.hidden, config.epsilon),
             GatedFeedForward(
-                parts, config.hidden, config.intermediate, config.activation, fused="up_gate", out_bias=True
+                factory, config.hidden, config.intermediate, config.activation, fused="up_gate", out_bias=True
             ),
-            parts.layer_norm(config.hidden, config.epsilon),
+            factory.layer_norm(config.hidden, config.epsilon),
         )
 
     embeddings = TokenEmbeddings(
-        parts, config.vocabulary, config.hidden, token_types=config.token_types,
-        norm=parts.layer_norm(config.hidden, config.epsilon),
+        factory, config.vocabulary, config.hidden, token_types=config.token_types,
+        norm=factory.layer_norm(config.hidden, config.epsilon),
     )  # fmt: skip
-    return Encoder(config, parts, embeddings, [block() for _ in range(config.blocks)])
+    return Encoder(config, factory, embeddings, [block() for _ in range(config.blocks)])
 
 
 def _read_sizes(config: Mapping[str, Any]) -> GteConfig:

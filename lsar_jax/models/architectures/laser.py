@@ -25,7 +25,7 @@ def _read_sizes(config: Mapping[str, Any]) -> LaserConfig:
 LASER = Architecture(
     "laser",
     _read_sizes,
-    lambda sizes, parts: Laser(sizes, dtype=parts.dtype, param_dtype=parts.param_dtype),
+    lambda sizes, factory: Laser(sizes, dtype=factory.dtype, param_dtype=factory.param_dtype),
     {"embeddings.embedding": "embed_tokens.weight"}
     | {
         f"blocks.{{}}.{direction}.{ours}": f"lstm.{theirs}_l{{}}{suffix}"

@@ -16,7 +16,7 @@ from lsar_jax.models.architectures.bert import BertConfig
 from lsar_jax.models.architectures.xlm_roberta import first_position
 from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, TokenEmbeddings
-from lsar_jax.models.parts import FeedForward, Parts
+from lsar_jax.models.parts import FeedForward, LayerFactory
 from lsar_jax.models.self_attention import SelfAttention
 from lsar_jax.tokens.nllb import nllb_tokenizer
 
@@ -54,24 +54,24 @@ class M2M100Config(BertConfig):
     scale: float = 1.0
 
 
-def _build(config: M2M100Config, parts: Parts) -> Encoder:
+def _build(config: M2M100Config, factory: LayerFactory) -> Encoder:
     def norm() -> Any:
-        return parts.layer_norm(config.hidden, config.layer_norm_epsilon)
+        return factory.layer_norm(config.hidden, config.layer_norm_epsilon)
 
     blocks = [
         PreNormBlock(
             norm(),
-            SelfAttention(parts, config.hidden, config.heads),
+            SelfAttention(factory, config.hidden, config.heads),
             norm(),
-            FeedForward(parts, config.hidden, config.intermediate, config.activation),
+            FeedForward(factory, config.hidden, config.intermediate, config.activation),
         )
         for _ in range(config.blocks)
     ]
     embeddings = TokenEmbeddings(
-        parts, config.vocabulary, config.hidden, positions=config.positions, first_position=config.first_position,
+        factory, config.vocabulary, config.hidden, positions=config.positions, first_position=config.first_position,
         scale=config.scale,
     )  # fmt: skip
-    return Encoder(config, parts, embeddings, blocks, norm())
+    return Encoder(config, factory, embeddings, blocks, norm())
 
 
 def _read_sizes(config: Mapping[str, Any]) -> M2M100Config:

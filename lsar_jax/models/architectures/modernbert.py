@@ -14,7 +14,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
-from lsar_jax.models.parts import GatedFeedForward, Parts
+from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import SelfAttention
 
@@ -55,23 +55,23 @@ class ModernBertConfig(EncoderConfig):
         base.check_rotary_heads(self.hidden, self.heads)
 
 
-def _build(config: ModernBertConfig, parts: Parts) -> Encoder:
-    norm = partial(parts.layer_norm, config.hidden, config.epsilon, bias=False)
+def _build(config: ModernBertConfig, factory: LayerFactory) -> Encoder:
+    norm = partial(factory.layer_norm, config.hidden, config.epsilon, bias=False)
 
     def block(number: int) -> PreNormBlock:
         full = config.kinds[number] == "full_attention"
         return PreNormBlock(
             norm() if number else None,
             SelfAttention(
-                parts, config.hidden, config.heads, bias=False, fused=True,
+                factory, config.hidden, config.heads, bias=False, fused=True,
                 rotary=config.full if full else config.sliding, window=None if full else config.window,
             ),
             norm(),
-            GatedFeedForward(parts, config.hidden, config.intermediate, config.activation, fused="gate_up"),
+            GatedFeedForward(factory, config.hidden, config.intermediate, config.activation, fused="gate_up"),
         )  # fmt: skip
 
-    embeddings = TokenEmbeddings(parts, config.vocabulary, config.hidden, norm=norm())
-    return Encoder(config, parts, embeddings, [block(number) for number in range(config.blocks)], norm())
+    embeddings = TokenEmbeddings(factory, config.vocabulary, config.hidden, norm=norm())
+    return Encoder(config, factory, embeddings, [block(number) for number in range(config.blocks)], norm())
 
 
 def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:

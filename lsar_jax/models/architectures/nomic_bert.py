@@ -18,7 +18,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import base, gte
 from lsar_jax.models.blocks import PostNormBlock
 from lsar_jax.models.encoder import Encoder, TokenEmbeddings
-from lsar_jax.models.parts import ACTIVATIONS, FeedForward, GatedFeedForward, Parts
+from lsar_jax.models.parts import ACTIVATIONS, FeedForward, GatedFeedForward, LayerFactory
 from lsar_jax.models.product import summed_in_float32
 from lsar_jax.models.self_attention import SelfAttention
 from lsar_jax.shapes import Hidden
@@ -102,21 +102,21 @@ class ExpertFeedForward(nnx.Module):
     its two products takes 8 times the memory of a plain feed-forward layer.
 
     Args:
-      parts: makes the layers.
+      factory: makes the layers.
       hidden: width of a hidden state.
       inner: width inside an expert.
       activation: one of ``ACTIVATIONS``.
       experts: the number of experts, and of those chosen.
     """
 
-    def __init__(self, parts: Parts, hidden: int, inner: int, activation: str, experts: Experts) -> None:
+    def __init__(self, factory: LayerFactory, hidden: int, inner: int, activation: str, experts: Experts) -> None:
         self.activation = activation
         self.experts = experts
-        self.router = parts.linear(hidden, experts.count, bias=False)
+        self.router = factory.linear(hidden, experts.count, bias=False)
         # Of all experts side by side; the second is stored as it is multiplied, unlike the weight of a linear layer.
-        self.first = parts.linear(hidden, experts.count * inner, bias=False)
-        self.second = nnx.Param(jnp.zeros((experts.count * inner, hidden), parts.param_dtype))
-        self.bias = nnx.Param(jnp.zeros(hidden, parts.param_dtype))
+        self.first = factory.linear(hidden, experts.count * inner, bias=False)
+        self.second = nnx.Param(jnp.zeros((experts.count * inner, hidden), factory.param_dtype))
+        self.bias = nnx.Param(jnp.zeros(hidden, factory.param_dtype))
 
     def __call__(self, x: Hidden) -> Hidden:
         """Returns what the layer adds to the hidden states."""
@@ -132,9 +132,9 @@ class ExpertFeedForward(nnx.Module):
         return product + jnp.asarray(self.bias[...], x.dtype)
 
 
-def _build(config: NomicBertConfig, parts: Parts) -> Encoder:
-    norm = partial(parts.layer_norm, config.hidden, config.epsilon)
-    sizes = parts, config.hidden, config.intermediate, config.activation
+def _build(config: NomicBertConfig, factory: LayerFactory) -> Encoder:
+    norm = partial(factory.layer_norm, config.hidden, config.epsilon)
+    sizes = factory, config.hidden, config.intermediate, config.activation
 
     def feed(number: int) -> nnx.Module:
         if config.experts is not None and number % config.experts.every == 1:
@@ -143,12 +143,12 @@ def _build(config: NomicBertConfig, parts: Parts) -> Encoder:
 
     def block(number: int) -> PostNormBlock:
         attention = SelfAttention(
-            parts, config.hidden, config.heads, bias=not config.gated, fused=True, rotary=config.rotary
+            factory, config.hidden, config.heads, bias=not config.gated, fused=True, rotary=config.rotary
         )
         return PostNormBlock(attention, norm(), feed(number), norm())
 
-    embeddings = TokenEmbeddings(parts, config.vocabulary, config.hidden, token_types=config.token_types, norm=norm())
-    return Encoder(config, parts, embeddings, [block(number) for number in range(config.blocks)])
+    embeddings = TokenEmbeddings(factory, config.vocabulary, config.hidden, token_types=config.token_types, norm=norm())
+    return Encoder(config, factory, embeddings, [block(number) for number in range(config.blocks)])
 
 
 def _complete(config: dict[str, Any], tensors: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

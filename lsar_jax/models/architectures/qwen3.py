@@ -12,7 +12,7 @@ from typing import Any
 from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
-from lsar_jax.models.parts import GatedFeedForward, Parts
+from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import SelfAttention
 
@@ -57,23 +57,23 @@ class Qwen3Config(EncoderConfig):
         base.check_heads(self.heads, self.groups, self.width)
 
 
-def build(config: Qwen3Config, parts: Parts, *, head_norms: bool = True) -> Encoder:
+def build(config: Qwen3Config, factory: LayerFactory, *, head_norms: bool = True) -> Encoder:
     """Returns the encoder with zero weights; with ``head_norms``, queries and keys are normalised."""
-    norm = partial(parts.rms_norm, epsilon=config.epsilon)
+    norm = partial(factory.rms_norm, epsilon=config.epsilon)
 
     def block() -> PreNormBlock:
         return PreNormBlock(
             norm(config.hidden),
             SelfAttention(
-                parts, config.hidden, config.heads, groups=config.groups, width=config.width, bias=False,
+                factory, config.hidden, config.heads, groups=config.groups, width=config.width, bias=False,
                 norm=norm if head_norms else None, rotary=config.rotary, causal=config.causal,
             ),
             norm(config.hidden),
-            GatedFeedForward(parts, config.hidden, config.intermediate, "silu"),
+            GatedFeedForward(factory, config.hidden, config.intermediate, "silu"),
         )  # fmt: skip
 
-    embeddings = TokenEmbeddings(parts, config.vocabulary, config.hidden)
-    return Encoder(config, parts, embeddings, [block() for _ in range(config.blocks)], norm(config.hidden))
+    embeddings = TokenEmbeddings(factory, config.vocabulary, config.hidden)
+    return Encoder(config, factory, embeddings, [block() for _ in range(config.blocks)], norm(config.hidden))
 
 
 def _read_sizes(config: Mapping[str, Any]) -> Qwen3Config:

@@ -14,7 +14,7 @@ import numpy as np
 
 from lsar_jax.models.architectures import base
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
-from lsar_jax.models.parts import Parts
+from lsar_jax.models.parts import LayerFactory
 from lsar_jax.tokens.hugging_face import static_tokenizer
 
 __all__ = ["STATIC"]
@@ -65,8 +65,8 @@ def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
     return EncoderConfig(**base.whole_sizes(config, _SIZES), blocks=0, heads=1, intermediate=1, positions=_POSITIONS)
 
 
-def _build(config: EncoderConfig, parts: Parts) -> Encoder:
-    return Encoder(config, parts, TokenEmbeddings(parts, config.vocabulary, config.hidden), [])
+def _build(config: EncoderConfig, factory: LayerFactory) -> Encoder:
+    return Encoder(config, factory, TokenEmbeddings(factory, config.vocabulary, config.hidden), [])
 
 
 STATIC = base.Architecture(

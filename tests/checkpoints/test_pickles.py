@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.checkpoints.convert import convert
+from lsar_jax.checkpoints.pickles import convert
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 

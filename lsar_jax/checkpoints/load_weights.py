@@ -1,4 +1,4 @@
-"""Filling Flax modules with the weights of a checkpoint, reading only the blocks that are needed.
+"""Loading the weights of a checkpoint into Flax modules; only the blocks that are needed are read.
 
 All tensors that are missing, unknown or mis-shaped are listed in one error before any weight is read.
 """
@@ -17,10 +17,10 @@ from lsar_jax.checkpoints.placement import check_memory, weight_sharding
 from lsar_jax.checkpoints.weight_files import read_tensor
 from lsar_jax.models.encoder import Encoder
 from lsar_jax.models.laser import Laser
-from lsar_jax.models.parts import Parts
+from lsar_jax.models.parts import LayerFactory
 from lsar_jax.models.projection import Dense
 
-__all__ = ["TRANSPOSED", "fill", "read_pooler", "tensor_name"]
+__all__ = ["TRANSPOSED", "load_weights", "read_pooler", "tensor_name"]
 
 # Leaves that torch stores as [out, in].
 TRANSPOSED = ("kernel", "recurrent")
@@ -35,7 +35,7 @@ def tensor_name(keys: Mapping[str, str], path: tuple[Any, ...]) -> str:
     return keys[".".join(["blocks", "{}", *map(str, path[2:])])].format(path[1])
 
 
-def fill(
+def load_weights(
     checkpoint: Checkpoint,
     *,
     blocks: int,
@@ -61,10 +61,10 @@ def fill(
         devices have too little memory; or a value is not finite.
     """
     config = replace(checkpoint.config, blocks=blocks)
-    parts = Parts(jnp.dtype(dtype), jnp.dtype(param_dtype or dtype), attention)
+    factory = LayerFactory(jnp.dtype(dtype), jnp.dtype(param_dtype or dtype), attention)
 
     def build() -> Any:
-        model = checkpoint.architecture.build(config, parts)
+        model = checkpoint.architecture.build(config, factory)
         if getattr(model, "norm", None) is None:
             if final_norm:
                 raise ValueError(f"{checkpoint.id} has no final norm; leave out final_norm")
