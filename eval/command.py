@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from eval.evaluate import Evaluation, evaluate
 from eval.figures.plots import bars, sweep_figure
@@ -20,7 +20,7 @@ from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import folder_of, pin
 from lsar_jax.measures.results import by_method, write_results
 from lsar_jax.measures.run_record import recorded
-from lsar_jax.options.encoder import open_encoder
+from lsar_jax.options.encoder import EncoderOptions
 
 __all__ = ["Options", "RunOptions", "command", "report"]
 
@@ -31,43 +31,26 @@ _OF_TEXT = ("fit_on", "fit_count", "fit_languages", "parallel")
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class RunOptions(EncoderOptions):
     """The encoder, and where results are written.
 
     Attributes:
-      encoder: bundled, a preset, a folder, or a Hub id.
-      revision: commit, tag or branch of a Hub id.
-      pooling: as of load_encoder, such as mean, cls, last or mean+cls; by default, the checkpoint's own.
       layers: hidden-state layers to test, 0 for the embedding output; without a value, all.
       dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; of the last layer only.
-      final_norm: apply the norm after the last block to the layers below, too.
-      prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
-      dtype: float32 or bfloat16, for parameters and matrix products.
-      max_length: maximum number of tokens per sentence.
       cache: folder for embeddings, which other tasks read too; by default, none are kept.
       out: folder for the JSON lines and figures.
       overwrite: replace results in the folder that are from other options.
     """
 
-    encoder: str = "bundled"
-    revision: str | None = None
-    pooling: str | None = None
     layers: tuple[int, ...] = (8, 12)
     dim: int | None = None
-    final_norm: bool = False
-    prompt: str | None = None
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    max_length: int = 128
     cache: Path | None = None
     out: Path = Path("results")
     overwrite: bool = False
 
     def open_encoder(self) -> SentenceEncoder:
         """Loads the encoder with its blocks up to the highest of ``layers``, or with all blocks."""
-        return open_encoder(
-            self.encoder, self.layers, revision=self.revision, pooling=self.pooling, dtype=self.dtype, dim=self.dim,
-            final_norm=self.final_norm, prompt=self.prompt,
-        )  # fmt: skip
+        return self.open(max(self.layers, default=None), dim=self.dim)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.results import Result, write_results
 from lsar_jax.measures.run_record import recorded
-from lsar_jax.options.encoder import EncoderChoice
+from lsar_jax.options.encoder import EncoderOptions
 from train.align.__main__ import Align
 from train.align.options import AlignOptions, Objective
 from train.finetune.__main__ import Finetune
@@ -208,7 +208,7 @@ class Study:
         console.rule(f"{out}")
         Align(
             objective=objective, words=self.words, text=replace(Align().text, languages=languages),
-            encoder=EncoderChoice(self.encoder, dtype=self.dtype, max_length=self.align_length),
+            encoder=EncoderOptions(encoder=self.encoder, dtype=self.dtype, max_length=self.align_length),
             options=self.linear if linear else self.align, checkpoint_seconds=self.checkpoint_seconds, out=out,
         ).run()  # fmt: skip
         return (self.encoder, out) if linear else (str(next(out.glob(f"*-{objective}"))), None)
@@ -225,7 +225,8 @@ class Study:
         return Finetune(
             task=task, train=text.train, dev=text.dev, test=self._tests(task), languages=self._codes,
             chinese_words=task == "ner" and "zh" in self._codes, maps=maps, seeds=self.seeds,
-            encoder=EncoderChoice(encoder, dtype=self.dtype, max_length=self.max_length), out=self.out / task / name,
+            encoder=EncoderOptions(encoder=encoder, dtype=self.dtype, max_length=self.max_length),
             training=replace(self.features if features else self.finetune, features=features), most=self.most,
             most_dev=self.most_dev, most_tested=self.most_tested, checkpoint_seconds=self.checkpoint_seconds,
+            out=self.out / task / name,
         )  # fmt: skip

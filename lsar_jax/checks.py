@@ -1,15 +1,31 @@
-"""Argument checks shared by several packages."""
+"""Checks of arguments and of options.
+
+Arguments are checked one by one, and errors name them as in Python; ``at_least``, ``above_zero``, ``below_one`` and
+``check_seeds`` take options of a command line as keyword arguments, and errors name them as ``--batch-size``.
+"""
 
 import math
 import numbers
 import operator
+from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Int
 
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["as_float", "check_flags", "positive_number", "shown", "whole_number", "whole_numbers"]
+__all__ = [
+    "above_zero",
+    "as_float",
+    "at_least",
+    "below_one",
+    "check_flags",
+    "check_seeds",
+    "positive_number",
+    "shown",
+    "whole_number",
+    "whole_numbers",
+]
 
 
 def whole_number(name: str, value: object, least: int, most: int, why: str) -> int:
@@ -47,7 +63,7 @@ def positive_number(name: str, value: object) -> float:
 
 
 def as_float(value: object) -> float:
-    """Returns a number as a float; NaN for what is none, as bools are, or is an int that is too large for a float."""
+    """Returns a number as a float; NaN for bools, non-numbers and ints beyond floats."""
     try:
         return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
     except OverflowError:
@@ -74,3 +90,32 @@ def whole_numbers(
             limits = f"at least {least}" if most is None else f"from {least} to {most}"
             raise ValueError(f"{name} holds {numbers[np.argmax(bad)]}; it must be {limits}")
     return numbers.astype(np.int64)
+
+
+def at_least(least: int | float, **options: int | float | None) -> None:
+    """Raises ValueError if an option is given and is below ``least`` or NaN."""
+    for name, value in options.items():
+        _check(value is None or value >= least, name, value, f"at least {least}")
+
+
+def above_zero(**options: int | float | None) -> None:
+    """Raises ValueError if an option is given and is not above 0."""
+    for name, value in options.items():
+        _check(value is None or value > 0, name, value, "above 0")
+
+
+def below_one(**options: float | None) -> None:
+    """Raises ValueError if an option, a share, is given and is not from 0 to below 1."""
+    for name, value in options.items():
+        _check(value is None or 0 <= value < 1, name, value, "from 0 to below 1")
+
+
+def check_seeds(seeds: Iterable[int], name: str = "seed") -> None:
+    """Raises ValueError if a random seed does not fit 32 bits."""
+    for seed in seeds:
+        _check(0 <= seed < 2**32, name, seed, f"from 0 to {2**32 - 1}")
+
+
+def _check(right: bool, name: str, value: object, limit: str) -> None:
+    if not right:
+        raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be {limit}")

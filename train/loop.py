@@ -19,10 +19,10 @@ import optax
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
+from lsar_jax.checks import at_least
 from lsar_jax.console.output import console
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.mesh import fetched, placed
-from lsar_jax.options.checks import at_least
 from lsar_jax.processes import agreed, from_first, is_first
 from train.checkpoints import Checkpoints
 from train.log import Log

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from lsar_jax.checks import above_zero
 from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled, text_key
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import text_sha256
 from lsar_jax.languages import canonical_keys, language_code
-from lsar_jax.options.checks import above_zero
 
 __all__ = ["TextOptions", "TrainingPairs", "text_hash"]
 

@@ -30,10 +30,10 @@ import jax
 
 from eval.speed.timing import HERE, Measured
 from lsar_jax import __version__
+from lsar_jax.checks import at_least
 from lsar_jax.console.output import console, print_table
 from lsar_jax.files import write_text
 from lsar_jax.mesh import cpu_info
-from lsar_jax.options.checks import at_least
 
 __all__ = ["Speed"]
 

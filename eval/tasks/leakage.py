@@ -17,7 +17,7 @@ sides of a pair; and of two different sentences of a language, on average over a
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,7 +45,7 @@ from lsar_jax.measures.ranking import paired_cosine
 from lsar_jax.measures.results import Result, write_results
 from lsar_jax.measures.run_record import recorded
 from lsar_jax.objectives.disentangle import ALONE
-from lsar_jax.options.encoder import open_encoder
+from lsar_jax.options.encoder import EncoderOptions
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text, oracle_weights
 
 __all__ = ["Leakage", "chance", "summary"]
@@ -116,8 +116,8 @@ class Leakage:
         }
         layers = tuple(sorted({run.layer for run in runs}))
         options = FitOptions(transforms=("original",), saved=tuple(file for run in runs for file in run.files))
-        given = {name: first.get(name) for name in ("revision", "pooling", "dtype", "prompt")}
-        encoder = open_encoder(first["encoder"], layers, final_norm=first.get("final_norm", False), **given)
+        names = {item.name for item in fields(EncoderOptions)}
+        encoder = EncoderOptions(**{name: first[name] for name in names & first.keys()}).open(max(layers))
         results: list[Result] = []
         texts: dict[str, Texts] = {}
         for name, make in tasks.items():

@@ -15,7 +15,7 @@ from lsar_jax.corpora.records import Records, input_path, is_file
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import check_outputs, new_file
-from lsar_jax.options.encoder import EncoderOptions
+from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName, is_vectors, open_vectors, read_blocks
 from lsar_jax.transforms import Transform
 
@@ -27,7 +27,7 @@ _BLOCK = 65_536
 
 
 @dataclass(frozen=True)
-class Apply(EncoderOptions):
+class Apply(InputOptions):
     """Applies a transform to vectors, or to the embeddings of text, and writes the results to a .npy file.
 
     Attributes:

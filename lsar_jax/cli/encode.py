@@ -10,14 +10,14 @@ from lsar_jax import embeddings
 from lsar_jax.console.output import decomposed_note
 from lsar_jax.corpora.records import input_path
 from lsar_jax.files import check_outside
-from lsar_jax.options.encoder import EncoderOptions
+from lsar_jax.options.encoder import InputOptions
 from lsar_jax.transforms import Transform
 
 __all__ = ["Encode"]
 
 
 @dataclass(frozen=True)
-class Encode(EncoderOptions):
+class Encode(InputOptions):
     """Encodes text into a folder, a row for each line or record.
 
     Stop it at any time: the same command resumes, and writes the same bytes. The folder has a manifest with the
@@ -27,7 +27,6 @@ class Encode(EncoderOptions):
       paths: text files with one sentence per line, JSON lines (.jsonl, .jsonlines, .jl, .ndjson, .json), .csv, .tsv or
         parquet files (.parquet, .pq), all but parquet perhaps compressed (.gz), or - for standard input; and, last, the
         folder to write.
-      dtype: compute dtype.
       transform: a file that lsar-jax fit or Transform.save wrote.
       language: language code of all sentences, or auto; needed if the encoder or the transform depends on it.
       normalize: divide each vector by its length.
@@ -39,7 +38,6 @@ class Encode(EncoderOptions):
 
     # Of tyro's positional arguments, one of several values takes all of them.
     paths: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="IN [IN ...] OUT")]]
-    dtype: Literal["float32", "bfloat16"] = "float32"
     transform: Path | None = None
     language: str | None = None
     normalize: bool = False
@@ -63,7 +61,7 @@ class Encode(EncoderOptions):
         for path in self.encoder_files():
             check_outside(out, path)
         transform = None if self.transform is None else Transform.load(self.transform)
-        encoder = self.load(transform, self.dtype)
+        encoder = self.load(transform)
         if transform is not None:
             encoder = encoder.with_transform(transform)
         names = ("text", "ids", "language", "max_length", "normalize", "store", "format", "shard_rows")

@@ -24,7 +24,7 @@ from lsar_jax.explorer.contents import DEFAULT_METHODS, explore
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
 from lsar_jax.languages import code_or_none
-from lsar_jax.options.encoder import EncoderChoice, open_encoder
+from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.options.user_text import Aligned, UserText, finds_lines, read_user_text, read_user_vectors
 from lsar_jax.transforms.methods import METHODS
 
@@ -40,7 +40,7 @@ _OF_ENCODER = ("revision", "pooling", "final_norm", "prompt")
 
 
 @dataclass(frozen=True)
-class Explore(EncoderChoice):
+class Explore(EncoderOptions):
     """One page to look at text of one's own, before and after a transform of any rank.
 
     Attributes:
@@ -86,7 +86,7 @@ class Explore(EncoderChoice):
     def run(self) -> None:
         """Encodes the text, or reads its vectors, and writes the page."""
         folder = self.texts or (self.vectors if self.vectors and is_parquet(self.vectors) else Path("texts"))
-        of_text = [*(option.name for option in fields(EncoderChoice)), "layers", "cache"]
+        of_text = [*(option.name for option in fields(EncoderOptions)), "layers", "cache"]
         for option in fields(self):
             if self.vectors and option.name in of_text and getattr(self, option.name) != option.default:
                 name = option.name.replace("_", "-")
@@ -162,10 +162,7 @@ class Explore(EncoderChoice):
         self, text: UserText
     ) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "layer sentence dim"]], str, str]:
         """The layers, the embeddings of the text by language, and Python that loads the encoder and that encodes."""
-        encoder = open_encoder(
-            self.encoder, self.layers, revision=self.revision, pooling=self.pooling, dtype=self.dtype,
-            final_norm=self.final_norm, prompt=self.prompt,
-        )  # fmt: skip
+        encoder = self.open(max(self.layers or (), default=None))
         last = encoder.spec.layer
         layers = tuple(sorted({2 * last // 3, last})) if self.layers is None else self.layers or tuple(range(last + 1))
         codes = {code: code for code in text.codes}

@@ -21,7 +21,7 @@ from lsar_jax.embeddings import open as open_folder
 from lsar_jax.files import check_outputs, sha256
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments, too_few
-from lsar_jax.options.encoder import EncoderOptions
+from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import Reader, check_distinct, is_vectors, open_vectors
 from lsar_jax.processes import check_alike, gather, is_first, share
 from lsar_jax.spec import EncoderSpec
@@ -37,7 +37,7 @@ _KINDS: tuple[Needs, ...] = ("means", "pooled", "languages")
 
 
 @dataclass(frozen=True)
-class FitEmbeddings(EncoderOptions):
+class FitEmbeddings(InputOptions):
     """Fits a transform on the embeddings of text, or on vectors, and writes it to one file.
 
     Attributes:

@@ -17,7 +17,7 @@ from lsar_jax.mining import KnownPairs, mine_folders
 from lsar_jax.mining.job import check_languages, check_paths, check_settings, notes_of
 from lsar_jax.mining.pairs import Margin, Retrieval
 from lsar_jax.mining.thresholds import Cut
-from lsar_jax.options.encoder import EncoderOptions
+from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName
 from lsar_jax.transforms import Transform
 
@@ -25,7 +25,7 @@ __all__ = ["Mine"]
 
 
 @dataclass(frozen=True)
-class Mine(EncoderOptions):
+class Mine(InputOptions):
     """Finds translations in two collections, and writes them with their scores, best first.
 
     Stop it at any time: the same command goes on, as long as its work is in a folder beside the output, whose name ends

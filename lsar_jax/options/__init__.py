@@ -1,1 +1,1 @@
-"""What commands are given: the encoder, text and vectors, and checks of their values."""
+"""What commands are given: the encoder, text and vectors."""

@@ -1,10 +1,10 @@
-"""The encoder of the text that a command reads: its options, and what it is loaded with."""
+"""The options of an encoder, and how a command opens it."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from lsar_jax.checkpoints.locate import is_folder
 from lsar_jax.console.output import console
@@ -13,7 +13,7 @@ from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.models.encoder import Encoder
 from lsar_jax.transforms import Transform
 
-__all__ = ["EncoderChoice", "EncoderOptions", "open_encoder", "with_prompt"]
+__all__ = ["EncoderOptions", "InputOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,80 +21,10 @@ class EncoderOptions:
     """The encoder of text.
 
     Attributes:
-      encoder: encoder of text: bundled, a preset, a folder or a Hub id. Omit it for vectors.
-      revision: commit, tag or branch of a Hub id.
-      layer: hidden-state layer; by default, that of the transform, or the checkpoint's.
-      pooling: pooling of the tokens; by default, the checkpoint's.
-      dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; by default, all.
-      final_norm: apply the norm after the last block to a layer below, too.
-      prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
-      max_length: maximum number of tokens per sentence; by default, the checkpoint's.
-      text: column of the sentences in files with columns; by default, text.
-    """
-
-    encoder: str | None = None
-    revision: str | None = None
-    layer: int | None = None
-    pooling: str | None = None
-    dim: int | None = None
-    final_norm: bool = False
-    prompt: str | None = None
-    max_length: int | None = None
-    text: str | None = None
-
-    def check_text(self, text: Sequence[Path]) -> None:
-        """Raises an error for text without an encoder or that cannot be read, and for an option that needs text."""
-        if text:
-            Records(text, self.text)
-        if text and self.encoder is None:
-            choices = "bundled, a preset, a folder or a Hub id"
-            raise ValueError(f"{text[0]} is read as text, which needs an encoder; give --encoder {choices}")
-        for field in () if text else fields(EncoderOptions):
-            if getattr(self, field.name) != field.default:
-                raise ValueError(f"--{field.name.replace('_', '-')} is given, but there is no text to encode; omit it")
-
-    def encoder_files(self) -> list[Path]:
-        """The folder and the files of an encoder that is a folder, which no output may replace."""
-        if not self.encoder or not is_folder(self.encoder):
-            return []
-        folder = Path(self.encoder)
-        # A part of the encoder may be a link to another folder.
-        linked = [path for link in folder.iterdir() if link.is_symlink() and link.is_dir() for path in link.iterdir()]
-        return [folder, *(path for path in (*folder.rglob("*"), *linked) if path.is_file())]
-
-    def load(
-        self, transform: Transform | None = None, dtype: Literal["float32", "bfloat16"] = "float32"
-    ) -> SentenceEncoder:
-        """Loads the encoder, by default up to the layer that a transform was fitted on."""
-        assert self.encoder is not None
-        layer = self.layer
-        if layer is None and transform is not None and transform.source is not None:
-            layer = transform.source.layer
-        encoder = load_encoder(
-            self.encoder, revision=self.revision, layer=layer, pooling=self.pooling, dim=self.dim,
-            final_norm=self.final_norm, dtype=dtype,
-        )  # fmt: skip
-        return with_prompt(encoder, self.prompt)
-
-
-def with_prompt(encoder: SentenceEncoder, prompt: str | None) -> SentenceEncoder:
-    """Returns the encoder with the prompt of a command line, if there is one."""
-    if prompt is None:
-        return encoder
-    if "\\n" in prompt:
-        raise ValueError(f"--prompt has a backslash and an n; in bash, this is a line break: $'{prompt}'")
-    return encoder.with_prompt(prompt)
-
-
-@dataclass(frozen=True)
-class EncoderChoice:
-    """The encoder to train, or whose embeddings are trained on.
-
-    Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
       revision: commit, tag or branch of a Hub id.
-      pooling: as of load_encoder, such as mean, cls, last or mean+cls; by default, the checkpoint's own.
-      dtype: dtype of the encoder, float32 or bfloat16.
+      pooling: pooling of the tokens, such as mean, cls, last or mean+cls; by default, the checkpoint's own.
+      dtype: float32 or bfloat16, for parameters and matrix products.
       max_length: maximum number of tokens per sentence.
       final_norm: apply the norm after the last block, which most decoders have, to a layer below, too.
       prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
@@ -108,41 +38,76 @@ class EncoderChoice:
     final_norm: bool = False
     prompt: str | None = None
 
-    def open(self, layer: int | None, param_dtype: str | None = None) -> SentenceEncoder:
-        """Loads the encoder with its blocks up to ``layer``, or with all blocks."""
-        layers = None if layer is None else (layer,)
-        return open_encoder(
-            self.encoder, layers, revision=self.revision, pooling=self.pooling, dtype=self.dtype,
-            param_dtype=param_dtype, final_norm=self.final_norm, prompt=self.prompt,
+    def open(
+        self, layer: int | None = None, *, dim: int | None = None, param_dtype: str | None = None
+    ) -> SentenceEncoder:
+        """Loads the encoder with its blocks up to ``layer``, or with all blocks; arguments as of ``load_encoder``."""
+        started = time.perf_counter()
+        encoder = load_encoder(
+            self.encoder, revision=self.revision, layer=layer, pooling=self.pooling, dim=dim,
+            final_norm=self.final_norm, dtype=self.dtype, param_dtype=param_dtype,
         )  # fmt: skip
+        if self.prompt is not None:
+            if "\\n" in self.prompt:
+                raise ValueError(f"--prompt has a backslash and an n; in bash, write a line break as $'{self.prompt}'")
+            encoder = encoder.with_prompt(self.prompt)
+        devices = encoder.mesh.devices
+        console.print(
+            f"encoder {encoder.spec.id}, blocks 1 to {encoder.spec.layer}, {encoder.spec.pooling} pooling, "
+            f"{encoder.spec.dtype}, on {devices.size} x {devices.flat[0].device_kind}; "
+            f"loaded in {time.perf_counter() - started:.1f} s"
+        )
+        return encoder
 
     def open_transformer(self, layer: int | None, done: str) -> SentenceEncoder:
         """Loads a transformer with float32 parameters, up to ``layer`` or whole; ``done`` is a word of its error."""
-        encoder = self.open(layer, "float32")
+        encoder = self.open(layer, param_dtype="float32")
         if not isinstance(encoder.model, Encoder):
             raise ValueError(f"{encoder.spec.id} is not a transformer; only transformers can be {done}")
         if layer is None and encoder.spec.layer != encoder.model.config.blocks:
-            encoder = self.open(encoder.model.config.blocks, "float32")
+            encoder = self.open(encoder.model.config.blocks, param_dtype="float32")
         return encoder
 
 
-def open_encoder(
-    name: str, layers: Sequence[int] | None, *, prompt: str | None = None, **options: Any
-) -> SentenceEncoder:
-    """Loads an encoder with its blocks up to the highest of ``layers``, or with all blocks.
+@dataclass(frozen=True, kw_only=True)
+class InputOptions(EncoderOptions):
+    """The encoder of an input, which may be text or vectors.
 
-    Args:
-      name: as for ``load_encoder``.
-      layers: the layers that are needed; None or empty for all.
-      prompt: text put before each sentence, or the name of a prompt; by default, the checkpoint's own.
-      **options: as for ``load_encoder``.
+    Attributes:
+      encoder: encoder of text: bundled, a preset, a folder or a Hub id. Omit it for vectors.
+      layer: hidden-state layer; by default, the transform's, or the checkpoint's.
+      dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; by default, all.
+      max_length: maximum number of tokens per sentence; by default, the checkpoint's.
+      text: column of the sentences in files with columns; by default, text.
     """
-    started = time.perf_counter()
-    encoder = with_prompt(load_encoder(name, layer=max(layers) if layers else None, **options), prompt)
-    devices = encoder.mesh.devices
-    console.print(
-        f"encoder {encoder.spec.id}, blocks 1 to {encoder.spec.layer}, {encoder.spec.pooling} pooling, "
-        f"{encoder.spec.dtype}, on {devices.size} x {devices.flat[0].device_kind}; "
-        f"loaded in {time.perf_counter() - started:.1f} s"
-    )
-    return encoder
+
+    encoder: str | None = None  # type: ignore[assignment]
+    max_length: int | None = None  # type: ignore[assignment]
+    layer: int | None = None
+    dim: int | None = None
+    text: str | None = None
+
+    def check_text(self, text: Sequence[Path]) -> None:
+        """Raises an error for text without an encoder or that cannot be read, and for an option that needs text."""
+        if text:
+            Records(text, self.text)
+        if text and self.encoder is None:
+            choices = "bundled, a preset, a folder or a Hub id"
+            raise ValueError(f"{text[0]} is read as text, which needs an encoder; give --encoder {choices}")
+        for field in () if text else fields(InputOptions):
+            if getattr(self, field.name) != field.default:
+                raise ValueError(f"--{field.name.replace('_', '-')} is given, but there is no text to encode; omit it")
+
+    def encoder_files(self) -> list[Path]:
+        """The folder and the files of an encoder that is a folder, which no output may replace."""
+        if not self.encoder or not is_folder(self.encoder):
+            return []
+        folder = Path(self.encoder)
+        # A part of the encoder may be a link to another folder.
+        linked = [path for link in folder.iterdir() if link.is_symlink() and link.is_dir() for path in link.iterdir()]
+        return [folder, *(path for path in (*folder.rglob("*"), *linked) if path.is_file())]
+
+    def load(self, transform: Transform | None = None) -> SentenceEncoder:
+        """Opens the encoder, by default up to the layer that a transform was fitted on."""
+        source = None if transform is None else transform.source
+        return self.open(source.layer if self.layer is None and source else self.layer, dim=self.dim)

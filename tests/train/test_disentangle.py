@@ -11,7 +11,7 @@ from filelock import FileLock
 import lsar_jax as lj
 from lsar_jax import Transform
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
-from lsar_jax.options.encoder import EncoderChoice
+from lsar_jax.options.encoder import EncoderOptions
 from tests.train.runs import log_of, stop_at, write_bitext
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
@@ -200,7 +200,7 @@ def test_rows_of_the_table(folder, tmp_path):
     rows = Ablations(
         layers=(2,),
         text=TextOptions(folder / "bitext", held_out=15),
-        encoder=EncoderChoice(ENCODER, max_length=24),
+        encoder=EncoderOptions(encoder=ENCODER, max_length=24),
         batch=16,
         loop=LoopOptions(epochs=1),
         cache=folder / "cache",

@@ -31,6 +31,7 @@ import tyro
 
 from lsar_jax import SentenceEncoder
 from lsar_jax.checkpoints.export import check_exportable
+from lsar_jax.checks import at_least, check_seeds
 from lsar_jax.console.output import console
 from lsar_jax.console.run import run
 from lsar_jax.corpora.question_answers import check_templates
@@ -38,8 +39,7 @@ from lsar_jax.encoders.options import check_length, check_prompt, prompt_tokens
 from lsar_jax.files import unused, write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
 from lsar_jax.models.encoder import Encoder
-from lsar_jax.options.checks import at_least, check_seeds, known
-from lsar_jax.options.encoder import EncoderChoice
+from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.processes import is_first
 from train.align.batches import ChunkSizes
 from train.align.examples import Parts, sentence_examples, word_examples
@@ -48,6 +48,7 @@ from train.align.options import AlignOptions, Objective
 from train.align.questions import question_pairs
 from train.align.steps import EncoderSteps, StepOptions
 from train.align.training import BatchPlan, EncoderTraining
+from train.defaults import known
 from train.encoder_parameters import EncoderParts, take_apart
 from train.loop import LoopOptions, Trained, linear_schedule, of_seed, train
 from train.run_folder import ALIGNMENT, claimed, flat_options
@@ -91,7 +92,7 @@ class Align:
     questions: Path | None = None
     question_text: str = "{question}"
     answer_text: str = "{answer} {paragraph}"
-    encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=lambda: EncoderChoice(max_length=96))
+    encoder: tyro.conf.OmitArgPrefixes[EncoderOptions] = field(default_factory=lambda: EncoderOptions(max_length=96))
     layer: int | None = None
     options: tyro.conf.OmitArgPrefixes[AlignOptions] = field(default_factory=AlignOptions)
     seed: int = 42

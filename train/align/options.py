@@ -5,7 +5,8 @@ from typing import Any, Literal, Self
 
 import jax
 
-from lsar_jax.options.checks import above_zero, at_least, below_one, filled, known
+from lsar_jax.checks import above_zero, at_least, below_one
+from train.defaults import filled, known
 
 __all__ = ["AlignOptions", "Objective"]
 

@@ -25,14 +25,14 @@ import numpy as np
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder
+from lsar_jax.checks import above_zero, at_least, check_seeds
 from lsar_jax.console.output import console
 from lsar_jax.console.run import run
 from lsar_jax.embeddings.cache import embed_pairs
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.objectives.disentangle import Base, ClusterPairs, Head, Objective, Separation
-from lsar_jax.options.checks import above_zero, at_least, check_seeds
-from lsar_jax.options.encoder import EncoderChoice
+from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.transforms import head_transform
 from train.disentangle.finished import PARTS
 from train.disentangle.steps import PairTable
@@ -63,7 +63,7 @@ class HeadsOptions:
     """
 
     text: tyro.conf.OmitArgPrefixes[TextOptions] = field(default_factory=TextOptions)
-    encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=EncoderChoice)
+    encoder: tyro.conf.OmitArgPrefixes[EncoderOptions] = field(default_factory=EncoderOptions)
     learning_rate: float = 1e-5
     batch: int = 512
     loop: tyro.conf.OmitArgPrefixes[LoopOptions] = field(default_factory=LoopOptions)

@@ -25,6 +25,7 @@ import optax
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder, __version__
+from lsar_jax.checks import at_least, check_seeds
 from lsar_jax.console.output import console, print_table
 from lsar_jax.console.run import run
 from lsar_jax.corpora.labelled import is_dataset, language_of
@@ -33,10 +34,10 @@ from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.languages import language_code
 from lsar_jax.mesh import data_mesh
 from lsar_jax.models.encoder import Encoder
-from lsar_jax.options.checks import at_least, check_seeds, known
-from lsar_jax.options.encoder import EncoderChoice
+from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.processes import agreed, is_first
 from train.checkpoints import remove_checkpoints
+from train.defaults import known
 from train.finetune.features import Maps, read_maps
 from train.finetune.ner import chinese_words
 from train.finetune.tasks import TASKS, Task
@@ -85,7 +86,7 @@ class Finetune:
     dev: Data | None = None
     languages: tuple[str, ...] = ()
     chinese_words: bool = False
-    encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=EncoderChoice)
+    encoder: tyro.conf.OmitArgPrefixes[EncoderOptions] = field(default_factory=EncoderOptions)
     layer: int | None = None
     maps: Path | None = None
     training: tyro.conf.OmitArgPrefixes[FinetuneOptions] = field(default_factory=FinetuneOptions)

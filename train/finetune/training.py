@@ -19,9 +19,10 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax import SentenceEncoder
+from lsar_jax.checks import above_zero, at_least, below_one
 from lsar_jax.mesh import fetched, placed, replicated, split
 from lsar_jax.models.dropout import Dropout
-from lsar_jax.options.checks import above_zero, at_least, below_one, filled, known
+from train.defaults import filled, known
 from train.encoder_parameters import EncoderParts, Parameters, take_apart
 from train.finetune.examples import Example, TaskBatch, task_batch, training_width
 from train.finetune.features import FeatureMix
