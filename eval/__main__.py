@@ -15,12 +15,12 @@ MEASURE = {
     "bitext": Command(
         "eval.tasks.bitext", "COMMAND", "search for translations among held-out pairs of any parallel text"
     ),
-    "flores": Command("eval.tasks.benchmarks.parallel", "FLORES", "search for translations in up to 204 languages"),
-    "ntrex": Command("eval.tasks.benchmarks.parallel", "NTREX", "search for translations in up to 121 languages"),
-    "scripts": Command("eval.tasks.benchmarks.parallel", "SCRIPTS", "languages in two scripts: language or script?"),
+    "flores": Command("eval.tasks.benchmarks.flores_ntrex", "FLORES", "search for translations in 204 languages"),
+    "ntrex": Command("eval.tasks.benchmarks.flores_ntrex", "NTREX", "search for translations in 121 languages"),
+    "scripts": Command("eval.tasks.benchmarks.flores_ntrex", "SCRIPTS", "languages in two scripts: language or script"),
     "belebele": Command("eval.tasks.benchmarks.belebele", "COMMAND", "search for a question's passage, also romanised"),
-    "mlqa": Command("eval.tasks.benchmarks.judged", "MLQA", "search for a question's passage, in pairs of languages"),
-    "miracl": Command("eval.tasks.benchmarks.judged", "MIRACL", "search for a question's passage, in 18 languages"),
+    "mlqa": Command("eval.tasks.benchmarks.mlqa_miracl", "MLQA", "search for a question's passage, by language pair"),
+    "miracl": Command("eval.tasks.benchmarks.mlqa_miracl", "MIRACL", "search for a passage, in 18 languages"),
     "code-switch": Command("eval.tasks.code_switch", "COMMAND", "Tatoeba with some words replaced by English ones"),
     "amazon": Command(
         "eval.tasks.benchmarks.amazon", "COMMAND", "classify reviews by opinion after training on English ones"
@@ -58,8 +58,8 @@ REPRODUCE = {
     ),
 }
 SPEED = {
-    "speed": Command("eval.speed.command", "Speed", "run benchmarks, each beside its peers"),
-    "aot": Command("eval.aot.command", "Aot", "memory and traffic of every program, compiled for a TPU or GPU"),
+    "speed": Command("eval.bench.speed", "Speed", "run benchmarks, each beside its peers"),
+    "aot": Command("eval.bench.aot", "Aot", "memory and traffic of every program, compiled for a TPU or GPU"),
 }
 GROUPS = {
     "Measure an encoder, before and after each transform": MEASURE,

@@ -9,19 +9,13 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.data.fit_text import FitText
+from eval.data.keyed_texts import Embedded, Key, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result
 
 __all__ = ["Embedded", "Key", "Panel", "Score", "Setting", "Task", "Texts", "language_of", "starting_with"]
-
-# (group, language). Group ``en`` has the English translations of that language's sentences; groups that begin with
-# ``fit`` have text to fit on.
-Key = tuple[str, str]
-Texts = Mapping[Key, Sequence[str]]
-# Embeddings at one layer.
-Embedded = Mapping[Key, Float[np.ndarray, "_ dim"]]
 
 
 class Score(NamedTuple):

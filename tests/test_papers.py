@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from eval.papers.card import CARDS, Setting
+from eval.papers.card import CARDS, PaperSetting
 from eval.papers.page import papers_page
-from eval.papers.plan import Choice, plan_step
+from eval.papers.plan import CardOptions, plan_step
 from eval.papers.published import PROTOCOLS, PUBLISHED, items_of
 from eval.papers.sources import SOURCES
 from eval.study import Study
@@ -41,7 +41,7 @@ def training():
 TRAINING = training()
 # The tokens that an encoder's checkpoint takes; those of the others are 512.
 LENGTHS = {"LaBSE": 256, "S-BERT": 128}
-# What figures show, of which tables.csv says nothing: the value of an option in each command.
+# What figures show, of which protocols.csv says nothing: the value of an option in each command.
 FIGURES = {
     "xie-figure-2": {"shown": [("en", "th", "zh")]},
     "xie-figure-4": {"text": ["tatoeba"]},
@@ -162,8 +162,8 @@ def mistakes(card):
         (setting.name, planned)
         for step in card.steps
         # Numbers of text have no encoder.
-        for key, setting in (step.encoders or {"": Setting()}).items()
-        for planned in [plan_step(step, Choice(encoder=key or "bundled"), Path("out"))]
+        for key, setting in (step.encoders or {"": PaperSetting()}).items()
+        for planned in [plan_step(step, CardOptions(encoder=key or "bundled"), Path("out"))]
         if (setting.name or not step.encoders) and planned.command is not None
     ]
     for number in own:
@@ -198,7 +198,7 @@ def mistakes(card):
             found.append(f"{planned.step.task}, {name}: {tokens} tokens")
         if "{paragraph}" not in getattr(planned.command, "answer_text", "{paragraph}"):
             found.append(f"{planned.step.task}: {planned.command.answer_text} without the paragraph")
-    of_first = [plan_step(step, Choice(), Path("out")) for step in card.steps]
+    of_first = [plan_step(step, CardOptions(), Path("out")) for step in card.steps]
     for option, values in FIGURES.get(card.name, {}).items():
         if (given := [getattr(planned.command, option) for planned in of_first]) != values:
             found.append(f"{option} {given}")
@@ -209,7 +209,7 @@ def mistakes(card):
                 found.append(f"{option} without {number.value}")
     for step in card.steps:
         if step.task == "train.word_pairs":
-            words = parsed(plan_step(step, Choice(), Path("out")).line)
+            words = parsed(plan_step(step, CardOptions(), Path("out")).line)
             if {*words.text.languages, "en"} != {*Study.languages} or Path(words.text.data).name not in step.makes:
                 found.append(f"word pairs of {words.text}")
     return found + (training_mistakes(card) if card.paper.startswith("Ki") else [])
@@ -225,7 +225,7 @@ def training_mistakes(card):
     found, bases = [], set()
     for step in (*card.steps, *card.trained_by):
         for key, setting in step.encoders.items() if step.task == "train.ablations" else ():
-            run = parsed(plan_step(step, Choice(encoder=key), Path("out")).line)
+            run = parsed(plan_step(step, CardOptions(encoder=key), Path("out")).line)
             bases |= {*run.bases}
             used = (run.learning_rate, run.batch, run.loop.epochs, run.loop.patience, len(run.text.languages))
             used += (run.text.held_out,)
@@ -283,8 +283,8 @@ ENCODERS = dict(CARDS["xie-table-1"].steps[0].encoders)
         replace(CARDS["xie-table-1"], items="Table 21"),
         replace(CARDS["xie-table-6"], steps=CARDS["xie-tables-4-12"].steps),  # clustering, as the card once said
         replace(CARDS["xie-table-6"], steps=CARDS["xie-table-7"].steps),  # fitted on OSCAR
-        step_changed("xie-table-3", encoders={"mbert": Setting("mBERT", (8,))}),
-        step_changed("xie-table-1", encoders=ENCODERS | {"xlm-100": Setting("XLM", (8,))}),
+        step_changed("xie-table-3", encoders={"mbert": PaperSetting("mBERT", (8,))}),
+        step_changed("xie-table-1", encoders=ENCODERS | {"xlm-100": PaperSetting("XLM", (8,))}),
         step_changed("xie-tables-17-20", metrics=("tatoeba xx-en .*",)),
         changed("xie-tables-8-11", components=(1, 5, 10, 17)),
         changed("xie-table-7", 1, ranks=(1, 2, 3, 7)),
@@ -306,7 +306,7 @@ ENCODERS = dict(CARDS["xie-table-1"].steps[0].encoders)
         changed("ki-table-8", 1, held_out=500),
         changed("ki-table-3", bases=("meat",)),
         changed("ki-table-10", sts17="data/sts17"),
-        step_changed("ki-table-4", encoders={"labse": Setting("LaBSE", (8,), {"max_length": 256})}),
+        step_changed("ki-table-4", encoders={"labse": PaperSetting("LaBSE", (8,), {"max_length": 256})}),
         changed("ki-figure-5", pictures=("de",)),
         changed("haemmerl-figure-3", pair=("en", "fr")),
         changed("wu-dredze-tables-1-3-4", data="data/opus-100"),

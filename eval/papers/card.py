@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CARDS", "PAPERS", "Card", "Paper", "Setting", "Step", "command_line", "read_toml"]
+__all__ = ["CARDS", "PAPERS", "Card", "CardStep", "Paper", "PaperSetting", "command_line", "read_toml"]
 
 Options = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Setting:
+class PaperSetting:
     """How a paper used an encoder."""
 
     name: str = ""  # the paper's name for it, as in published.csv; empty if the paper did not measure it
@@ -24,7 +24,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Step:
+class CardStep:
     """One command of a card.
 
     In the values of ``options``, ``{layer}`` stands for a layer, and a text with it is repeated for each; ``{trained}``
@@ -35,7 +35,7 @@ class Step:
     options: Options = field(default_factory=dict)
     data: tuple[str, ...] = ()  # keys of SOURCES
     paper: Options = field(default_factory=dict)  # options that repro adds; what stands under *Here* lacks them
-    encoders: Mapping[str, Setting] = field(default_factory=dict)  # preset -> how the paper used it
+    encoders: Mapping[str, PaperSetting] = field(default_factory=dict)  # preset -> how the paper used it
     layer: int = 8  # what {layer} stands for, unless a layer is chosen
     metrics: tuple[str, ...] = ()  # patterns of the metrics that the table or figure shows
     figures: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ class Card:
     name: str  # what the user types, such as xie-table-1
     items: str  # such as Tables 4 to 7
     shows: str
-    steps: tuple[Step, ...]
+    steps: tuple[CardStep, ...]
     here: str  # what the steps gave with the bundled encoder
-    trained_by: tuple[Step, ...] = ()  # train what the steps read, if no step does; not run with the card
+    trained_by: tuple[CardStep, ...] = ()  # train what the steps read, if no step does; not run with the card
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Paper:
 def _read(path: Path) -> Paper:
     content = read_toml(path)
     encoders = {
-        name: {key: Setting(**fields) for key, fields in settings.items()}
+        name: {key: PaperSetting(**fields) for key, fields in settings.items()}
         for name, settings in content.pop("encoders").items()
     }
 
-    def step(fields: dict[str, Any]) -> Step:
-        return Step(**{**fields, "encoders": encoders.get(fields.get("encoders", ""), {})})
+    def step(fields: dict[str, Any]) -> CardStep:
+        return CardStep(**{**fields, "encoders": encoders.get(fields.get("encoders", ""), {})})
 
     trainings = {name: step(fields) for name, fields in content.pop("trainings", {}).items()}
     cards = []

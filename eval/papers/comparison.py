@@ -26,26 +26,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from eval.papers.card import Setting
+from eval.papers.card import PaperSetting
 from eval.papers.published import Published, published
 from lsar_jax.files import write_text
 from lsar_jax.measures.methods import label
 from lsar_jax.measures.results import Result
 
-__all__ = ["COLUMNS", "VERDICTS", "Measured", "Row", "cells", "compare", "grouped", "write_rows"]
+__all__ = ["COLUMNS", "VERDICTS", "ComparedValue", "OurValue", "cells", "compare", "grouped", "write_rows"]
 
 VERDICTS = ("equal", "within", "outside", "not judged", "not compared")
 COLUMNS = ("", "layer", "published", "ours", "difference", "tolerance", "verdict")
 
 
-class Measured(NamedTuple):
+class OurValue(NamedTuple):
     """Our value: the mean over seeds."""
 
     first: Result  # of the first seed
     method: str
     value: float
     margin: float | None  # half-widths of the interval over queries and of the prediction interval of a further seed
-    setting: Setting  # how the paper used the encoder in this command
+    setting: PaperSetting  # how the paper used the encoder in this command
     metrics: tuple[str, ...]  # patterns of the metrics to show even if no published value is known
 
     @property
@@ -54,7 +54,7 @@ class Measured(NamedTuple):
         return self.first.task, self.first.metric, self.method, self.first.layer
 
 
-class Row(NamedTuple):
+class ComparedValue(NamedTuple):
     """A published value, ours, or both."""
 
     task: str
@@ -71,7 +71,7 @@ class Row(NamedTuple):
     decimals: int = 1  # printed decimals of the published value
 
 
-def grouped(results: Sequence[Result], setting: Setting, metrics: tuple[str, ...]) -> list[Measured]:
+def grouped(results: Sequence[Result], setting: PaperSetting, metrics: tuple[str, ...]) -> list[OurValue]:
     """Our values, each the mean over its seeds, in the order of the results."""
     groups: dict[tuple[Any, ...], list[Result]] = {}
     for r in results:
@@ -86,18 +86,18 @@ def grouped(results: Sequence[Result], setting: Setting, metrics: tuple[str, ...
             spread = float(np.std(values, ddof=1))
             margins.append(float(student.ppf(0.975, count - 1)) * spread * float(np.sqrt(1 + 1 / count)))
         margin = sum(margins) if margins else None
-        ours.append(Measured(first, method, float(np.mean(values)), margin, setting, metrics))
+        ours.append(OurValue(first, method, float(np.mean(values)), margin, setting, metrics))
     return ours
 
 
-def compare(ours: Sequence[Measured], expected: Iterable[Published]) -> list[Row]:
+def compare(ours: Sequence[OurValue], expected: Iterable[Published]) -> list[ComparedValue]:
     """Puts the published values of an encoder beside ours, and our other values after them."""
-    rows: list[Row] = []
+    rows: list[ComparedValue] = []
     used: set[int] = set()
     beside: dict[int, list[int]] = {}
     for n, measured in enumerate(ours):
         for value in published(measured.first):
-            if _is(measured, value):
+            if _comparable(measured, value):
                 beside.setdefault(id(value), []).append(n)
     for value in expected:
         same = beside.get(id(value), ())
@@ -106,11 +106,11 @@ def compare(ours: Sequence[Measured], expected: Iterable[Published]) -> list[Row
     for n, measured in enumerate(ours):
         name = f"{measured.first.task} {measured.first.metric}"
         if n not in used and any(re.fullmatch(pattern, name) for pattern in measured.metrics):
-            rows.append(Row(*measured.quantity, ours=measured.value, tolerance=measured.margin))
+            rows.append(ComparedValue(*measured.quantity, ours=measured.value, tolerance=measured.margin))
     return rows
 
 
-def write_rows(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) -> None:
+def write_rows(rows: Sequence[ComparedValue], folder: Path, about: Mapping[str, str]) -> None:
     """Writes ``comparison.jsonl``, a line for each row, with ``about`` in each; and ``comparison.md``, a table."""
     write_text(folder / "comparison.jsonl", "".join(json.dumps({**about, **row._asdict()}) + "\n" for row in rows))
     lines = [*(f"- {name}: {value}" for name, value in about.items() if value), ""]
@@ -119,7 +119,7 @@ def write_rows(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) -> N
     write_text(folder / "comparison.md", "\n".join(lines) + "\n")
 
 
-def cells(row: Row) -> list[str]:
+def cells(row: ComparedValue) -> list[str]:
     """The cells of a row: what, layer, published, ours, difference, tolerance, verdict."""
     digits = row.decimals + 1 if row.published is not None else 1 if abs(row.ours or 0) > 1 else 3
     bound = "" if row.tolerance is None else f"{row.tolerance:.{digits}f}"
@@ -134,14 +134,14 @@ def cells(row: Row) -> list[str]:
     ]
 
 
-def _is(measured: Measured, value: Published) -> bool:
-    """Whether our value, of the published quantity, is of its encoder, layer and method."""
+def _comparable(measured: OurValue, value: Published) -> bool:
+    """Whether a result has the encoder, layer and method of a published value."""
     layers = (value.layer,) if value.layer else measured.setting.layers
     at = value.encoder in ("", measured.setting.name) and (not layers or measured.first.layer in layers)
     return at and value.is_of(measured.method)
 
 
-def _judged(measured: Measured, value: Published) -> Row:
+def _judged(measured: OurValue, value: Published) -> ComparedValue:
     difference, rounding = measured.value - value.value, 0.5 * 10**-value.decimals
     tolerance = rounding + (measured.margin or 0.0)
     # Decimal fractions are not exact.
@@ -151,15 +151,15 @@ def _judged(measured: Measured, value: Published) -> Row:
         verdict, why = "not judged", [value.quantity.unlike, value.note]
     elif not within and measured.margin is None:
         verdict, why = "not judged", ["our value has no interval, so that only rounding is known", value.note]
-    return Row(
+    return ComparedValue(
         *measured.quantity, value.value, value.source, measured.value, difference, tolerance, verdict,
         "; ".join(filter(None, why)), value.decimals,
     )  # fmt: skip
 
 
-def _not_compared(value: Published) -> Row:
+def _not_compared(value: Published) -> ComparedValue:
     why = value.other or "no result has its data, languages, fitting text and layer"
-    return Row(
+    return ComparedValue(
         value.task, value.metric, value.method, value.layer, value.value, value.source, verdict="not compared", why=why,
         decimals=value.decimals,
     )  # fmt: skip

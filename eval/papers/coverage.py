@@ -5,9 +5,9 @@ import textwrap
 from collections import Counter
 from dataclasses import dataclass
 
-from eval.papers.card import PAPERS, Card, Paper, Step
+from eval.papers.card import PAPERS, Card, CardStep, Paper
 from eval.papers.published import PROTOCOLS, PUBLISHED, TABLES, Published, items_of
-from eval.papers.sources import SOURCES, Source
+from eval.papers.sources import SOURCES, DataSource
 
 __all__ = ["Item", "coverage"]
 
@@ -51,7 +51,7 @@ class Item:
         return textwrap.shorten(first, 160, placeholder=" ...")
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[CardStep, ...]:
         """The commands, those that train before the others."""
         return (*self.card.trained_by, *self.card.steps) if self.card else ()
 
@@ -63,7 +63,7 @@ class Item:
         return [name for name in known if name in measured or not measured & {*known}]
 
     @property
-    def data(self) -> list[Source]:
+    def data(self) -> list[DataSource]:
         """The data of the paper, and its text to fit on."""
         texts = [{**step.options, **step.paper}.get("fit_on") for step in self.steps]
         keys = [key for step in self.steps for key in step.data]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eval.fitting import FitOptions
-from eval.papers.card import Card, Step
-from eval.papers.plan import Choice, Planned, plan_step, train_module
+from eval.papers.card import Card, CardStep
+from eval.papers.plan import CardOptions, Planned, plan_step, train_module
 from eval.papers.sources import LANGUAGES, SOURCES, languages_of_text
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import read_folder
@@ -27,7 +27,9 @@ class Missing(NamedTuple):
     steps: tuple[int, ...] = ()  # numbers of the commands that need it; empty for the encoder
 
 
-def missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download: bool | None = None) -> list[Missing]:
+def missing(
+    card: Card, planned: Sequence[Planned], choice: CardOptions, *, download: bool | None = None
+) -> list[Missing]:
     """Lists everything that the commands need and that is not here.
 
     The encoder is downloaded now with ``download``; without, the Hub is asked whether it has it; None skips it.
@@ -43,7 +45,7 @@ def missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download:
     return [*(() if download is None else _encoder(planned, choice.encoder, download)), *lacks.values()]
 
 
-def _of_step(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice) -> Iterator[Missing]:
+def _of_step(card: Card, entry: Planned, earlier: Sequence[CardStep], choice: CardOptions) -> Iterator[Missing]:
     step = entry.step
     if entry.command is None:
         try:
@@ -81,7 +83,7 @@ def _source(key: str) -> Iterator[Missing]:
             yield Missing(str(folder), f"{folder} has no files for {', '.join(lacking)}: {get}")
 
 
-def _fit_text(place: str, step: Step) -> Iterator[Missing]:
+def _fit_text(place: str, step: CardStep) -> Iterator[Missing]:
     """Yields what the text to fit on lacks: itself, or languages of the data, or English."""
     kind, _, name = place.partition(":")
     if place in ("udhr", "evaluated") or kind == "hub":
@@ -101,7 +103,7 @@ def _fit_text(place: str, step: Step) -> Iterator[Missing]:
         yield Missing(place, f"{place}, the text to fit on, has none of {', '.join(lacking)}: add {get}; {other}")
 
 
-def _trained(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice) -> Iterator[Missing]:
+def _trained(card: Card, entry: Planned, earlier: Sequence[CardStep], choice: CardOptions) -> Iterator[Missing]:
     """Yields the trained heads, or the scores of a fine-tuned encoder, that no earlier command makes."""
     outs = [Path(out) for step in earlier if (out := plan_step(step, choice, Path()).options.get("out"))]
     name, file = "the trained heads", "trained.json"

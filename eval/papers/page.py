@@ -3,9 +3,9 @@
 import textwrap
 from itertools import groupby
 
-from eval.papers.card import PAPERS, Card, Paper, Step, command_line
+from eval.papers.card import PAPERS, Card, CardStep, Paper, command_line
 from eval.papers.coverage import Item, coverage
-from eval.papers.plan import Choice
+from eval.papers.plan import CardOptions
 from eval.papers.sources import SOURCES
 
 __all__ = ["papers_page"]
@@ -37,9 +37,9 @@ def _row(card: Card) -> str:
     return f"| {card.items}, `{card.name}` | {card.shows} | {commands} | {card.here} |"
 
 
-def _command(step: Step) -> str:
+def _command(step: CardStep) -> str:
     """The command for the bundled encoder, without the options that ``repro`` adds, and its data and figures."""
-    options = {name: Choice().filled(value, (step.layer,)) for name, value in step.options.items()}
+    options = {name: CardOptions().filled(value, (step.layer,)) for name, value in step.options.items()}
     data = " and ".join(dict.fromkeys(SOURCES[key].name for key in step.data))
     figures = " and ".join(f"`{name}`" for name in step.figures)
     paper = f"(`{' '.join(command_line('', step.paper)[4:])}`)" if step.paper else ""

@@ -11,16 +11,16 @@ from typing import Annotated, Any
 import tyro
 
 from eval.__main__ import TASKS
-from eval.papers.card import Card, Setting, Step, command_line
+from eval.papers.card import Card, CardStep, PaperSetting, command_line
 from lsar_jax.checkpoints.locate import is_folder
 from lsar_jax.checkpoints.presets import PRESETS
 from lsar_jax.measures.run_record import already_run
 
-__all__ = ["Choice", "Planned", "plan", "plan_step"]
+__all__ = ["CardOptions", "Planned", "plan", "plan_step"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class CardOptions:
     """The encoder that a card is run with, and what replaces the paper's options.
 
     Attributes:
@@ -67,7 +67,7 @@ class Choice:
         several = tuple(text.replace("{layer}", str(layer)) for layer in layers) if "{layer}" in text else (text,)
         return several if len(several) > 1 else several[0]
 
-    def setting(self, step: Step) -> Setting:
+    def setting(self, step: CardStep) -> PaperSetting:
         """How the paper used the encoder in a command; the setting of any other encoder if it did not."""
         for key, setting in step.encoders.items():
             preset = PRESETS.get(key)
@@ -76,7 +76,7 @@ class Choice:
                     return setting
             elif self.encoder in (key, preset and preset.id):
                 return setting
-        return step.encoders.get("", Setting())
+        return step.encoders.get("", PaperSetting())
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Planned:
     """A command that is ready to run."""
 
     number: int  # in the card, from 1
-    step: Step
+    step: CardStep
     options: dict[str, Any]
-    setting: Setting  # how the paper used this encoder
+    setting: PaperSetting  # how the paper used this encoder
     out: Path | None  # folder of its results; None for commands of train
 
     @property
@@ -128,7 +128,7 @@ def train_module(task: str) -> Any:
     return importlib.import_module(task if task == "train.ablations" else f"{task}.__main__")
 
 
-def plan(card: Card, choice: Choice) -> list[Planned]:
+def plan(card: Card, choice: CardOptions) -> list[Planned]:
     """Completes the commands of a card, in order; raises ValueError for a step or an encoder that the card lacks."""
     count = len(card.steps)
     if wrong := [number for number in choice.steps if not 1 <= number <= count]:
@@ -148,7 +148,7 @@ def plan(card: Card, choice: Choice) -> list[Planned]:
     return planned
 
 
-def plan_step(step: Step, choice: Choice, folder: Path, number: int = 1) -> Planned:
+def plan_step(step: CardStep, choice: CardOptions, folder: Path, number: int = 1) -> Planned:
     """Completes the command of a step; ``folder`` is that of its results."""
     setting, known = choice.setting(step), _options(step.task)
     layers = choice.layers or setting.layers

@@ -1,6 +1,6 @@
 """The numbers of the papers' tables, to show beside ours, and the protocol of each table.
 
-``published.csv`` holds every number in the words of its paper, and ``tables.csv`` says how each table was measured.
+``published.csv`` holds every number in the words of its paper, and ``protocols.csv`` says how each table was measured.
 ``quantities.toml`` says what a number is called in our results, or why none of ours is the same quantity. A number
 stands beside ours only if the task, the metric, the languages, the number of queries, the options and the fitting text
 are the same; encoders and layers are compared in ``eval/papers/comparison.py``.
@@ -166,7 +166,7 @@ def _numbers() -> tuple[Published, ...]:
 # The numbers of tables and figures; those of the papers' text are only in the file.
 PUBLISHED = _numbers()
 # (paper, table) -> how it was measured.
-PROTOCOLS = {(row["paper"], item): row["protocol"] for row in _rows("tables.csv") for item in items_of(row["table"])}
+PROTOCOLS = {(row["paper"], item): row["protocol"] for row in _rows("protocols.csv") for item in items_of(row["table"])}
 # The tables, in the order of the papers.
 TABLES = tuple(PROTOCOLS)
 

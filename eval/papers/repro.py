@@ -25,7 +25,7 @@ from eval.papers.comparison import COLUMNS, VERDICTS, cells, compare, grouped, w
 from eval.papers.coverage import coverage
 from eval.papers.missing import missing
 from eval.papers.page import papers_page
-from eval.papers.plan import Choice, Planned, plan
+from eval.papers.plan import CardOptions, Planned, plan
 from eval.papers.published import PUBLISHED, items_of
 from eval.papers.sources import SOURCES, checksum_of
 from lsar_jax.console.output import console, print_table
@@ -36,7 +36,7 @@ __all__ = ["Repro"]
 
 
 @dataclass(frozen=True)
-class Repro(Choice):
+class Repro(CardOptions):
     """Reproduces a table or figure of a paper.
 
     Attributes:
@@ -68,7 +68,7 @@ class Repro(Choice):
             hint = f"did you mean {' or '.join(near)}? " if near else ""
             raise ValueError(f"there is no card {self.name!r}; {hint}python -m eval repro lists all")
         else:
-            _print_cards(Choice(encoder=self.encoder, out=self.out))
+            _print_cards(CardOptions(encoder=self.encoder, out=self.out))
 
     def _reproduce(self, card: Card) -> None:
         planned = plan(card, self)
@@ -97,7 +97,7 @@ class Repro(Choice):
         _report(card, planned, self, copies)
 
 
-def _print_cards(choice: Choice) -> None:
+def _print_cards(choice: CardOptions) -> None:
     title = f"Cards, and what they lack here with the encoder {choice.encoder}"
     table = Table("name", "shows", "lacks", title=title, title_justify="left")
     for card in CARDS.values():
@@ -122,7 +122,7 @@ def _print_tables() -> None:
         console.print(f"{line}; here: {item.here}".replace("here: Not run", "not run here"), soft_wrap=True)
 
 
-def _missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download: bool) -> str:
+def _missing(card: Card, planned: Sequence[Planned], choice: CardOptions, *, download: bool) -> str:
     """Everything that is missing as a text; empty if nothing is."""
     lines = []
     for lack in missing(card, planned, choice, download=download):
@@ -145,7 +145,7 @@ def _copies(planned: Sequence[Planned]) -> dict[str, str]:
     return copies
 
 
-def _report(card: Card, planned: Sequence[Planned], choice: Choice, copies: Mapping[str, str]) -> None:
+def _report(card: Card, planned: Sequence[Planned], choice: CardOptions, copies: Mapping[str, str]) -> None:
     """Prints and writes the published values beside ours."""
     ours = [
         measured

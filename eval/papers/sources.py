@@ -10,10 +10,10 @@ from lsar_jax import corpora
 from lsar_jax.corpora.builders import Bucc, Parallel, XquadR
 from lsar_jax.files import sha256, text_sha256
 
-__all__ = ["LANGUAGES", "SOURCES", "Source", "checksum_of", "languages_of_text"]
+__all__ = ["LANGUAGES", "SOURCES", "DataSource", "checksum_of", "languages_of_text"]
 
 
-class Source(NamedTuple):
+class DataSource(NamedTuple):
     """One set of data."""
 
     name: str  # on the page
@@ -48,7 +48,7 @@ LANGUAGES: dict[str, Callable[[Path], Iterable[str]]] = {
     "wiki": languages_of_text,
 }
 
-SOURCES = {key: Source(**fields) for key, fields in read_toml(Path(__file__).with_name("sources.toml")).items()}
+SOURCES = {key: DataSource(**fields) for key, fields in read_toml(Path(__file__).with_name("sources.toml")).items()}
 
 
 def checksum_of(folder: Path, pattern: str) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from eval.command import command
-from eval.data.parallel_pool import line_pool, read_lines
+from eval.data.multilingual_pool import line_pool, read_lines
 from eval.task import Embedded, Score, Setting, Task
 from eval.tasks.udhr import HALF
 from lsar_jax.measures.methods import Method

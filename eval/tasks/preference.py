@@ -32,7 +32,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eval.command import command
-from eval.data.parallel_pool import ParallelPool, line_pool, read_answers, read_lines, read_pairs_as_pools
+from eval.data.multilingual_pool import MultilingualPool, line_pool, read_answers, read_lines, read_pairs_as_pools
 from eval.task import Embedded, Score, Setting, Task, Texts
 from eval.tasks.udhr import HALF
 from lsar_jax.arrays import unit_rows
@@ -91,7 +91,7 @@ def preference(
     )
 
 
-def measures(x: Embedded, pool: ParallelPool) -> dict[str, QueryScores]:
+def measures(x: Embedded, pool: MultilingualPool) -> dict[str, QueryScores]:
     """Returns the scores of the queries of a pool by each measure that is defined there, in percent."""
     asked, candidates, ranks = pool.search(x)
     language, of_candidate = (_languages(x, keys) for keys in (pool.asked, pool.searched))
@@ -120,7 +120,7 @@ def measures(x: Embedded, pool: ParallelPool) -> dict[str, QueryScores]:
     return _queries(values, pool.question) | _with_english(x, pool)
 
 
-def _with_english(x: Embedded, pool: ParallelPool) -> dict[str, QueryScores]:
+def _with_english(x: Embedded, pool: MultilingualPool) -> dict[str, QueryScores]:
     """Scores in the pools of English and one other language, as means over the others."""
     parts = []
     for code in pool.codes if "en" in pool.codes else ():

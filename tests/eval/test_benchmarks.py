@@ -10,8 +10,8 @@ from sklearn.metrics import f1_score
 
 from eval.__main__ import main
 from eval.data.belebele import read_belebele
-from eval.data.judged import read_judged
-from eval.data.parallel import read_parallel
+from eval.data.flores_ntrex import read_parallel
+from eval.data.mlqa_miracl import read_judged
 from eval.task import Setting
 from eval.tasks.benchmarks import belebele, judged, parallel
 from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs

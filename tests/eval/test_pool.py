@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.data.parallel_pool import read_lines
+from eval.data.multilingual_pool import read_lines
 from eval.tasks.pool import measures
 from eval.tasks.udhr import HALF
 from tests.eval.test_tasks import ENCODER, is_png, read

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.data.parallel_pool import ParallelPool, line_pool, read_answers
+from eval.data.multilingual_pool import MultilingualPool, line_pool, read_answers
 from eval.tasks.preference import COMMAND, measures
 from tests.eval.test_lareqa import write_letters
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
@@ -69,7 +69,7 @@ def test_english_is_favoured_by_hand():
     """Two languages on a circle, whose first English sentence is without a translation; angles in degrees."""
     angles = {("c", "de"): [5, 65], ("c", "en"): [90, 0, 40], ("q", "de"): [30, 22], ("q", "en"): [88, 2, 50]}
     x = {key: np.stack([np.cos(np.radians(of)), np.sin(np.radians(of))], axis=1) for key, of in angles.items()}
-    pool = ParallelPool(
+    pool = MultilingualPool(
         ["de", "en"], [("q", "de"), ("q", "en")], [("c", "de"), ("c", "en")],
         np.array([[0, 3], [1, 4], [-1, 2], [0, 3], [1, 4]]), np.array([0, 1, 2, 0, 1]),
     )  # fmt: skip
@@ -85,7 +85,7 @@ def test_english_is_favoured_by_hand():
 
 def test_pools_by_hand():
     # Two languages; the sentence at place 1 answers both questions in the first, and one has no answer in the second.
-    pool = ParallelPool(
+    pool = MultilingualPool(
         ["de", "en"], [("q", "de"), ("q", "en")], [("c", "de"), ("c", "en")], np.array([[1, 3], [1, -1], [1, 3]]),
         np.array([0, 1, 0]),
     )  # fmt: skip

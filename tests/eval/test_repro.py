@@ -10,17 +10,17 @@ import pytest
 
 from eval.__main__ import main
 from eval.data.tatoeba import XTREME_36
-from eval.papers.card import CARDS, PAPERS, Setting, Step
+from eval.papers.card import CARDS, PAPERS, CardStep, PaperSetting
 from eval.papers.comparison import cells, compare, grouped
 from eval.papers.missing import missing
-from eval.papers.plan import Choice, Planned, plan, plan_step
+from eval.papers.plan import CardOptions, Planned, plan, plan_step
 from eval.papers.published import PUBLISHED
 from eval.papers.sources import checksum_of
 from lsar_jax.measures.results import write_results
 from tests.made_results import made_result
 
 TINY = str(Path(__file__).parents[1] / "golden" / "bert")
-MBERT = Setting("mBERT", (8,))
+MBERT = PaperSetting("mBERT", (8,))
 TATOEBA = (r"tatoeba en-xx mean over \d+",)
 
 
@@ -63,7 +63,7 @@ def lacks(name, choice):
 
 
 def test_commands_of_all_cards_are_complete(empty):
-    choice = Choice(encoder=TINY, layers=(2,))
+    choice = CardOptions(encoder=TINY, layers=(2,))
     for name, card in CARDS.items():
         for entry in plan(card, choice):
             assert not re.search(r"\{(layer|trained|encoder)\}", entry.line), entry.line
@@ -97,7 +97,7 @@ def test_everything_that_is_missing_is_said_at_once(empty, capsys):
     (empty / "text" / "oscar" / "de.txt").write_text("ein Satz\n")
     assert main(["repro", "xie-table-5", "--encoder", "mbert", "--dry-run"]) == 0
     dry = capsys.readouterr().out
-    for number, entry in enumerate(plan(CARDS["xie-table-5"], Choice(encoder="mbert")), 1):
+    for number, entry in enumerate(plan(CARDS["xie-table-5"], CardOptions(encoder="mbert")), 1):
         assert f"{number}. {entry.line}" in dry
     assert main(["repro", "xie-table-5", "--encoder", "mbert"]) == 1
     caught = capsys.readouterr()
@@ -119,12 +119,12 @@ def test_everything_that_is_missing_is_said_at_once(empty, capsys):
 
 
 def test_missing_layers_and_tokens():
-    texts = lacks("haemmerl-table-4", Choice(encoder=TINY, named="S-BERT", steps=(1,)))
+    texts = lacks("haemmerl-table-4", CardOptions(encoder=TINY, named="S-BERT", steps=(1,)))
     assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in texts
     # S-BERT's checkpoint takes 128, where the paper's other encoders take 512.
     assert f"128 tokens: {TINY} takes at most 40; choose fewer with --max-length" in texts
     # A command of train has its layers as words.
-    assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in lacks("ki-table-3", Choice(TINY))
+    assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in lacks("ki-table-3", CardOptions(TINY))
 
 
 def test_checksum(empty):
@@ -137,7 +137,7 @@ def test_checksum(empty):
 
 
 def test_trained_heads_are_found_or_their_training_is_named(empty):
-    choice = Choice(encoder=TINY, layers=(2,))
+    choice = CardOptions(encoder=TINY, layers=(2,))
     [heads] = [text for text in lacks("ki-figure-3", choice) if "heads" in text]
     four = ("dream-halves", "dream-halves-oracle-code-all", "meat", "meat-oracle-code-all")
     assert heads.startswith(", ".join(f"results/bert/oracle/layer-2/{run}" for run in four))
@@ -164,20 +164,20 @@ def test_trained_heads_are_found_or_their_training_is_named(empty):
     ],
 )  # fmt: skip
 def test_commands_for_an_encoder_of_the_paper(name, choice, options):
-    task = plan(CARDS[name], Choice(**choice))[0].command
+    task = plan(CARDS[name], CardOptions(**choice))[0].command
     assert (task.encoder, task.layers, task.fit_on, task.max_length) == options
 
 
 def test_a_choice_that_a_card_does_not_have():
     with pytest.raises(ValueError, match="--steps has 3; haemmerl-table-4 has 2 commands"):
-        plan(CARDS["haemmerl-table-4"], Choice(steps=(3,)))
+        plan(CARDS["haemmerl-table-4"], CardOptions(steps=(3,)))
     with pytest.raises(ValueError, match="--as is 'bert', but the encoders of xie-table-1 are mBERT, XLM"):
-        plan(CARDS["xie-table-1"], Choice(named="bert"))
+        plan(CARDS["xie-table-1"], CardOptions(named="bert"))
 
 
 def test_a_word_with_a_layer_is_repeated():
-    step = Step("leakage", {"runs": ("{trained}/heads/layer-{layer}/meat",), "languages": ("de",)})
-    line = plan_step(step, Choice(layers=(8, 12)), Path("out")).line
+    step = CardStep("leakage", {"runs": ("{trained}/heads/layer-{layer}/meat",), "languages": ("de",)})
+    line = plan_step(step, CardOptions(layers=(8, 12)), Path("out")).line
     runs = "results/heads/layer-8/meat results/heads/layer-12/meat"
     assert line == f"python -m eval leakage {runs} --languages de --out out"
 
@@ -228,7 +228,7 @@ def test_a_number_of_another_layer_or_with_a_note():
         )
         for layer in (8, 12)
     ]
-    rows = compare(grouped(made, Setting("mBERT", (8, 12)), ()), numbers)
+    rows = compare(grouped(made, PaperSetting("mBERT", (8, 12)), ()), numbers)
     assert {(row.source, row.layer) for row in rows if "Table 13" in row.source} == {
         ("Xie et al. 2022, Table 13", 8), ("Xie et al. 2022, Table 13", 12),
     }  # fmt: skip
@@ -242,7 +242,7 @@ def test_towers_are_not_judged():
         n for n in PUBLISHED if (n.table, n.encoder, n.method) == ("Figure 3 / sec. 4.5.1", "mBERT X-X", "original")
     ][:1]
     made = ours(10.0, task="lareqa", metric=number.metric, languages=tuple("abcdefghijk"), n=13_090, layer=12, half=1.0)
-    [row] = compare(grouped([made], Setting("mBERT X-X", (12,)), ()), [number])
+    [row] = compare(grouped([made], PaperSetting("mBERT X-X", (12,)), ()), [number])
     assert (row.ours, row.verdict) == (10.0, "not judged")
     assert "towers that were fine-tuned on SQuAD" in row.why
 

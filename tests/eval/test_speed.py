@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.encoder_configs import CONFIGS
-from eval.speed import fits, search
-from eval.speed.align import align
-from eval.speed.batch import batch
-from eval.speed.heads import heads
-from eval.speed.timing import Measured, fastest, operations_per_token
+from eval.bench.encoder_configs import CONFIGS
+from eval.bench.peers import fits, search
+from eval.bench.peers.align import align
+from eval.bench.peers.batch import batch
+from eval.bench.peers.heads import heads
+from eval.bench.peers.timing import Timing, fastest, operations_per_token
 from lsar_jax.mesh import cpu_features
 from lsar_jax.transforms.methods import METHODS
 from tests import parity
@@ -29,8 +29,8 @@ SIZES = {"languages": 4, "rows": 200, "dim": 24, "repeats": 1}
 def rates(monkeypatch):
     """Measures no rates."""
     for name in ("align", "batch", "encode", "fits", "heads", "search"):
-        monkeypatch.setattr(f"eval.speed.{name}.product_rate", lambda *_, **__: 1e9)
-    monkeypatch.setattr("eval.speed.fits.copy_rate", lambda: 1e9)
+        monkeypatch.setattr(f"eval.bench.peers.{name}.product_rate", lambda *_, **__: 1e9)
+    monkeypatch.setattr("eval.bench.peers.fits.copy_rate", lambda: 1e9)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def small(monkeypatch):
     small |= {"intermediate_size": 32, "max_position_embeddings": 130, "num_key_value_heads": 1}
     for name, config in CONFIGS.items():
         monkeypatch.setitem(CONFIGS, name, {**config, **{key: small[key] for key in config.keys() & small}})
-    monkeypatch.setattr("eval.speed.random_encoder._WORDS", 60)
+    monkeypatch.setattr("eval.bench.peers.random_encoder._WORDS", 60)
 
 
 def lines(folder):
@@ -60,11 +60,11 @@ def test_fastest_calls_in_turns():
 
 def test_rows_are_written_and_those_of_other_benchmarks_kept(tmp_path, monkeypatch, capsys):
     def benchmark(queries):
-        yield Measured("case", "lsar_jax", 2.0, f"{queries} queries", 50.0)
-        yield Measured("case", "peer", 3.0, f"{queries} queries", answer="the same")
+        yield Timing("case", "lsar_jax", 2.0, f"{queries} queries", 50.0)
+        yield Timing("case", "peer", 3.0, f"{queries} queries", answer="the same")
 
-    monkeypatch.setattr("eval.speed.search.search", benchmark)
-    monkeypatch.setattr("eval.speed.fits.fits", lambda: [Measured("fit", "lsar_jax", 1.0, "work")])
+    monkeypatch.setattr("eval.bench.peers.search.search", benchmark)
+    monkeypatch.setattr("eval.bench.peers.fits.fits", lambda: [Timing("fit", "lsar_jax", 1.0, "work")])
     options = ["--words", str(tmp_path / "none"), "--out", str(tmp_path)]
     assert main(["speed", "--benchmarks", "search", "align", "fits", "--queries", "7", *options]) == 0
     printed = capsys.readouterr().out

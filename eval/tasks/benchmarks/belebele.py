@@ -22,7 +22,7 @@ import numpy as np
 from eval.command import command
 from eval.data.belebele import read_belebele
 from eval.task import Embedded, Score, Setting, Task, starting_with
-from eval.tasks.benchmarks.judged import check_texts
+from eval.tasks.benchmarks.mlqa_miracl import check_texts
 from eval.tasks.benchmarks.scripts import PairMeans, fitted_and_all, script_neighbours, script_pairs
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method

@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eval.aot.shapes import DTYPES
-from eval.speed.random_encoder import write_random_encoder
-from eval.speed.timing import HERE, Measured, fastest, import_torch, operations_per_token, product_rate
+from eval.bench.peers.random_encoder import write_random_encoder
+from eval.bench.peers.timing import HERE, Timing, fastest, import_torch, operations_per_token, product_rate
+from eval.bench.programs.shapes import DTYPES
 from lsar_jax import load_encoder
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.mesh import data_mesh
@@ -34,7 +34,7 @@ _CALLS = 10  # handed to the device one after another, and timed together
 def batch(
     encoder: str = "random-base", dtypes: Sequence[str] = DTYPES, lengths: Sequence[int] = (32, 128, 512),
     tokens: int | None = None, blocks: int | None = None,
-) -> Iterator[Measured]:  # fmt: skip
+) -> Iterator[Timing]:  # fmt: skip
     """Times a full batch on one device, here and in PyTorch; by default, of as many tokens as ``encode`` takes."""
     from transformers import AutoModel
 
@@ -73,7 +73,7 @@ def batch(
                 for version, took in seconds.items():
                     took /= _CALLS
                     answer, case = f"differs by {error:.0e}" if version == "torch" else "", f"{name}, {dtype}, {length}"
-                    yield Measured(case, version, took, f"{ids.size} tokens", 100 * needed / took, answer)
+                    yield Timing(case, version, took, f"{ids.size} tokens", 100 * needed / took, answer)
 
 
 def _repeated(call: Any) -> Any:

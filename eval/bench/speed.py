@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 import jax
 
-from eval.speed.timing import HERE, Measured
+from eval.bench.peers.timing import HERE, Timing
 from lsar_jax import __version__
 from lsar_jax.checks import at_least
 from lsar_jax.console.output import console, print_table
@@ -84,7 +84,7 @@ class Speed:
         path = self.out / "speed.jsonl"
         for name in self.benchmarks:
             # The function of its file takes some of the options.
-            benchmark = getattr(importlib.import_module(f"eval.speed.{name}"), name)
+            benchmark = getattr(importlib.import_module(f"eval.bench.peers.{name}"), name)
             options = vars(self).keys() & inspect.signature(benchmark).parameters
             try:
                 rows = list(benchmark(**{option: getattr(self, option) for option in options}))
@@ -114,7 +114,7 @@ def _about() -> dict[str, Any]:
     }
 
 
-def _cells(benchmark: str, rows: list[Measured]) -> list[list[str]]:
+def _cells(benchmark: str, rows: list[Timing]) -> list[list[str]]:
     ours = {row.case: row.seconds for row in rows if row.version == HERE}
     return [
         [

@@ -1,4 +1,4 @@
-"""Encodes with sentence-transformers in a process of its own, at the word of ``eval.speed.encode``.
+"""Encodes with sentence-transformers in a process of its own, at the word of ``eval.bench.peers.encode``.
 
 OpenVINO and ONNX Runtime need other versions of transformers than this library, so this file runs in their environment
 and imports nothing of ours. A line of its input is a number of sentences to encode; it saves their vectors and answers.

@@ -10,7 +10,7 @@ subsets, that of the passages. MLQA has a set of passages for each pair of its s
 nDCG@10 in the same language minus that across languages. MIRACL has 18 languages and no pairs. Its text is read at
 once, and its languages are encoded and scored one by one, each with the vectors of all of its passages in memory: some
 ten thousands to two hundred thousand in MTEB's form with hard negatives, and up to 33 million, of English, in full.
-``eval.data.judged`` documents the files.
+``eval.data.mlqa_miracl`` documents the files.
 
 Lewis et al., "MLQA", ACL 2020; Zhang et al., "MIRACL", TACL 2023.
 """
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from eval.command import command
-from eval.data.judged import Judged, read_judged
+from eval.data.mlqa_miracl import Judged, read_judged
 from eval.task import Embedded, Key, Score, Setting, Task, starting_with
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.command import command
-from eval.data.parallel import read_parallel
+from eval.data.flores_ntrex import read_parallel
 from eval.task import Embedded, Score, Setting, Task, starting_with
 from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
 from lsar_jax.corpora.tables import Data

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 from jax.sharding import Mesh
 
-from eval.aot.shapes import Sizes, Trace, array, floats, integers, on_one, placed
+from eval.bench.programs.shapes import Sizes, Trace, array, floats, integers, on_one, placed
 from lsar_jax import transforms
 from lsar_jax.mesh import split
 from lsar_jax.moments.accumulator import next_block, zero_state

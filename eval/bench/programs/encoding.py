@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.sharding import Mesh
 
-from eval.aot.shapes import DTYPES, LASER, Sizes, Trace, integers, placed
-from eval.encoder_configs import CONFIGS, sizes_of
+from eval.bench.encoder_configs import CONFIGS, sizes_of
+from eval.bench.programs.shapes import DTYPES, LASER, Sizes, Trace, integers, placed
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.mesh import replicated, split
 from lsar_jax.models.architectures import ARCHITECTURES, Architecture

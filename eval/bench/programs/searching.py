@@ -6,7 +6,7 @@ from typing import Any
 import jax
 from jax.sharding import Mesh
 
-from eval.aot.shapes import DTYPES, Sizes, Trace, floats, placed
+from eval.bench.programs.shapes import DTYPES, Sizes, Trace, floats, placed
 from lsar_jax.mesh import replicated, split
 from lsar_jax.retrieval.scan import Precision, search, search_both
 from lsar_jax.retrieval.search import chunk_for

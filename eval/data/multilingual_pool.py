@@ -7,18 +7,18 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from eval.data.parallel import read_parallel
+from eval.data.flores_ntrex import read_parallel
+from eval.data.keyed_texts import Embedded, Key, Texts
 from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.data.xquad import answer_table, read_xquad
-from eval.task import Embedded, Key, Texts
 from lsar_jax import corpora
 from lsar_jax.corpora.tables import Data
 from lsar_jax.retrieval import candidate_ranks
 
-__all__ = ["ParallelPool", "line_pool", "read_answers", "read_lines", "read_pairs_as_pools"]
+__all__ = ["MultilingualPool", "line_pool", "read_answers", "read_lines", "read_pairs_as_pools"]
 
 
-class ParallelPool(NamedTuple):
+class MultilingualPool(NamedTuple):
     """Candidates of several languages, and queries, each with its relevant candidates.
 
     Attributes:
@@ -46,7 +46,7 @@ class ParallelPool(NamedTuple):
         left_out = np.arange(len(asked)) if self.itself else None
         return asked, candidates, candidate_ranks(asked, candidates, self.relevant, left_out=left_out)
 
-    def narrowed(self, x: Embedded, codes: Sequence[str]) -> "ParallelPool":
+    def narrowed(self, x: Embedded, codes: Sequence[str]) -> "MultilingualPool":
         """Returns the pool of some of the languages; ``x`` has the embeddings of all."""
         columns = [self.codes.index(code) for code in codes]
         sizes = [len(x[key]) for key in self.searched]
@@ -56,7 +56,7 @@ class ParallelPool(NamedTuple):
         rows = np.concatenate([blocks[n] for n in columns])
         relevant = self.relevant[rows][:, columns]
         asked, searched = ([of[n] for n in columns] for of in (self.asked, self.searched))
-        return ParallelPool(codes, asked, searched, np.where(relevant < 0, -1, relevant + moved), self.question[rows])
+        return MultilingualPool(codes, asked, searched, np.where(relevant < 0, -1, relevant + moved), self.question[rows])
 
     def translations(self, count: int) -> Int[np.ndarray, "candidate language"]:
         """Returns the place of each candidate's translation in each language, or -1, of so many candidates.
@@ -71,12 +71,12 @@ class ParallelPool(NamedTuple):
         return found
 
 
-def line_pool(codes: Sequence[str], count: int, asked: str = "pool") -> ParallelPool:
+def line_pool(codes: Sequence[str], count: int, asked: str = "pool") -> MultilingualPool:
     """Returns the pool of so many aligned lines of each language, with the group of the queries."""
     line = np.tile(np.arange(count), len(codes))
     relevant = line[:, None] + count * np.arange(len(codes))
     of_queries, of_candidates = ([(group, code) for code in codes] for group in (asked, "pool"))
-    return ParallelPool(codes, of_queries, of_candidates, relevant, line)
+    return MultilingualPool(codes, of_queries, of_candidates, relevant, line)
 
 
 def read_lines(
@@ -96,7 +96,7 @@ def read_lines(
     return lines, asked
 
 
-def read_answers(data: Data, languages: tuple[str, ...] = ()) -> tuple[Texts, ParallelPool]:
+def read_answers(data: Data, languages: tuple[str, ...] = ()) -> tuple[Texts, MultilingualPool]:
     """Reads XQuAD-R: questions, whose candidates are the sentences of all languages."""
     questions = read_xquad(data, languages)
     codes = list(questions)
@@ -104,10 +104,10 @@ def read_answers(data: Data, languages: tuple[str, ...] = ()) -> tuple[Texts, Pa
     texts |= {("c", code): q.candidates for code, q in questions.items()}
     names = np.unique([name for q in questions.values() for name in q.ids], return_inverse=True)[1]
     asked, searched = ([(group, code) for code in codes] for group in "qc")
-    return texts, ParallelPool(codes, asked, searched, answer_table(questions), names)
+    return texts, MultilingualPool(codes, asked, searched, answer_table(questions), names)
 
 
-def read_pairs_as_pools(data: Data, languages: tuple[str, ...] = ()) -> tuple[Texts, list[ParallelPool]]:
+def read_pairs_as_pools(data: Data, languages: tuple[str, ...] = ()) -> tuple[Texts, list[MultilingualPool]]:
     """Reads Tatoeba, by default in XTREME's languages, as a pool of English and one other language for each."""
     pairs = read_pairs(data, languages or XTREME_36)
     texts = {(side, code): pairs[code][n] for code in pairs for n, side in enumerate(("en", "xx"))}

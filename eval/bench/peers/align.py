@@ -17,7 +17,7 @@ import numpy as np
 import optax
 from jaxtyping import Int
 
-from eval.speed.timing import HERE, Measured, fastest, import_torch, operations_per_token, product_rate
+from eval.bench.peers.timing import HERE, Timing, fastest, import_torch, operations_per_token, product_rate
 from lsar_jax import SentenceEncoder, load_encoder
 from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
 from train.align.examples import Examples, word_examples
@@ -36,7 +36,7 @@ Train = Callable[[float], float]
 def align(
     words: Path = Path("results/word-pairs"), checkpoint: str = "bundled", batch: int = 64, steps: int = 4,
     repeats: int = 3,
-) -> Iterator[Measured]:  # fmt: skip
+) -> Iterator[Timing]:  # fmt: skip
     """Times the steps of an alignment on word-aligned text; raises ValueError for fewer pairs than in a batch."""
     torch, device = import_torch()
     encoder = load_encoder(checkpoint, param_dtype="float32")
@@ -58,7 +58,7 @@ def align(
     needed = tokens * 3 * operations_per_token(encoder.model) / rate
     for version, took in seconds.items():
         answer = f"loss {losses[version]:.5f}"
-        yield Measured("strong, float32", version, 1000 * took / tokens, "1000 tokens", 100 * needed / took, answer)
+        yield Timing("strong, float32", version, 1000 * took / tokens, "1000 tokens", 100 * needed / took, answer)
 
 
 def _ours(encoder: SentenceEncoder, batches: list[PairBatch]) -> tuple[Train, Any]:

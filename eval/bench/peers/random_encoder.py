@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eval.encoder_configs import CONFIGS, sizes_of
-from eval.speed.timing import import_torch
+from eval.bench.encoder_configs import CONFIGS, sizes_of
+from eval.bench.peers.timing import import_torch
 
 __all__ = ["random_sentences", "write_random_encoder"]
 

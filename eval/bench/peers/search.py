@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from eval.speed.timing import HERE, Measured, fastest, import_torch, product_rate
+from eval.bench.peers.timing import HERE, Timing, fastest, import_torch, product_rate
 from lsar_jax.mining import mine
 from lsar_jax.retrieval import nearest
 
@@ -32,7 +32,7 @@ _Peer = tuple[str, Callable[[int], Any]]
 
 def search(
     queries: int = 20_480, candidates: int = 98_304, dim: int = 384, k: Sequence[int] = (1, 4, 16), repeats: int = 2
-) -> Iterator[Measured]:
+) -> Iterator[Timing]:
     """Times exact search for each k, and margin mining."""
     rng = np.random.default_rng(0)
     sides = [rng.standard_normal((count, dim), np.float32) for count in (queries, candidates)]
@@ -56,9 +56,9 @@ def search(
         for version, (_, ids) in results.items():
             share = None if version == half else 100 * bound / seconds[version]
             answer = f"{_shared(np.asarray(expected), np.asarray(ids)):.1%} of the neighbours"
-            yield Measured(f"k = {count}", version, seconds[version], work, share, answer)
+            yield Timing(f"k = {count}", version, seconds[version], work, share, answer)
     seconds, _ = fastest({HERE: lambda: mine(*ours).score}, repeats)
-    yield Measured("mining, k = 4", HERE, seconds[HERE], work, 100 * bound / seconds[HERE])
+    yield Timing("mining, k = 4", HERE, seconds[HERE], work, 100 * bound / seconds[HERE])
 
 
 def _faiss(queries: _Vectors, candidates: _Vectors) -> _Peer:

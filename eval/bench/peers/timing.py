@@ -11,13 +11,13 @@ from flax import nnx
 
 from lsar_jax.console.output import console
 
-__all__ = ["HERE", "Measured", "copy_rate", "fastest", "import_torch", "operations_per_token", "product_rate"]
+__all__ = ["HERE", "Timing", "copy_rate", "fastest", "import_torch", "operations_per_token", "product_rate"]
 
 # The name of this library among the versions of a benchmark.
 HERE = "lsar_jax"
 
 
-class Measured(NamedTuple):
+class Timing(NamedTuple):
     """How long a version of a benchmark took for a piece of work."""
 
     case: str  # what was done; the versions of a case do the same

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import jax
 
-from eval.aot.operations import operations_of
-from eval.aot.program_text import cost_of_text
-from eval.aot.targets import TARGETS, Target
+from eval.bench.hlo_text import cost_of_text
+from eval.bench.operations import operations_of
+from eval.bench.targets import TARGETS, Target
 
-__all__ = ["Row", "measured", "programs_page", "read_rows", "worse"]
+__all__ = ["ProgramCost", "measured", "programs_page", "read_rows", "worse"]
 
 # A program may move a tenth more than before; the bytes of a few scalars are never too many.
 _MORE, _FEW = 1.1, 1e4
 
 
 @dataclass(frozen=True)
-class Row:
+class ProgramCost:
     """A program on a device of a target; bytes in GB of 10^9."""
 
     program: str
@@ -47,7 +47,7 @@ class Row:
         return [kernels, *(f"{number:.3g}" for number in numbers), collectives]
 
 
-def measured(name: str, target_name: str, target: Target, traced: jax.stages.Traced, sizes: str) -> Row:
+def measured(name: str, target_name: str, target: Target, traced: jax.stages.Traced, sizes: str) -> ProgramCost:
     """Compiles and measures a program; raises RuntimeError if it does not compile, or exceeds the memory of a TPU."""
     compiled = traced.lower().compile()
     memory = compiled.memory_analysis()
@@ -58,26 +58,26 @@ def measured(name: str, target_name: str, target: Target, traced: jax.stages.Tra
     counts = operations_of(traced.jaxpr, target.platform).items()
     operations = {kind: count / target.devices for kind, count in counts}
     seconds = sum(count / getattr(target.peaks, kind) for kind, count in operations.items())
-    return Row(
+    return ProgramCost(
         name, target_name, cost.kernels, sum(operations.values()) / 1e12, cost.traffic / 1e9, bytes_needed / 1e9,
         dict(cost.collectives), 1e3 * seconds, 1e3 * cost.traffic / target.peaks.bandwidth, cost.open_loops, sizes,
         target.versions(),
     )  # fmt: skip
 
 
-def read_rows(path: Path) -> dict[tuple[str, str], Row]:
+def read_rows(path: Path) -> dict[tuple[str, str], ProgramCost]:
     """Reads the rows of a file of JSON lines, by program and target; raises ValueError for a line that is not one."""
     rows = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            row = Row(**json.loads(line))
+            row = ProgramCost(**json.loads(line))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}:{number}: not a row of python -m eval aot: {error}") from error
         rows[row.program, row.target] = row
     return rows
 
 
-def worse(row: Row, before: Row | None, target: Target) -> Iterable[str]:
+def worse(row: ProgramCost, before: ProgramCost | None, target: Target) -> Iterable[str]:
     """Yields the faults of a row: too much memory, or more than before."""
     where, memory = f"{row.program} on {row.target}", target.peaks.memory
     if row.memory * 1e9 > memory:
@@ -93,16 +93,16 @@ def worse(row: Row, before: Row | None, target: Target) -> Iterable[str]:
         yield f"{where} moves {row.traffic:.4g} GB; it moved {before.traffic:.4g} GB with {before.versions}"
 
 
-def programs_page(page: str, rows: Iterable[Row]) -> str:
+def programs_page(page: str, rows: Iterable[ProgramCost]) -> str:
     """Replaces the sections of the page, one a target; the text before the first stays."""
-    by_target: dict[str, list[Row]] = {name: [] for name in TARGETS}
+    by_target: dict[str, list[ProgramCost]] = {name: [] for name in TARGETS}
     for row in rows:
         by_target[row.target].append(row)
     sections = [_section(name, group) for name, group in by_target.items() if group]
     return "\n".join([page.partition("\n## ")[0], *sections])
 
 
-def _section(name: str, rows: list[Row]) -> str:
+def _section(name: str, rows: list[ProgramCost]) -> str:
     target, peaks = TARGETS[name], TARGETS[name].peaks
     devices = "one device" if target.devices == 1 else f"each of {target.devices} devices"
     lines = [

@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.decomposition import PCA
 
+from eval.bench.peers.timing import HERE, Timing, copy_rate, fastest, product_rate
 from eval.data.tatoeba import XTREME_36
-from eval.speed.timing import HERE, Measured, copy_rate, fastest, product_rate
 from lsar_jax import Moments, transforms
 from lsar_jax.transforms.methods import METHODS
 
@@ -55,7 +55,7 @@ class Statistics(NamedTuple):
         return np.linalg.svd(self.offsets, full_matrices=False)[2][: len(self.means) - 1].T
 
 
-def fits(languages: int = 37, rows: int = 10_000, dim: int = 768, repeats: int = 2) -> Iterator[Measured]:
+def fits(languages: int = 37, rows: int = 10_000, dim: int = 768, repeats: int = 2) -> Iterator[Timing]:
     """Times the fit of every method that starts from moments of 2 to 37 languages, no more than ``dim``."""
     x = _random_embeddings(languages, rows, dim)
     codes = sorted((*XTREME_36, "en"))[:languages]
@@ -84,7 +84,7 @@ def fits(languages: int = 37, rows: int = 10_000, dim: int = 768, repeats: int =
             (f"{method}, from moments", f"{languages} moments", fitting, least),
         ):
             for version, value in took.items():
-                yield Measured(case, version, value, work, 100 * share / value, answers.get(version, ""))
+                yield Timing(case, version, value, work, 100 * share / value, answers.get(version, ""))
 
 
 def _random_embeddings(languages: int, sentences: int, dim: int) -> Sample:

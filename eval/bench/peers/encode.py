@@ -18,9 +18,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from eval.speed import sentence_transformers_process
-from eval.speed.random_encoder import random_sentences, write_random_encoder
-from eval.speed.timing import HERE, Measured, fastest, operations_per_token, product_rate
+from eval.bench.peers import sentence_transformers_process
+from eval.bench.peers.random_encoder import random_sentences, write_random_encoder
+from eval.bench.peers.timing import HERE, Timing, fastest, operations_per_token, product_rate
 from lsar_jax import corpora, load_encoder
 from lsar_jax.console.output import console
 from lsar_jax.mesh import cpu_features
@@ -36,7 +36,7 @@ Encode = Callable[[Sequence[str]], Any]
 def encode(
     encoder: str = "bundled", peers: Sequence[str] = ("torch",), python: Path = Path(sys.executable),
     sentences: int = 2000, repeats: int = 3, blocks: int | None = None,
-) -> Iterator[Measured]:  # fmt: skip
+) -> Iterator[Timing]:  # fmt: skip
     """Times the encoding of many sentences, paragraphs of the UDHR or random, and of one."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -70,7 +70,7 @@ def encode(
                 errors = np.linalg.norm(vectors[version, dtype] - vectors[HERE, "float32"], axis=1)
                 largest = (errors / np.linalg.norm(vectors[HERE, "float32"], axis=1)).max()
                 name, seconds = f"{encoder}, {dtype}{case}", 1000 * took / len(chosen)
-                yield Measured(name, version, seconds, "1000 sentences", bound, f"differs by {largest:.0e}")
+                yield Timing(name, version, seconds, "1000 sentences", bound, f"differs by {largest:.0e}")
 
 
 def _backends(peers: Sequence[str]) -> list[tuple[str, str]]:

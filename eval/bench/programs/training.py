@@ -9,8 +9,8 @@ import optax
 from flax import nnx
 from jax.sharding import Mesh
 
-from eval.aot.shapes import Sizes, Trace, array, floats, integers, placed
-from eval.encoder_configs import CONFIGS, sizes_of
+from eval.bench.encoder_configs import CONFIGS, sizes_of
+from eval.bench.programs.shapes import Sizes, Trace, array, floats, integers, placed
 from lsar_jax.mesh import replicated, split
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.parts import LayerFactory

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["ProgramCost", "cost_of_text"]
+__all__ = ["TextCost", "cost_of_text"]
 
 _BYTES = {"pred": 1, "bf16": 2, "f16": 2, "f32": 4, "f64": 8, "token": 0}
 # Instructions that move nothing by themselves.
@@ -34,22 +34,20 @@ _BEGUN, _CARRIED = "async-collective-start", "async_collective_fusion"
 
 
 @dataclass
-class ProgramCost:
-    """The cost of a program on one device, as in ``Row``, with the traffic in bytes."""
+class TextCost:
+    """The cost of a program on one device, as in ``ProgramCost``, with the traffic in bytes."""
 
     kernels: int = 0
     traffic: float = 0.0
     collectives: Counter[str] = field(default_factory=Counter)
     open_loops: int = 0
-    runs: Counter[str] = field(default_factory=Counter)  # how often each kernel runs, by its name
 
-    def add(self, other: "ProgramCost", times: int = 1) -> None:
+    def add(self, other: "TextCost", times: int = 1) -> None:
         """Adds the cost of another program that runs ``times`` times."""
         self.kernels += times * other.kernels
         self.traffic += times * other.traffic
         self.open_loops += times * other.open_loops
         self.collectives.update({kind: times * count for kind, count in other.collectives.items()})
-        self.runs.update({name: times * count for name, count in other.runs.items()})
 
 
 class _Instruction(NamedTuple):
@@ -73,7 +71,7 @@ class _Instruction(NamedTuple):
 _Computation = dict[str, _Instruction]
 
 
-def cost_of_text(text: str) -> ProgramCost:
+def cost_of_text(text: str) -> TextCost:
     """Reads the cost of a compiled program, ``compiled.as_text()``, on one device."""
     # A line that is only a brace does not end a computation: the attributes of a Pallas kernel have such lines too.
     headers = list(re.finditer(r"^(ENTRY )?%?([\w.\-]+) \([^\n]*\{$", text, re.MULTILINE))
@@ -82,10 +80,10 @@ def cost_of_text(text: str) -> ProgramCost:
         header[2]: {instruction.name: instruction for instruction in _instructions(text[header.end() : end])}
         for header, end in zip(headers, ends, strict=True)
     }
-    return _Reader(computations).cost(next(header[2] for header in headers if header[1]))
+    return _TextReader(computations).cost(next(header[2] for header in headers if header[1]))
 
 
-class _Reader:
+class _TextReader:
     def __init__(self, computations: dict[str, _Computation]) -> None:
         self._computations = computations
         self.cost = cache(self._cost)
@@ -94,9 +92,9 @@ class _Reader:
         """What an instruction runs as one kernel."""
         return self._computations.get(instruction.named("calls"), {})
 
-    def _cost(self, name: str) -> ProgramCost:
+    def _cost(self, name: str) -> TextCost:
         """The cost of a computation whose instructions run by themselves."""
-        total = ProgramCost()
+        total = TextCost()
         computation = self._computations[name]
         for instruction in computation.values():
             if instruction.operation in _FREE or instruction.operation.endswith(("-done", "-update")):
@@ -115,7 +113,6 @@ class _Reader:
                 total.add(self.cost(instruction.named("to_apply")))
             else:
                 total.kernels += 1
-                total.runs[instruction.name] += 1
                 if not instruction.name.startswith(_BEGUN):
                     total.traffic += self._traffic(instruction, computation)
                     if not instruction.named("calls").startswith(_CARRIED):

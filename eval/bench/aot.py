@@ -16,15 +16,12 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
-from eval.aot import encoding, fitting, searching, training
-from eval.aot.program_text import cost_of_text
-from eval.aot.row import Row, measured, programs_page, read_rows, worse
-from eval.aot.schedule import schedule_of, write_schedules
-from eval.aot.shapes import Sizes, Trace
-from eval.aot.targets import TARGETS, check_installed, mesh_of, prepare
+from eval.bench.compiled import ProgramCost, measured, programs_page, read_rows, worse
+from eval.bench.programs import encoding, fitting, searching, training
+from eval.bench.programs.shapes import Sizes, Trace
+from eval.bench.targets import TARGETS, check_installed, mesh_of, prepare
 from lsar_jax.console.output import console, print_table
 from lsar_jax.files import write_text
 
@@ -55,7 +52,6 @@ class Aot:
       small: two blocks and narrow embeddings instead of the published sizes, which compile in seconds.
       out: file to add the rows to, as JSON lines; programs that are in it are not compiled again.
       check: file of rows to compare with; without --programs, only programs in it are compiled.
-      schedule: print the cycles of the programs in the schedules that the compiler for TPU makes, instead.
       page: a page whose tables of the published sizes are written anew, from the rows that come with the code, instead.
     """
 
@@ -64,7 +60,6 @@ class Aot:
     small: bool = False
     out: Path | None = None
     check: Path | None = None
-    schedule: bool = False
     page: Path | None = None
 
     def run(self) -> None:
@@ -85,10 +80,6 @@ class Aot:
         ]
         for target in self.targets:
             check_installed(target)
-        if self.schedule:
-            return self._print_schedules(
-                {key: trace for key, trace in chosen.items() if TARGETS[key[1]].platform == "tpu"}
-            )
         prepare()
         for (name, target), trace in chosen.items():
             if (name, target) not in rows:
@@ -109,26 +100,11 @@ class Aot:
         if wrong:
             raise ValueError(f"{len(wrong)} programs failed, as listed above")
 
-    def _print_schedules(self, chosen: Mapping[tuple[str, TargetName], Trace]) -> None:
-        rows = []
-        with TemporaryDirectory() as name:
-            write_schedules(Path(name))
-            prepare()
-            for (program, target), trace in chosen.items():
-                compiled = trace(mesh_of(TARGETS[target])).lower().compile()
-                found = schedule_of(Path(name), cost_of_text(compiled.as_text() or "").runs)
-                rows.append([f"{program} on {target}", *(f"{count / 1e6:,.1f}" for count in found)])
-                console.print(": ".join([rows[-1][0], ", ".join(rows[-1][1:])]))
-                for path in Path(name).iterdir():
-                    path.unlink()
-        columns = ["", "cycles of products", "of other kernels", "vector operations"]
-        print_table("Millions, in the compiler's schedules", columns, rows)
-
     @property
     def _sizes(self) -> str:
         return "small" if self.small else "published"
 
-    def _chosen(self, before: Mapping[tuple[str, str], Row]) -> Iterator[tuple[str, TargetName, Trace]]:
+    def _chosen(self, before: Mapping[tuple[str, str], ProgramCost]) -> Iterator[tuple[str, TargetName, Trace]]:
         sizes = _SMALL if self.small else Sizes()
         known = {target: programs(sizes, TARGETS[target].devices) for target in self.targets}
         names = dict.fromkeys(name for group in known.values() for name in group)
@@ -140,7 +116,7 @@ class Aot:
                 if name.startswith(self.programs) if self.programs else not before or (name, target) in before:
                     yield name, target, trace
 
-    def _compiled(self, name: str, target: TargetName, trace: Trace) -> Row:
+    def _compiled(self, name: str, target: TargetName, trace: Trace) -> ProgramCost:
         start = time.perf_counter()
         row = measured(name, target, TARGETS[target], trace(mesh_of(TARGETS[target])), self._sizes)
         console.print(f"{target}: {name}, compiled in {time.perf_counter() - start:.1f} s")

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eval.speed.timing import HERE, Measured, fastest, import_torch, product_rate
+from eval.bench.peers.timing import HERE, Timing, fastest, import_torch, product_rate
 from lsar_jax.objectives.disentangle import Objective
 from train.disentangle.steps import PairTable, epoch_order, init, run
 
@@ -25,7 +25,7 @@ _OBJECTIVE = Objective("meat", True, "code", "all")
 
 def heads(
     dim: int = 384, batch: int = 512, pairs: int = 50_000, steps: int = 90, repeats: int = 5, seeds: int = 5
-) -> Iterator[Measured]:
+) -> Iterator[Timing]:
     """Times steps of MEAT with ORACLE, and of several seeds that lsar_jax trains in parallel."""
     table = np.random.default_rng(0).standard_normal((2 * pairs, dim), np.float32)
     rows = np.array_split(np.arange(pairs), _LANGUAGES - 1)
@@ -43,7 +43,7 @@ def heads(
     for version, took in seconds.items():
         took /= seeds if version == several else 1
         case, answer = f"MEAT with ORACLE, width {dim}", f"loss {losses[version]:.5f}"
-        yield Measured(case, version, 1000 * took / steps, "1000 steps", 100 * needed / took, answer)
+        yield Timing(case, version, 1000 * took / steps, "1000 steps", 100 * needed / took, answer)
 
 
 def _ours(data: PairTable, order: np.ndarray, dim: int, seeds: int) -> Callable[[], float]:

@@ -1,1 +1,0 @@
-"""Benchmarks against other libraries, timed in the same run: a file each, with a function of its name."""
