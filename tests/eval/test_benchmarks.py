@@ -13,7 +13,7 @@ from eval.data.belebele import read_belebele
 from eval.data.flores_ntrex import read_parallel
 from eval.data.mlqa_miracl import read_judged
 from eval.task import Setting
-from eval.tasks.benchmarks import belebele, judged, parallel
+from eval.tasks.benchmarks import belebele, flores_ntrex, mlqa_miracl
 from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
 from lsar_jax.corpora.builders import Monolingual, prepare
 from lsar_jax.corpora.hub_datasets import PINNED
@@ -413,9 +413,9 @@ def test_judged(name, mlqa_folders, tmp_path):
 
 
 def test_languages_of_miracl_are_encoded_one_by_one(mlqa_folders):
-    parts = judged.miracl(mlqa_folders / "beir", split="test").parts
+    parts = mlqa_miracl.miracl(mlqa_folders / "beir", split="test").parts
     assert [set(part) for part in parts][1] == {("q ar-de", "ar"), ("p ar-de", "de")}
-    assert (len(parts), len(judged.mlqa(mlqa_folders / "beir").parts)) == (4, 1)
+    assert (len(parts), len(mlqa_miracl.mlqa(mlqa_folders / "beir").parts)) == (4, 1)
 
 
 LINES = {
@@ -454,28 +454,28 @@ def test_parallel_is_the_same_from_everywhere(tmp_path, monkeypatch):
 
 def test_parallel_that_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no folder .*; unpack flores200_dataset.tar.gz"):
-        parallel.flores(tmp_path / "nowhere")
+        flores_ntrex.flores(tmp_path / "nowhere")
     write(tmp_path, "x/de.txt", ["a"])
     with pytest.raises(FileNotFoundError, match="x has no file for fr; it has de"):
-        parallel.flores(tmp_path / "x", ("fr",))
+        flores_ntrex.flores(tmp_path / "x", ("fr",))
     with pytest.raises(ValueError, match="x has de; give at least two languages"):
-        parallel.flores(tmp_path / "x")
+        flores_ntrex.flores(tmp_path / "x")
     write(tmp_path, "x/fr.txt", ["a"])
     with pytest.raises(ValueError, match="x has de, fr; give en, or --pairs all"):
-        parallel.ntrex(tmp_path / "x")
+        flores_ntrex.ntrex(tmp_path / "x")
     write(tmp_path, "x/en.txt", ["a"])
     with pytest.raises(ValueError, match="none in its usual script and in another"):
-        parallel.scripts(tmp_path / "x")
+        flores_ntrex.scripts(tmp_path / "x")
     write(tmp_path, "x/deu.txt", ["a"])
     (tmp_path / "deutsch.txt").write_text("a\n")
     with pytest.raises(ValueError, match=r"deutsch.txt is not named after a language; rename it, or choose"):
         read_parallel(tmp_path)
     (tmp_path / "deutsch.txt").unlink()
     with pytest.raises(ValueError, match=r"de.txt and .*deu.txt are for de; remove one"):
-        parallel.flores(tmp_path / "x", ("de", "en"))
+        flores_ntrex.flores(tmp_path / "x", ("de", "en"))
     write(tmp_path, "x/en.txt", ["a", "b"])
     with pytest.raises(ValueError, match="differ in their number of lines: {'en': 2, 'fr': 1}"):
-        parallel.flores(tmp_path / "x", ("en", "fr"))
+        flores_ntrex.flores(tmp_path / "x", ("en", "fr"))
 
 
 @pytest.mark.parametrize("pairs", ["en", "all"])
@@ -545,7 +545,7 @@ def test_scores_are_those_of_mteb(tmp_path, tiny, monkeypatch, rng):
     found = mteb.evaluate(MtebEncoder(tiny), tasks, cache=None, show_progress_bar=False)
     theirs = {(r.task_name, s["hf_subset"]): s for r in found.task_results for of in r.scores.values() for s in of}
     ours = {}
-    for task in (belebele.belebele(tmp_path / "belebele"), parallel.flores(tmp_path / "flores")):
+    for task in (belebele.belebele(tmp_path / "belebele"), flores_ntrex.flores(tmp_path / "flores")):
         x = {key: tiny.encode(text) for key, text in task.parts[0].items()}
         setting = Setting(tiny.spec, True, list(codes.values()), (), "")
         ours |= {score.metric: score.value / 100 for score in task.scores(x, Method("original", {}), setting)}
