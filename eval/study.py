@@ -20,7 +20,6 @@ from typing import Literal
 
 from eval.report.transfer import transfer_results
 from lsar_jax.console.output import console, print_table
-from lsar_jax.corpora.labelled import language_of
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.results import Result, write_results
@@ -29,6 +28,7 @@ from lsar_jax.options.encoder import EncoderOptions
 from train.align.__main__ import Align
 from train.align.options import AlignOptions, Objective
 from train.finetune.__main__ import Finetune
+from train.finetune.conllu_ner_xnli import language_of
 from train.finetune.tasks import TASKS
 from train.finetune.training import FinetuneOptions
 

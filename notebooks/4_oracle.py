@@ -41,7 +41,7 @@ from sklearn.preprocessing import Normalizer
 import lsar_jax as lj
 
 D = lj.objectives.disentangle
-Batch, Head, Heads, Objective = D.Batch, D.Head, D.Heads, D.Objective
+TranslationBatch, Head, Heads, Objective = D.TranslationBatch, D.Head, D.Heads, D.Objective
 plt.rcParams.update({"figure.facecolor": "white", "figure.dpi": 90, "axes.grid": True, "grid.alpha": 0.3})
 
 # %% [markdown]
@@ -101,11 +101,11 @@ def init_head(key: jax.Array, out: int) -> Head:
     return Head(draw(matrix, (out, encoder.dim)), draw(offset, (out,)))
 
 
-def pairs(numbers: jax.Array, rows: np.ndarray) -> Batch:
+def pairs(numbers: jax.Array, rows: np.ndarray) -> TranslationBatch:
     """Returns English paragraphs and their translations; the pairs of all languages are numbered."""
     language, row = jnp.divmod(numbers, len(rows))
     row = jnp.asarray(rows)[row]
-    return Batch(table[0, row], table[1 + language, row], jnp.zeros_like(language), 1 + language)
+    return TranslationBatch(table[0, row], table[1 + language, row], jnp.zeros_like(language), 1 + language)
 
 
 def further(numbers: jax.Array, by: jax.Array | int, count: int) -> jax.Array:
@@ -113,7 +113,7 @@ def further(numbers: jax.Array, by: jax.Array | int, count: int) -> jax.Array:
     return numbers - numbers % count + (numbers + by) % count
 
 
-def draw(key: jax.Array) -> tuple[Batch, ...]:
+def draw(key: jax.Array) -> tuple[TranslationBatch, ...]:
     """Returns a batch of training pairs, other pairs of any language, and other pairs of the same languages."""
     chosen, other, offset = jax.random.split(key, 3)
     count = len(training)
@@ -123,7 +123,7 @@ def draw(key: jax.Array) -> tuple[Batch, ...]:
     return tuple(pairs(each, training) for each in (numbers, of_any, of_same))
 
 
-def validation_batches() -> tuple[Batch, ...]:
+def validation_batches() -> tuple[TranslationBatch, ...]:
     """Returns all validation pairs, and the other pairs that DREAM compares them with."""
     count = len(validation)
     numbers = jnp.arange(others * count)
@@ -134,14 +134,14 @@ def train(objective: Objective, rate: float, key: jax.Array) -> tuple[Heads, jax
     """Returns the heads, the training loss and the validation loss after each round."""
     optimizer = optax.adam(rate)
 
-    def total(heads: Heads, probe: Head, batches: tuple[Batch, ...]) -> jax.Array:
+    def total(heads: Heads, probe: Head, batches: tuple[TranslationBatch, ...]) -> jax.Array:
         return sum(D.objective_terms(objective, heads, probe, *batches).values())
 
     def step(state: tuple, key: jax.Array) -> tuple[tuple, jax.Array]:
         heads, probe, of_heads, of_probe = state
         batches = draw(key)
         if objective.adversarial:  # MEAT's discriminator first
-            source, target, _ = D.parts_of(heads, batches[0])
+            source, target, _ = D.head_outputs(heads, batches[0])
             gradient = jax.grad(lambda probe: D.discriminator_loss(batches[0], source, target, probe))(probe)
             updates, of_probe = optimizer.update(gradient, of_probe)
             probe = optax.apply_updates(probe, updates)
@@ -228,7 +228,7 @@ def chosen(name: str, seed: int) -> Heads:
     return jax.tree.map(lambda x: x[seed, validated[seed].argmin()], heads)
 
 
-def parts_of(heads: Heads, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def head_outputs(heads: Heads, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the meaning and the language embeddings of x, [language, paragraph, dim]."""
     return tuple(np.asarray(part).reshape(x.shape) for part in D.apply_heads(heads, x.reshape(-1, x.shape[-1])))
 
@@ -243,8 +243,8 @@ MEASURES.append("language read from meaning")
 scores = {}
 for name in OBJECTIVES:
     for seed in range(SEEDS):
-        meaning, language = parts_of(chosen(name, seed), test)
-        trained_meaning, _ = parts_of(chosen(name, seed), fit)
+        meaning, language = head_outputs(chosen(name, seed), test)
+        trained_meaning, _ = head_outputs(chosen(name, seed), fit)
         found = [measure(part) for part in (meaning, language) for measure in (with_english, in_pool)]
         scores.setdefault(name, []).append([*found, language_accuracy(trained_meaning, meaning)])
 scores = {name: np.array(values) for name, values in scores.items()}
@@ -331,7 +331,7 @@ shades = dict(zip(shown, plt.get_cmap("viridis")(np.linspace(0, 0.85, len(shown)
 figure, axes = plt.subplots(1, 4, figsize=(12, 3.2), layout="constrained")
 pictures = [(name, part) for name in ("MEAT", "MEAT + ORACLE") for part in ("meaning", "language")]
 for axis, (name, part) in zip(axes, pictures, strict=True):
-    x = dict(zip(("meaning", "language"), parts_of(chosen(name, 0), test[rows]), strict=True))[part]
+    x = dict(zip(("meaning", "language"), head_outputs(chosen(name, 0), test[rows]), strict=True))[part]
     tsne = TSNE(metric="cosine", init="random", perplexity=10, method="exact", max_iter=500, random_state=0)
     places = tsne.fit_transform(x.reshape(-1, encoder.dim))
     for (across, up), code in zip(places, np.repeat(shown, 25), strict=True):
@@ -361,7 +361,7 @@ for name in ("MEAT", "MEAT + ORACLE"):
     for key, rate in ((name, RATE), (f"{name}, {HIGHER:g}", HIGHER)):
         values = []
         for seed in range(SEEDS):
-            parts_of_test = parts_of(chosen(key, seed), test)
+            parts_of_test = head_outputs(chosen(key, seed), test)
             meaning, language = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in parts_of_test)
             lowest = runs[key][2][seed].min()
             values.append((lowest, with_english(language), (meaning * language).sum(axis=-1).mean()))

@@ -27,7 +27,16 @@ from lsar_jax.processes import agreed, from_first, is_first
 from train.checkpoints import Checkpoints
 from train.log import Log
 
-__all__ = ["LoopOptions", "Progress", "Trained", "Trainee", "as_seed", "linear_schedule", "of_seed", "train"]
+__all__ = [
+    "LoopOptions",
+    "Trained",
+    "TrainingPosition",
+    "TrainingTask",
+    "as_seed",
+    "linear_schedule",
+    "of_seed",
+    "train",
+]
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,7 @@ class LoopOptions:
         at_least(1, epochs=self.epochs, patience=self.patience, steps_per_call=self.steps_per_call)
 
 
-class Trainee(Protocol):
+class TrainingTask(Protocol):
     """Something to train: pure steps on a state, for several seeds in parallel."""
 
     @property
@@ -88,7 +97,7 @@ class Trainee(Protocol):
 
 
 @dataclass
-class Progress:
+class TrainingPosition:
     """The position of a run; each list has one entry per seed.
 
     ``step`` counts the steps of this epoch, ``taken`` those of all epochs, and ``lines`` those of the log. ``best`` is
@@ -105,7 +114,7 @@ class Progress:
     active: list[bool] = field(default_factory=list)
 
     @classmethod
-    def start(cls, seeds: int) -> "Progress":
+    def start(cls, seeds: int) -> "TrainingPosition":
         """Returns the position before the first step."""
         return cls(best=[float("inf")] * seeds, best_epoch=[-1] * seeds, waited=[0] * seeds, active=[True] * seeds)
 
@@ -134,11 +143,11 @@ class Trained:
 
     best: Any
     last: Any
-    progress: Progress
+    progress: TrainingPosition
     steps_per_second: float
 
 
-def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> Trained:
+def train(task: TrainingTask, options: LoopOptions, folder: Path, title: str) -> Trained:
     """Trains until every seed has stopped, from the last checkpoint if there is one.
 
     Writes ``log.jsonl``, its figure and ``checkpoints`` into the folder.
@@ -147,13 +156,13 @@ def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> T
       ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite.
     """
     with ExitStack() as stack:
-        meter, total = stack.enter_context(Meter()), trainee.total(options.epochs)
-        state = trainee.start()
-        best, progress = _copied(trainee.kept(state)), Progress.start(len(trainee.seeds))
+        meter, total = stack.enter_context(Meter()), task.total(options.epochs)
+        state = task.start()
+        best, progress = _copied(task.kept(state)), TrainingPosition.start(len(task.seeds))
         checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints")) if is_first() else None
         if (found := _restored(checkpoints, {"state": state, "best": best})) is not None:
             arrays, position = found
-            state, best, progress = arrays["state"], arrays["best"], Progress(**position)
+            state, best, progress = arrays["state"], arrays["best"], TrainingPosition(**position)
             if progress.epoch > options.epochs:
                 raise ValueError(
                     f"{folder} was already trained for {progress.epoch} epochs, but --epochs is {options.epochs}; "
@@ -161,7 +170,7 @@ def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> T
                 )
             if is_first():
                 console.print(f"resuming after step {progress.taken:,} of {total:,}")
-        log = Log(folder / "log.jsonl" if is_first() else None, progress.lines, trainee.apart)
+        log = Log(folder / "log.jsonl" if is_first() else None, progress.lines, task.apart)
         stack.callback(log.close)
         started, taken_before, saved = time.perf_counter(), progress.taken, time.perf_counter()
         early = options.patience < options.epochs  # it may stop before the last of its steps
@@ -172,15 +181,15 @@ def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> T
                 checkpoints.save(progress.taken, {"state": state, "best": best}, asdict(progress))
 
         while any(progress.active) and progress.epoch < options.epochs:
-            order = trainee.order(state, progress.epoch)
+            order = task.order(state, progress.epoch)
             while progress.step < order.shape[1]:
                 chunk = order[:, progress.step : progress.step + options.steps_per_call]
                 clock = time.perf_counter()
                 active = jnp.asarray(progress.active)
-                state, terms = trainee.steps(state, chunk, progress.epoch, progress.step, active)
+                state, terms = task.steps(state, chunk, progress.epoch, progress.step, active)
                 state = _everywhere(state)
                 losses = fetched(dict(terms))
-                _check_finite(losses, trainee, progress)
+                _check_finite(losses, task, progress)
                 speed = float(f"{chunk.shape[1] / (time.perf_counter() - clock):.4g}")
                 progress.step += chunk.shape[1]
                 progress.taken += chunk.shape[1]
@@ -191,21 +200,21 @@ def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> T
                 if time.perf_counter() - saved > options.checkpoint_seconds:
                     save()
                     saved = time.perf_counter()
-            losses = {name: value[:, None] for name, value in fetched(dict(trainee.validate(state))).items()}
-            _check_finite(losses, trainee, progress)
+            losses = {name: value[:, None] for name, value in fetched(dict(task.validate(state))).items()}
+            _check_finite(losses, task, progress)
             means = {name: value[:, 0].tolist() for name, value in losses.items()}
             log.write("validation", progress.epoch, progress.step, means, active=progress.active)
             # Those of process 0, so that all processes stop together.
             totals = from_first(np.sum(list(means.values()), axis=0))
             better = progress.end_epoch(totals, options.patience)
-            best = _everywhere(_keep(jnp.asarray(better), trainee.kept(state), best))
+            best = _everywhere(_keep(jnp.asarray(better), task.kept(state), best))
         save()
     seconds = time.perf_counter() - started
     if is_first():
         from train.curves import draw_curves
 
         draw_curves(folder / "log.jsonl", title, folder)
-    return Trained(best, trainee.kept(state), progress, (progress.taken - taken_before) / seconds)
+    return Trained(best, task.kept(state), progress, (progress.taken - taken_before) / seconds)
 
 
 def _everywhere(tree: Any) -> Any:
@@ -234,7 +243,9 @@ def _restored(checkpoints: Checkpoints | None, like: Any) -> tuple[Any, dict[str
     return jax.tree.map(lambda new, old: placed(new, old.sharding), arrays, like), position
 
 
-def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee: Trainee, progress: Progress) -> None:
+def _check_finite(
+    losses: Mapping[str, Float[np.ndarray, "seed step"]], task: TrainingTask, progress: TrainingPosition
+) -> None:
     active = np.array(progress.active)[:, None]
     bad = {name: ~np.isfinite(values) & active for name, values in losses.items()}
     steps = {name: int(np.argmax(where.any(axis=0))) for name, where in bad.items() if where.any()}
@@ -244,7 +255,7 @@ def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee:
     seed = int(np.argmax(bad[name][:, step]))
     raise ValueError(
         f"the loss term {name} is {losses[name][seed, step]} at epoch {progress.epoch}, step {progress.step + step}, "
-        f"seed {trainee.seeds[seed]}; lower --learning-rate (it is {trainee.learning_rate}), or check the input "
+        f"seed {task.seeds[seed]}; lower --learning-rate (it is {task.learning_rate}), or check the input "
         "for values that are not finite"
     )
 
@@ -280,7 +291,7 @@ def _keep(better: Array, new: Any, best: Any) -> Any:
     return jax.tree.map(keep, new, best)
 
 
-def _note(progress: Progress, means: Mapping[str, Sequence[float]]) -> str:
+def _note(progress: TrainingPosition, means: Mapping[str, Sequence[float]]) -> str:
     """The last loss terms and the best validation loss so far, as means over the seeds."""
     terms = [f"{name} {np.mean(value):.3f}" for name, value in means.items()]
     if np.isfinite(progress.best).all():

@@ -28,7 +28,6 @@ _FURTHER = (
     "lsar_jax.transforms.scikit_learn",
     "lsar_jax.shapes",
     "lsar_jax.spec",
-    "lsar_jax.corpora.labelled",
     "lsar_jax.objectives.cosine",
 )
 

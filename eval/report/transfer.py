@@ -25,10 +25,10 @@ from jaxtyping import Float
 
 from lsar_jax import EncoderSpec
 from lsar_jax.console.output import console, print_table
-from lsar_jax.corpora.labelled import is_dataset
 from lsar_jax.files import read_json
 from lsar_jax.measures.results import Result, write_results
 from lsar_jax.measures.run_record import recorded
+from train.finetune.conllu_ner_xnli import is_dataset
 
 __all__ = [
     "AVERAGE", "MEAN", "SeedTest", "Spread", "Transfer", "by_task", "is_transfer", "seed_test", "sizes", "tasks_test",

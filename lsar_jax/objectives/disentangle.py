@@ -19,7 +19,7 @@ All functions are pure, for ``jit``, ``vmap`` and ``grad``; gradients are finite
 Example:
   >>> from lsar_jax.objectives import disentangle
   >>> x, y = jax.random.normal(jax.random.key(0), (2, 6, 4))  # six sentences and their translations
-  >>> batch = disentangle.Batch(x, y, jnp.zeros(6, int), jnp.ones(6, int))  # in the languages 0 and 1
+  >>> batch = disentangle.TranslationBatch(x, y, jnp.zeros(6, int), jnp.ones(6, int))  # in the languages 0 and 1
   >>> half = disentangle.Head(jnp.eye(4) / 2, jnp.zeros(4))
   >>> heads = disentangle.Heads(half, half)  # half of an embedding for its meaning, half for its language
   >>> probe = disentangle.Head(jnp.zeros((2, 4)), jnp.zeros(2))  # guesses the language
@@ -42,19 +42,19 @@ from lsar_jax.objectives.cosine import cosine, squares, unit
 
 __all__ = [
     "ALONE",
-    "Batch",
     "Head",
+    "HeadOutputs",
     "Heads",
     "Objective",
-    "Others",
-    "Parts",
+    "OtherPairs",
+    "TranslationBatch",
     "apply_head",
     "apply_heads",
     "clustering_loss",
     "discriminator_loss",
+    "head_outputs",
     "objective_terms",
-    "parts_of",
-    "parts_terms",
+    "outputs_terms",
     "separation_loss",
 ]
 
@@ -186,14 +186,14 @@ class Heads(NamedTuple):
     language: Head
 
 
-class Parts(NamedTuple):
+class HeadOutputs(NamedTuple):
     """The outputs of both heads for embeddings, each ``[vector, dim]``."""
 
     meaning: Float[Array, "vector dim"]
     language: Float[Array, "vector dim"]
 
 
-class Batch(NamedTuple):
+class TranslationBatch(NamedTuple):
     """Embeddings of sentences and their translations ``[pair, dim]``, and the index of each one's language, from 0."""
 
     source: Float[Array, "pair dim"]
@@ -202,7 +202,7 @@ class Batch(NamedTuple):
     target_language: Int[Array, " pair"]
 
 
-class Others(NamedTuple):
+class OtherPairs(NamedTuple):
     """What DREAM compares a batch with: meanings of any other pairs, and languages of pairs in the same languages."""
 
     source_meaning: Float[Array, "anchor dim"]
@@ -216,9 +216,9 @@ def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector
     return _product(x, head.matrix.T) + head.offset
 
 
-def apply_heads(heads: Heads, x: Float[Array, "vector dim"]) -> Parts:
+def apply_heads(heads: Heads, x: Float[Array, "vector dim"]) -> HeadOutputs:
     """Returns the meaning and the language of embeddings ``[vector, dim]``."""
-    return Parts(apply_head(heads.meaning, x), apply_head(heads.language, x))
+    return HeadOutputs(apply_head(heads.meaning, x), apply_head(heads.language, x))
 
 
 def clustering_loss(
@@ -263,7 +263,7 @@ def clustering_loss(
     return 2 - (total - diagonal) / max(n * (n - 1), 1)
 
 
-def separation_loss(source: Parts, target: Parts, separation: Separation = "paper") -> Float[Array, ""]:
+def separation_loss(source: HeadOutputs, target: HeadOutputs, separation: Separation = "paper") -> Float[Array, ""]:
     """Returns ORACLE's inter-class separation.
 
     In the paper, Eq. 6, it is ``mean(max(0, cos(s_m, s_l)) + max(0, cos(t_m, t_l)))``; in its code,
@@ -286,7 +286,9 @@ def separation_loss(source: Parts, target: Parts, separation: Separation = "pape
     return _apart(source.meaning, source.language) + _apart(target.meaning, target.language)
 
 
-def discriminator_loss(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> Float[Array, ""]:
+def discriminator_loss(
+    batch: TranslationBatch, source: HeadOutputs, target: HeadOutputs, discriminator: Head
+) -> Float[Array, ""]:
     """Returns MEAT's loss for the discriminator, W ``[language, dim]``, in nats; the heads get no gradient of it."""
     meanings = jax.lax.stop_gradient((source.meaning, target.meaning))
     return _cross_entropy(apply_head(discriminator, meanings[0]), batch.source_language) + _cross_entropy(
@@ -298,9 +300,9 @@ def objective_terms(
     objective: Objective,
     heads: Heads,
     probe: Head,
-    batch: Batch,
-    random: Batch | None = None,
-    same: Batch | None = None,
+    batch: TranslationBatch,
+    random: TranslationBatch | None = None,
+    same: TranslationBatch | None = None,
     *,
     weight: float | Float[Array, ""] = 1.0,
 ) -> dict[str, Float[Array, ""]]:
@@ -318,12 +320,12 @@ def objective_terms(
     Raises:
       ValueError: the base is DREAM without ``halves``, and ``random`` or ``same`` is missing.
     """
-    return parts_terms(objective, *parts_of(heads, batch, random, same), probe, batch, weight)
+    return outputs_terms(objective, *head_outputs(heads, batch, random, same), probe, batch, weight)
 
 
-def parts_of(
-    heads: Heads, batch: Batch, random: Batch | None = None, same: Batch | None = None
-) -> tuple[Parts, Parts, Others | None]:
+def head_outputs(
+    heads: Heads, batch: TranslationBatch, random: TranslationBatch | None = None, same: TranslationBatch | None = None
+) -> tuple[HeadOutputs, HeadOutputs, OtherPairs | None]:
     """Returns the parts of both sides of a batch, and what DREAM needs of other pairs; None if some are missing."""
     # One product per side: if the sides were concatenated, rows would move between the devices that share a batch.
     source, target = apply_heads(heads, batch.source), apply_heads(heads, batch.target)
@@ -331,16 +333,16 @@ def parts_of(
         return source, target, None
     meanings = (apply_head(heads.meaning, side) for side in (random.source, random.target))
     languages = (apply_head(heads.language, side) for side in (same.source, same.target))
-    return source, target, Others(*meanings, *languages)
+    return source, target, OtherPairs(*meanings, *languages)
 
 
-def parts_terms(
+def outputs_terms(
     objective: Objective,
-    source: Parts,
-    target: Parts,
-    others: Others | None,
+    source: HeadOutputs,
+    target: HeadOutputs,
+    others: OtherPairs | None,
     probe: Head,
-    batch: Batch,
+    batch: TranslationBatch,
     weight: float | Float[Array, ""] = 1.0,
 ) -> dict[str, Float[Array, ""]]:
     """Returns the result of ``objective_terms`` for the parts of a batch, each ``[pair, dim]``.
@@ -353,11 +355,11 @@ def parts_terms(
         anchors = len(batch.source)
         if objective.halves:
             anchors //= 2
-            others = Others(*(x[anchors : 2 * anchors] for pair in zip(source, target, strict=True) for x in pair))
+            others = OtherPairs(*(x[anchors : 2 * anchors] for pair in zip(source, target, strict=True) for x in pair))
         if others is None:
             raise ValueError("DREAM compares a batch with other pairs, but random and same are missing")
-        first, second = (Parts(*(x[:anchors] for x in side)) for side in (source, target))
-        terms |= _dream_terms(Batch(*(x[:anchors] for x in batch)), first, second, others, probe)
+        first, second = (HeadOutputs(*(x[:anchors] for x in side)) for side in (source, target))
+        terms |= _dream_terms(TranslationBatch(*(x[:anchors] for x in batch)), first, second, others, probe)
     elif objective.base == "meat":
         terms |= _meat_terms(batch, source, target, probe)
     if objective.oracle:
@@ -371,7 +373,7 @@ def parts_terms(
 
 
 def _dream_terms(
-    batch: Batch, source: Parts, target: Parts, others: Others, classifier: Head
+    batch: TranslationBatch, source: HeadOutputs, target: HeadOutputs, others: OtherPairs, classifier: Head
 ) -> dict[str, Float[Array, ""]]:
     return {
         "meaning": _together(source.meaning, target.meaning)
@@ -385,7 +387,9 @@ def _dream_terms(
     }
 
 
-def _meat_terms(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> dict[str, Float[Array, ""]]:
+def _meat_terms(
+    batch: TranslationBatch, source: HeadOutputs, target: HeadOutputs, discriminator: Head
+) -> dict[str, Float[Array, ""]]:
     # The adversarial term trains the heads alone; at its minimum, 2 log(languages), the discriminator can only guess.
     fixed = jax.lax.stop_gradient(discriminator)
     return {
@@ -409,7 +413,7 @@ def _apart(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Floa
     return jax.nn.relu(cosine(x, y)).mean()
 
 
-def _mean_squares(parts: Parts, x: Float[Array, "vector dim"]) -> Float[Array, ""]:
+def _mean_squares(parts: HeadOutputs, x: Float[Array, "vector dim"]) -> Float[Array, ""]:
     return ((parts.meaning + parts.language - x) ** 2).mean()
 
 

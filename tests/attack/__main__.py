@@ -22,12 +22,12 @@ from tests.attack.outcome import DIM, Broke, Killed, Refused, allowed, close, dr
 import numpy as np
 
 import lsar_jax as lj
-from lsar_jax.corpora import labelled
 from lsar_jax.languages import language_code
 from tests.attack.of_files import checkpoints, folders, saved_files, text
 from tests.attack.of_jobs import jobs
 from tests.attack.of_values import arrays, options, sentences
 from tests.train.runs import write_labelled
+from train.finetune import conllu_ner_xnli as labelled
 
 
 def languages(folder, rng, note):

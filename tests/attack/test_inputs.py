@@ -15,10 +15,10 @@ import pytest
 import lsar_jax as lj
 from lsar_jax import corpora
 from lsar_jax.__main__ import main
-from lsar_jax.corpora import labelled
 from lsar_jax.corpora.records import Records
 from lsar_jax.corpora.text_files import LONGEST
 from tests.conftest import TINY
+from train.finetune import conllu_ner_xnli as labelled
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12345\n"
 IS_POINTER = "is a pointer of Git LFS, not the file itself"

@@ -7,10 +7,10 @@ import pytest
 
 from lsar_jax.objectives.disentangle import (
     ALONE,
-    Batch,
     Head,
     Heads,
     Objective,
+    TranslationBatch,
     apply_heads,
     clustering_loss,
     discriminator_loss,
@@ -37,7 +37,7 @@ def case(rng):
 
     def batch():
         x, y = (jnp.asarray(rng.standard_normal((N, D)), jnp.float32) for _ in range(2))
-        return Batch(x, y, jnp.zeros(N, jnp.int32), jnp.asarray(rng.integers(1, L, N), jnp.int32))
+        return TranslationBatch(x, y, jnp.zeros(N, jnp.int32), jnp.asarray(rng.integers(1, L, N), jnp.int32))
 
     return heads, probe, batch(), batch(), batch()
 
@@ -119,7 +119,7 @@ def test_stand_alone_objectives(case, name):
     """The five classes of the released code, each written out as what it adds up."""
     heads, probe, batch, *_ = case
     half = N // 2
-    first, second = (Batch(*(x[rows] for x in batch)) for rows in (slice(half), slice(half, N)))
+    first, second = (TranslationBatch(*(x[rows] for x in batch)) for rows in (slice(half), slice(half, N)))
     # DREAM's terms compare the first half of a batch with the second; ORACLE's are of the whole.
     dream = twin(heads, probe, first, second, second)["dream"]
     whole = twin(heads, probe, batch, batch, batch)
@@ -139,7 +139,7 @@ def test_stand_alone_objectives(case, name):
 
 @pytest.mark.parametrize(("base", "separation"), [("dream", "paper"), ("meat", "code"), ("none", "alone")])
 def test_gradients_are_finite_at_zero(base, separation):
-    zero = Batch(jnp.zeros((N, D)), jnp.zeros((N, D)), jnp.zeros(N, jnp.int32), jnp.ones(N, jnp.int32))
+    zero = TranslationBatch(jnp.zeros((N, D)), jnp.zeros((N, D)), jnp.zeros(N, jnp.int32), jnp.ones(N, jnp.int32))
     heads = Heads(*(Head(jnp.zeros((D, D)), jnp.zeros(D)) for _ in range(2)))
     probe = Head(jnp.zeros((L, D)), jnp.zeros(L))
     objective = Objective(base, True, separation, "same_language")
@@ -187,7 +187,7 @@ def test_refusals(unchecked):
     ]:
         with pytest.raises(ValueError, match=message):
             Objective(**arguments)
-    batch = Batch(jnp.ones((2, 2)), jnp.ones((2, 2)), jnp.zeros(2, jnp.int32), jnp.ones(2, jnp.int32))
+    batch = TranslationBatch(jnp.ones((2, 2)), jnp.ones((2, 2)), jnp.zeros(2, jnp.int32), jnp.ones(2, jnp.int32))
     head = Head(jnp.eye(2), jnp.zeros(2))
     with pytest.raises(ValueError, match="random and same are missing"):
         objective_terms(Objective("dream", False), Heads(head, head), head, batch)

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from lsar_jax.corpora.labelled import ParsedSentence, SentencePair, TaggedSentence
+from train.finetune.conllu_ner_xnli import ParsedSentence, SentencePair, TaggedSentence
 from train.log import Log
 from train.word_pairs.aligned_files import AlignedPair, write_aligned
 

@@ -16,7 +16,7 @@ from tests.train.runs import log_of, stop_at, write_bitext
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
 from train.disentangle.finished import TrainedRun, check_comparable, oracle_weights
-from train.loop import LoopOptions, Progress
+from train.loop import LoopOptions, TrainingPosition
 from train.text import TextOptions
 
 ENCODER = str(Path(__file__).parents[1] / "golden" / "bert")
@@ -122,7 +122,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_numbers(folder, tmp_path):
 
 
 def test_a_seed_stops_after_its_patience():
-    progress = Progress.start(2)
+    progress = TrainingPosition.start(2)
     for epoch, totals in enumerate([[3.0, 3.0], [2.0, 4.0], [1.0, 5.0], [2.0, 1.0], [2.0, 1.0]]):
         progress.end_epoch(np.array(totals), patience=2)
         if epoch == 2:

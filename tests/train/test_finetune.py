@@ -20,7 +20,7 @@ from tests.train.runs import labelled, log_of, stop_at, write_labelled
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import Finetune, main
 from train.finetune.features import FeatureMix
-from train.finetune.tasks import TASKS, Task
+from train.finetune.tasks import TASKS, TransferTask
 from train.finetune.training import FinetuneOptions, FinetuneTraining, LabelledText, TaskText, pass_order, split_blocks
 
 
@@ -304,7 +304,7 @@ def test_what_is_refused(tmp_path, refused, more, message):
 
 def test_datasets_with_configurations_of_one_name_are_two_tests(monkeypatch):
     tests = ("hub:a/b#de", "hub:c/d#de")
-    monkeypatch.setattr(Task, "read", lambda *_: {"de": []})
+    monkeypatch.setattr(TransferTask, "read", lambda *_: {"de": []})
     assert list(Finetune("pos", "train", tests)._tests(TASKS["pos"])) == list(tests)
     assert list(Finetune("pos", "train", tests[:1])._tests(TASKS["pos"])) == ["de"]
 

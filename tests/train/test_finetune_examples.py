@@ -5,11 +5,11 @@ import pytest
 from tokenizers import processors
 
 import lsar_jax as lj
-from lsar_jax.corpora.labelled import ParsedSentence, SentencePair, TaggedSentence
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 from tests.conftest import TINY
 from tests.parity import GOLDEN
+from train.finetune.conllu_ner_xnli import ParsedSentence, SentencePair, TaggedSentence
 from train.finetune.examples import task_batch, windows
 from train.finetune.ner import chinese_words
 from train.finetune.scores import span_f1

@@ -8,7 +8,7 @@ import pytest
 from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 
-from lsar_jax.corpora.labelled import ParsedSentence
+from train.finetune.conllu_ner_xnli import ParsedSentence
 from train.finetune.scores import accuracy, attachment, best_tree, span_f1, spans
 
 TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")

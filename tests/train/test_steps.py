@@ -9,7 +9,13 @@ import optax
 import pytest
 
 from lsar_jax.mesh import data_mesh
-from lsar_jax.objectives.disentangle import Batch, Objective, apply_heads, discriminator_loss, objective_terms
+from lsar_jax.objectives.disentangle import (
+    Objective,
+    TranslationBatch,
+    apply_heads,
+    discriminator_loss,
+    objective_terms,
+)
 from train.disentangle.steps import PairTable, _batches, epoch_order, init, run
 
 D, SIZE = 8, 8
@@ -93,7 +99,7 @@ def test_steps_are_optaxs(pairs, objective):
 
     for number, rows in enumerate(np.asarray(epoch_order(keys, 3, 41, SIZE))[0]):
         sides = pairs.table[pairs.source[rows]], pairs.table[pairs.target[rows]]
-        batch = Batch(*sides, jnp.zeros(SIZE, jnp.int32), pairs.language[rows])
+        batch = TranslationBatch(*sides, jnp.zeros(SIZE, jnp.int32), pairs.language[rows])
         if objective.adversarial:
             value, grads = of_discriminator(probe, heads, batch)
             assert terms["discriminator"][0, number] == pytest.approx(float(value), rel=1e-4)

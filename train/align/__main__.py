@@ -216,8 +216,8 @@ class Align:
         )
         schedule = linear_schedule(options.learning_rate, known(options.warmup), plan.steps)
         programs = EncoderSteps(skeleton, values, frozen, step, schedule, mesh)
-        trainee = EncoderTraining(programs, values, examples, plan, options.learning_rate, self.seed)
-        trained = self._loop(trainee, encoder, plan)
+        task = EncoderTraining(programs, values, examples, plan, options.learning_rate, self.seed)
+        trained = self._loop(task, encoder, plan)
         last = of_seed(trained.last, 0)
         if is_first():
             # On the devices of this process, if it trained with others.
@@ -251,19 +251,19 @@ class Align:
         )
         rate, beta = options.learning_rate, known(options.beta)
         schedule = linear_schedule(rate, known(options.warmup), plan.steps)
-        trainee = LinearTraining(training, validation, schedule, rate, plan.steps, plan.every, beta, self.seed)
-        trained = self._loop(trainee, encoder, plan)
+        task = LinearTraining(training, validation, schedule, rate, plan.steps, plan.every, beta, self.seed)
+        trained = self._loop(task, encoder, plan)
         if is_first():
-            write_maps(trainee, trained.last["maps"][0], encoder.spec, self.out)
+            write_maps(task, trained.last["maps"][0], encoder.spec, self.out)
             self._describe(encoder, self.out)
             self._tell(trained, plan, float(np.mean(trained.last["lowest"])), "best of each layer and language")
         return trained
 
-    def _loop(self, trainee: EncoderTraining | LinearTraining, encoder: SentenceEncoder, plan: BatchPlan) -> Trained:
+    def _loop(self, task: EncoderTraining | LinearTraining, encoder: SentenceEncoder, plan: BatchPlan) -> Trained:
         calls = plan.every if self.objective == "linear" else self.log_every
         epochs = -(-plan.steps // plan.every)
         loop = LoopOptions(epochs, known(self.options.patience), calls, self.checkpoint_seconds)
-        return train(trainee, loop, self.out, f"{self.objective}, {encoder.spec.id}, layer {encoder.spec.layer}")
+        return train(task, loop, self.out, f"{self.objective}, {encoder.spec.id}, layer {encoder.spec.layer}")
 
     def _folder(self, encoder: SentenceEncoder) -> Path:
         """Returns where the aligned encoder is written; results name an encoder by its folder."""

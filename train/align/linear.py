@@ -184,9 +184,9 @@ class LinearTraining:
         return {"maps": maps, "adam": adam, "best": best, "lowest": lowest, "now": now}, losses
 
 
-def write_maps(trainee: LinearTraining, maps: Any, spec: EncoderSpec, folder: Path) -> None:
+def write_maps(task: LinearTraining, maps: Any, spec: EncoderSpec, folder: Path) -> None:
     """Writes the trained matrices of each layer, and the orthogonal ones in closed form, as transforms."""
-    training, validation = trainee.training, trainee.validation
+    training, validation = task.training, task.validation
     counts = dict(zip(training.codes, training.counts.tolist(), strict=True))
     trained, closed = np.asarray(maps), np.asarray(jax.jit(jax.vmap(jax.vmap(procrustes)))(training.cross))
     layers, dim = closed.shape[1:3]

@@ -29,7 +29,7 @@ from train.align.batches import Chunk, PairBatch
 from train.align.exchange import cut, joined, sent
 from train.encoder_parameters import WORDS, Parameters, Skeleton
 
-__all__ = ["EncoderObjective", "EncoderSteps", "State", "StepOptions", "Terms"]
+__all__ = ["AlignmentState", "EncoderObjective", "EncoderSteps", "StepOptions", "Terms"]
 
 EncoderObjective = Literal["l2", "weak", "strong", "sentence"]
 Terms = dict[str, Float[Array, ""]]
@@ -38,7 +38,7 @@ Terms = dict[str, Float[Array, ""]]
 _POSITIONS = 4096
 
 
-class State(NamedTuple):
+class AlignmentState(NamedTuple):
     """What training changes.
 
     The contrastive losses of words compare states through the projector, and the penalty on the subspace of the
@@ -106,11 +106,11 @@ class EncoderSteps:
         # chunk, and for each number of embeddings, links and positions, which are rounded up so that they are few.
         self.whole = jax.jit(self._take, donate_argnums=0)
 
-    def init(self, trained: Parameters, key: Array) -> State:
+    def init(self, trained: Parameters, key: Array) -> AlignmentState:
         """Returns the state before the first step, on the devices; the parameters are copied."""
         return self.everywhere(self._init(trained, key))
 
-    def unplaced(self, trained: Parameters, key: Array) -> State:
+    def unplaced(self, trained: Parameters, key: Array) -> AlignmentState:
         """Returns the state before the first step, wherever its parameters are."""
         encoder = jax.tree.map(jnp.copy, trained)
         projector = None
@@ -119,15 +119,15 @@ class EncoderSteps:
             projector = align.init_projector(key, width, self._options.projected)
         options = self._options
         means = LanguageMeans.start(options.languages, options.dim) if options.language_penalty else None
-        return State(encoder, projector, self._adam.init((encoder, projector)), means)
+        return AlignmentState(encoder, projector, self._adam.init((encoder, projector)), means)
 
-    def step(self, state: State, batch: PairBatch, key: Array) -> tuple[State, Terms]:
+    def step(self, state: AlignmentState, batch: PairBatch, key: Array) -> tuple[AlignmentState, Terms]:
         """Takes one step; returns the new state and the loss terms. The buffers of the state are donated."""
         take = self.whole if len(batch.chunks) == 1 else self._take
         with jax.numpy_dtype_promotion("standard"):  # in bfloat16, jax's attention mixes dtypes on its way back too
             return take(state, self.place(batch), key, self._frozen, self._start)
 
-    def loss(self, state: State, batch: PairBatch) -> Float[Array, ""]:
+    def loss(self, state: AlignmentState, batch: PairBatch) -> Float[Array, ""]:
         """Returns the loss of a batch, without dropout and without what keeps the encoder close to its start."""
         placed = self.place(batch)
         outputs = [
@@ -147,8 +147,8 @@ class EncoderSteps:
         return batch._replace(chunks=chunks, source=source, target=target, valid=valid, language=language)
 
     def _take(
-        self, state: State, batch: PairBatch, key: Array, frozen: Parameters, start: Parameters
-    ) -> tuple[State, Terms]:
+        self, state: AlignmentState, batch: PairBatch, key: Array, frozen: Parameters, start: Parameters
+    ) -> tuple[AlignmentState, Terms]:
         options = self._options
         english = jnp.asarray(batch.english_tokens, jnp.float32)
         shared = state.encoder, state.projector, frozen, start if options.stay_close_hidden else {}
@@ -279,8 +279,8 @@ class EncoderSteps:
         return of_all(embeddings, source, target, valid)
 
     def _updated(
-        self, state: State, gradients: tuple[Parameters, Projector | None], start: Parameters
-    ) -> tuple[State, Float[Array, ""]]:
+        self, state: AlignmentState, gradients: tuple[Parameters, Projector | None], start: Parameters
+    ) -> tuple[AlignmentState, Float[Array, ""]]:
         options, drift = self._options, jnp.zeros(())
         of_encoder, of_projector = gradients
         if options.stay_close:
@@ -291,7 +291,7 @@ class EncoderSteps:
             values = (state.encoder, state.projector)
             updates, optimizer = self._adam.update((of_encoder, of_projector), state.optimizer, values)
             encoder, projector = optax.apply_updates(values, updates)
-        new = State(encoder, projector, optimizer, state.means)
+        new = AlignmentState(encoder, projector, optimizer, state.means)
         if self._mesh.size > 1:
             new = jax.lax.with_sharding_constraint(new, replicated(self._mesh))
         return new, drift

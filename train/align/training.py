@@ -1,4 +1,4 @@
-"""The alignment of an encoder as a ``Trainee`` for the training loop in ``train.loop``."""
+"""The alignment of an encoder as a ``TrainingTask`` for the training loop in ``train.loop``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
 from train.align.examples import Parts
-from train.align.steps import EncoderSteps, State
+from train.align.steps import AlignmentState, EncoderSteps
 from train.encoder_parameters import Parameters
 from train.loop import as_seed
 
@@ -80,7 +80,7 @@ class EncoderTraining:
     ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
         key = jax.random.wrap_key_data(state["key"])
-        training: State = state["training"]
+        training: AlignmentState = state["training"]
         terms: list[Mapping[str, Array]] = []
         for number, rows in enumerate(order[0], epoch * self._plan.every + first):
             training, of_step = self._programs.step(training, self._batch(0, rows), jax.random.fold_in(key, number))

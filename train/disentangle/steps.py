@@ -19,19 +19,19 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from lsar_jax.mesh import split as split_over
 from lsar_jax.objectives.disentangle import (
-    Batch,
     Head,
+    HeadOutputs,
     Heads,
     Objective,
-    Others,
-    Parts,
+    OtherPairs,
+    TranslationBatch,
     discriminator_loss,
+    head_outputs,
     objective_terms,
-    parts_of,
-    parts_terms,
+    outputs_terms,
 )
 
-__all__ = ["PairTable", "State", "epoch_order", "init", "run", "validate"]
+__all__ = ["HeadsState", "PairTable", "epoch_order", "init", "run", "validate"]
 
 T = TypeVar("T")
 
@@ -63,16 +63,16 @@ class PairTable(NamedTuple):
         language = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         return cls(table, *map(jnp.asarray, (source, target, language, starts, counts)))
 
-    def batch(self, rows: Int[Array, " row"], constraint: jax.sharding.Sharding | None) -> Batch:
+    def batch(self, rows: Int[Array, " row"], constraint: jax.sharding.Sharding | None) -> TranslationBatch:
         """Returns the embeddings of some pairs, sharded over the devices."""
         taken = (self.source[rows], self.target[rows], jnp.zeros_like(rows), self.language[rows])
         if constraint is not None:
             taken = jax.lax.with_sharding_constraint(taken, constraint)
         source, target, *languages = taken
-        return Batch(self.table[source], self.table[target], *languages)
+        return TranslationBatch(self.table[source], self.table[target], *languages)
 
 
-class State(NamedTuple):
+class HeadsState(NamedTuple):
     """The trained parameters and optimizer states, with a leading seed axis.
 
     The probe is MEAT's discriminator, or DREAM's classifier.
@@ -84,11 +84,13 @@ class State(NamedTuple):
     probe_optimizer: optax.OptState
 
 
-def init(seeds: Sequence[int], dim: int, languages: int, learning_rate: float) -> tuple[State, Key[Array, " seed"]]:
+def init(
+    seeds: Sequence[int], dim: int, languages: int, learning_rate: float
+) -> tuple[HeadsState, Key[Array, " seed"]]:
     """Returns the initial state, uniform in ``+-1 / sqrt(dim)`` as in PyTorch's layers, and the key of each seed."""
     optimizer = optax.adam(learning_rate)
 
-    def start(key: Key[Array, ""]) -> State:
+    def start(key: Key[Array, ""]) -> HeadsState:
         def head(key: Key[Array, ""], rows: int) -> Head:
             matrix, offset = jax.random.split(key)
             draw = partial(jax.random.uniform, minval=-(dim**-0.5), maxval=dim**-0.5)
@@ -96,7 +98,7 @@ def init(seeds: Sequence[int], dim: int, languages: int, learning_rate: float) -
 
         meaning, language, probe = jax.random.split(key, 3)
         heads, probe = Heads(head(meaning, dim), head(language, dim)), head(probe, languages)
-        return State(heads, probe, optimizer.init(heads), optimizer.init(probe))
+        return HeadsState(heads, probe, optimizer.init(heads), optimizer.init(probe))
 
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     of_weights, of_steps = jnp.unstack(jax.vmap(jax.random.split)(keys), axis=1)
@@ -119,7 +121,7 @@ def epoch_order(
 
 @partial(jax.jit, static_argnames=("objective", "learning_rate", "mesh"), donate_argnames="state")
 def run(
-    state: State,
+    state: HeadsState,
     pairs: PairTable,
     order: Int[Array, "seed step row"],
     keys: Key[Array, " seed"],
@@ -131,7 +133,7 @@ def run(
     objective: Objective,
     learning_rate: float,
     mesh: Mesh | None,
-) -> tuple[State, dict[str, Float[Array, "seed step"]]]:
+) -> tuple[HeadsState, dict[str, Float[Array, "seed step"]]]:
     """Takes steps of an epoch from number ``first`` on; returns the state (the old one is donated) and the terms.
 
     ``weights`` are those of ORACLE's terms, by default 1.
@@ -145,16 +147,16 @@ def run(
         return optax.apply_updates(values, updates), state
 
     def seed(
-        state: State, order: Int[Array, "step row"], key: Key[Array, ""], active: Bool[Array, ""], weight: Array
-    ) -> tuple[State, dict[str, Array]]:
-        def step(state: State, numbered: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
+        state: HeadsState, order: Int[Array, "step row"], key: Key[Array, ""], active: Bool[Array, ""], weight: Array
+    ) -> tuple[HeadsState, dict[str, Array]]:
+        def step(state: HeadsState, numbered: tuple[Array, Array]) -> tuple[HeadsState, dict[str, Array]]:
             number, chosen = numbered
             draw = jax.random.fold_in(jax.random.fold_in(key, epoch), number)
             batch, others = _batches(pairs, chosen, draw, objective, rows)
             heads, probe, of_heads, of_probe = state
             before: dict[str, Array] = {}
             # Computed once for both the discriminator and the heads.
-            parts, back = jax.vjp(lambda heads: parts_of(heads, batch, *others), heads)
+            parts, back = jax.vjp(lambda heads: head_outputs(heads, batch, *others), heads)
             if objective.adversarial:
                 value, grads = jax.value_and_grad(partial(discriminator_loss, batch, *parts[:2]))(probe)
                 probe, of_probe = update(grads, of_probe, probe)
@@ -165,7 +167,7 @@ def run(
             heads, of_heads = update(back(of_parts)[0], of_heads, heads)
             if "identification" in objective.terms:
                 probe, of_probe = update(of_classifier, of_probe, probe)
-            new = State(heads, probe, of_heads, of_probe)
+            new = HeadsState(heads, probe, of_heads, of_probe)
             new = jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state)
             return new, terms | before
 
@@ -176,7 +178,7 @@ def run(
 
 @partial(jax.jit, static_argnames=("objective", "size", "mesh"))
 def validate(
-    state: State,
+    state: HeadsState,
     pairs: PairTable,
     keys: Key[Array, " seed"],
     weights: Float[Array, " seed"] | None = None,
@@ -188,7 +190,7 @@ def validate(
     """Returns the mean of every loss term over the validation batches, which are the same every time."""
     rows = None if mesh is None or size % mesh.size or mesh.size == 1 else split_over(mesh)
 
-    def seed(state: State, key: Key[Array, ""], weight: Array) -> dict[str, Array]:
+    def seed(state: HeadsState, key: Key[Array, ""], weight: Array) -> dict[str, Array]:
         key = jax.random.fold_in(key, _VALIDATION)
         order = epoch_order(key[None], 0, len(pairs.source), size)[0]
 
@@ -209,7 +211,7 @@ def _batches(
     key: Key[Array, ""],
     objective: Objective,
     rows: jax.sharding.Sharding | None,
-) -> tuple[Batch, tuple[Batch, ...]]:
+) -> tuple[TranslationBatch, tuple[TranslationBatch, ...]]:
     """Gathers a batch and, for DREAM, random other pairs: one set in any language, one in the same languages."""
     batch = pairs.batch(chosen, rows)
     if objective.base != "dream" or objective.halves:
@@ -233,7 +235,11 @@ def _each(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def _loss(
-    parts: tuple[Parts, Parts, Others | None], probe: Head, objective: Objective, batch: Batch, weight: Array
+    parts: tuple[HeadOutputs, HeadOutputs, OtherPairs | None],
+    probe: Head,
+    objective: Objective,
+    batch: TranslationBatch,
+    weight: Array,
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    terms = parts_terms(objective, *parts, probe, batch, weight)
+    terms = outputs_terms(objective, *parts, probe, batch, weight)
     return sum(terms.values(), jnp.zeros(())), terms

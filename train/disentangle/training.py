@@ -1,4 +1,4 @@
-"""The two heads as a ``Trainee`` for the training loop in ``train.loop``."""
+"""The two heads as a ``TrainingTask`` for the training loop in ``train.loop``."""
 
 from collections.abc import Mapping
 from typing import Any

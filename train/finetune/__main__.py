@@ -28,7 +28,6 @@ from lsar_jax import EncoderSpec, SentenceEncoder, __version__
 from lsar_jax.checks import at_least, check_seeds
 from lsar_jax.console.output import console, print_table
 from lsar_jax.console.run import run
-from lsar_jax.corpora.labelled import is_dataset, language_of
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.languages import language_code
@@ -38,9 +37,10 @@ from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.processes import agreed, is_first
 from train.checkpoints import remove_checkpoints
 from train.defaults import known
+from train.finetune.conllu_ner_xnli import is_dataset, language_of
 from train.finetune.features import Maps, read_maps
 from train.finetune.ner import chinese_words
-from train.finetune.tasks import TASKS, Task
+from train.finetune.tasks import TASKS, TransferTask
 from train.finetune.training import FinetuneOptions, FinetuneTraining, LabelledText, TaskText, longest
 from train.loop import LoopOptions, linear_schedule, of_seed, train
 from train.run_folder import ALIGNMENT, claimed, flat_options
@@ -132,7 +132,7 @@ class Finetune:
             test=tuple(map(pin, self.test)),
         )
 
-    def _run(self, task: Task) -> dict[str, Any]:
+    def _run(self, task: TransferTask) -> dict[str, Any]:
         self._check()
         training, development = self._english(task)
         tests = self._tests(task)
@@ -150,9 +150,9 @@ class Finetune:
                     remove_checkpoints(path)
             if left := [seed for seed in self.seeds if str(seed) not in done]:
                 text, tested = self._tokenized(task, encoder, training, development, tests)
-                trainee = self._trainee(text, encoder)
+                training_task = self._training_task(text, encoder)
                 for group in map(tuple, agreed(self._groups(left))):
-                    done |= self._group(text, trainee.for_seeds(group), encoder.spec, tested, maps)
+                    done |= self._group(text, training_task.for_seeds(group), encoder.spec, tested, maps)
                     record = {
                         "task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict(),
                         "maps": "" if self.maps is None else "linear maps", "alignment": self._alignment(),
@@ -201,7 +201,7 @@ class Finetune:
             raise ValueError(f"--trained-blocks is {trained}; {encoder.spec.id} has {blocks} blocks")
         return encoder
 
-    def _english(self, task: Task) -> tuple[list[Any], list[Any]]:
+    def _english(self, task: TransferTask) -> tuple[list[Any], list[Any]]:
         """Returns the sentences to train on, and those that choose the best step."""
         training = self._in_english(task, self.train, "train")
         if self.dev is None:
@@ -218,7 +218,7 @@ class Finetune:
             raise ValueError(f"--batch is {self.training.batch}; it must be at most {len(training)}, all sentences")
         return training, development
 
-    def _in_english(self, task: Task, data: Data, part: str) -> list[Any]:
+    def _in_english(self, task: TransferTask, data: Data, part: str) -> list[Any]:
         """Returns the English sentences; a file that does not say its language is taken to be English."""
         found = task.read(data, part)
         english = found.get("en", found.get(""))
@@ -226,7 +226,7 @@ class Finetune:
             raise ValueError(f"{data} has no text in en; it has {', '.join(found)}")
         return english
 
-    def _tests(self, task: Task) -> dict[str, tuple[str, list[Any]]]:
+    def _tests(self, task: TransferTask) -> dict[str, tuple[str, list[Any]]]:
         """Returns the language and the sentences of each test, by its name."""
         tests: dict[str, tuple[str, list[Any]]] = {}
         configurations = [str(data).rpartition("#")[2] for data in self.test if is_dataset(data)]
@@ -251,7 +251,7 @@ class Finetune:
             raise ValueError(f"--languages has {absent[0]}, but --test has only {', '.join(sorted(codes)) or 'others'}")
         return tests
 
-    def _tested(self, task: Task, data: Data) -> dict[str, list[Any]]:
+    def _tested(self, task: TransferTask, data: Data) -> dict[str, list[Any]]:
         """Returns the sentences of a test by language, without the languages that are not tested."""
         found = task.read(data, "test")
         codes = {language_code(code) for code in self.languages}
@@ -260,7 +260,7 @@ class Finetune:
         return {code: sentences for code, sentences in found.items() if not codes or code in ("", *codes)}
 
     def _tokenized(
-        self, task: Task, encoder: SentenceEncoder, training: list[Any], development: list[Any],
+        self, task: TransferTask, encoder: SentenceEncoder, training: list[Any], development: list[Any],
         tests: dict[str, tuple[str, list[Any]]],
     ) -> tuple[TaskText, dict[str, LabelledText]]:  # fmt: skip
         """Returns the tokenized text to train on, and to test on."""
@@ -310,7 +310,7 @@ class Finetune:
             raise ValueError(f"{path} is damaged: its seeds are {done!r:.60}")
         return done
 
-    def _trainee(self, text: TaskText, encoder: SentenceEncoder) -> FinetuneTraining:
+    def _training_task(self, text: TaskText, encoder: SentenceEncoder) -> FinetuneTraining:
         options = self.training
         steps = sum(options.parts(len(text.training))) * known(options.epochs)
         sentences = 1 + max(example.sentence for example in text.training)
@@ -320,19 +320,19 @@ class Finetune:
         return FinetuneTraining(text, encoder, options, optimizer, self.seeds, data_mesh(jax.devices()))
 
     def _group(
-        self, text: TaskText, trainee: FinetuneTraining, spec: EncoderSpec, tests: dict[str, LabelledText], maps: Maps
+        self, text: TaskText, task: FinetuneTraining, spec: EncoderSpec, tests: dict[str, LabelledText], maps: Maps
     ) -> dict[str, Any]:
         """Trains and tests some seeds; returns their scores."""
-        seeds = trainee.seeds
+        seeds = task.seeds
         console.print(f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}")
-        loop = LoopOptions(trainee.epochs, self.training.patience, self.log_every, self.checkpoint_seconds)
-        trained = train(trainee, loop, self._folder(seeds), f"{text.task.name}, {spec.id}, layer {spec.layer}")
+        loop = LoopOptions(task.epochs, self.training.patience, self.log_every, self.checkpoint_seconds)
+        trained = train(task, loop, self._folder(seeds), f"{text.task.name}, {spec.id}, layer {spec.layer}")
         started, result = time.perf_counter(), {}
         for number, seed in enumerate(seeds):
             best = of_seed(trained.best, number)
             scores = {}
             for name, test in tests.items():
-                predicted = trainee.predict(best, test.examples, maps.get(test.language))
+                predicted = task.predict(best, test.examples, maps.get(test.language))
                 scores[name] = {
                     "language": test.language, "n": len(test.sentences), "mapped": test.language in maps,
                     **text.score(test, predicted),
@@ -363,7 +363,7 @@ class Finetune:
         """Returns the folder of a group of seeds."""
         return self.out / f"seed-{'-'.join(map(str, seeds))}"
 
-    def _print(self, task: Task, done: dict[str, Any]) -> None:
+    def _print(self, task: TransferTask, done: dict[str, Any]) -> None:
         names = next(iter(done.values()))["scores"]
         columns = {name: [seed["scores"][name][task.metric] for seed in done.values()] for name in names}
         columns["development"] = [seed["development"] for seed in done.values()]

@@ -15,14 +15,14 @@ from lsar_jax.shapes import AnyArray
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 
-__all__ = ["Example", "TaskBatch", "of_sentence", "task_batch", "training_width", "windows"]
+__all__ = ["TaskBatch", "TaskExample", "of_sentence", "task_batch", "training_width", "windows"]
 
 _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 Ids = Int[np.ndarray, "_"]
 
 
-class Example(NamedTuple):
+class TaskExample(NamedTuple):
     """Tokens, and the labels to predict at some positions.
 
     Attributes:
@@ -52,7 +52,7 @@ class TaskBatch(NamedTuple):
     Attributes:
       ids, lengths: token ids, and the number of tokens of the only segment of each row.
       types: 1 from the second sentence of a pair on, else 0.
-      positions, labels, heads: as in ``Example``; 0 where there is no slot.
+      positions, labels, heads: as in ``TaskExample``; 0 where there is no slot.
       there: whether there is a slot.
       counted: whether a slot counts in the loss.
     """
@@ -77,7 +77,7 @@ def training_width(length: int, longest: int) -> int:
     return min([width for width in _WIDTHS if width >= length] + [longest])
 
 
-def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int) -> TaskBatch:
+def task_batch(examples: Sequence[TaskExample], rows: int, pad_id: int, longest: int) -> TaskBatch:
     """Returns examples as arrays of one of a few widths; rows without an example have length 0."""
     width = training_width(max(len(example.ids) for example in examples), longest)
     most = max(len(example.positions) for example in examples)

@@ -11,12 +11,12 @@ from lsar_jax.objectives.parsing import best_arcs, biaffine_scores, init_biaffin
 from lsar_jax.objectives.tagging import crf_loss, crf_tags, init_transitions, tag_loss
 from train.finetune.examples import TaskBatch
 
-__all__ = ["BIAFFINE", "CRF", "LINEAR", "Head"]
+__all__ = ["BIAFFINE", "CRF", "LINEAR", "TaskHead"]
 
 Slots = Float[Array, "batch slot dim"]
 
 
-class Head(NamedTuple):
+class TaskHead(NamedTuple):
     """Functions of a head's parameters.
 
     Attributes:
@@ -73,6 +73,6 @@ def _best_arcs(head: Any, slots: Slots, batch: TaskBatch) -> tuple[Array, ...]:
 
 
 # Labels each slot on its own; labels the slots of a sentence by a conditional random field; scores arcs between slots.
-LINEAR = Head(_init_linear, _linear_loss, _best_labels)
-CRF = Head(_init_crf, _crf_loss, _best_sequence)
-BIAFFINE = Head(init_biaffine, _parse_loss, _best_arcs)
+LINEAR = TaskHead(_init_linear, _linear_loss, _best_labels)
+CRF = TaskHead(_init_crf, _crf_loss, _best_sequence)
+BIAFFINE = TaskHead(init_biaffine, _parse_loss, _best_arcs)

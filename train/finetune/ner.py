@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from lsar_jax.corpora.labelled import TaggedSentence, read_tagged
-from train.finetune.examples import Example
+from train.finetune.conllu_ner_xnli import TaggedSentence, read_tagged
+from train.finetune.examples import TaskExample
 from train.finetune.heads import CRF, LINEAR
 from train.finetune.scores import span_f1
-from train.finetune.task import Labels, Predicted, Task, predicted_tags, tagging_examples
+from train.finetune.task import Labels, Predicted, TransferTask, predicted_tags, tagging_examples
 from train.word_pairs.word_splitter import word_splitter
 
 __all__ = ["NER", "chinese_words"]
@@ -19,7 +19,7 @@ def _labels(sentences: Sequence[TaggedSentence]) -> Labels:
 
 
 def _score(
-    sentences: Sequence[TaggedSentence], examples: Sequence[Example], predicted: Predicted, labels: Labels
+    sentences: Sequence[TaggedSentence], examples: Sequence[TaskExample], predicted: Predicted, labels: Labels
 ) -> dict[str, float]:
     tags = predicted_tags(sentences, examples, predicted, labels, "O")
     return {"F1": span_f1([sentence.tags for sentence in sentences], tags)}
@@ -51,4 +51,4 @@ def chinese_words(sentences: Sequence[TaggedSentence]) -> list[TaggedSentence]:
     return result
 
 
-NER = Task("ner", "F1", read_tagged, _labels, tagging_examples, _score, LINEAR, 1e-4, head_on_features=CRF)
+NER = TransferTask("ner", "F1", read_tagged, _labels, tagging_examples, _score, LINEAR, 1e-4, head_on_features=CRF)

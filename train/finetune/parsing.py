@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lsar_jax.corpora.labelled import ParsedSentence, read_parsed
 from lsar_jax.languages import spaces_words
 from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.tokens.word_tokens import tokenize_words
-from train.finetune.examples import Example, of_sentence
+from train.finetune.conllu_ner_xnli import ParsedSentence, read_parsed
+from train.finetune.examples import TaskExample, of_sentence
 from train.finetune.heads import BIAFFINE
 from train.finetune.scores import attachment, best_tree
-from train.finetune.task import Labels, Predicted, Task
+from train.finetune.task import Labels, Predicted, TransferTask
 
 __all__ = ["PARSING"]
 
@@ -23,7 +23,7 @@ def _labels(sentences: Sequence[ParsedSentence]) -> Labels:
 def _examples(
     tokenizer: Tokenizer, sentences: Sequence[ParsedSentence], language: str, room: int, labels: Labels, training: bool,
     last: bool,
-) -> list[Example]:  # fmt: skip
+) -> list[TaskExample]:  # fmt: skip
     numbers = {label: number for number, label in enumerate(labels)}
     # To test, as many words as there may be tokens in training, if the model takes their tokens.
     most = room + sum(tokenizer.specials) if training else tokenizer.max_length
@@ -40,12 +40,12 @@ def _examples(
         slots = np.arange(-1, count, dtype=np.int32)
         counted = (heads <= count) & (slots >= 0)
         heads = np.where(counted, heads, 0)
-        examples.append(Example(tokens.ids, len(tokens.ids), positions, relations, heads, counted, number, slots))
+        examples.append(TaskExample(tokens.ids, len(tokens.ids), positions, relations, heads, counted, number, slots))
     return examples
 
 
 def _score(
-    sentences: Sequence[ParsedSentence], examples: Sequence[Example], predicted: Predicted, labels: Labels
+    sentences: Sequence[ParsedSentence], examples: Sequence[TaskExample], predicted: Predicted, labels: Labels
 ) -> dict[str, float]:
     total = np.zeros(3, int)
     for example, (scores, best) in zip(examples, predicted, strict=True):
@@ -57,4 +57,4 @@ def _score(
     return {"LAS": 100 * total[2] / max(total[0], 1), "UAS": 100 * total[1] / max(total[0], 1)}
 
 
-PARSING = Task("parsing", "LAS", read_parsed, _labels, _examples, _score, BIAFFINE)
+PARSING = TransferTask("parsing", "LAS", read_parsed, _labels, _examples, _score, BIAFFINE)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.corpora.labelled import ParsedSentence
+from train.finetune.conllu_ner_xnli import ParsedSentence
 
 __all__ = ["accuracy", "attachment", "best_tree", "span_f1", "spans"]
 

@@ -9,10 +9,10 @@ from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import spaces_words
 from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.tokens.word_tokens import tokenize_words
-from train.finetune.examples import Example, windows
-from train.finetune.heads import Head
+from train.finetune.examples import TaskExample, windows
+from train.finetune.heads import TaskHead
 
-__all__ = ["Labels", "Predicted", "Task", "predicted_tags", "tagging_examples"]
+__all__ = ["Labels", "Predicted", "TransferTask", "predicted_tags", "tagging_examples"]
 
 # The labels, in the order of the head's outputs, and what the head predicted for each example.
 Labels = tuple[str, ...]
@@ -22,7 +22,7 @@ Predicted = Sequence[tuple[Any, ...]]
 _ANY_LENGTH = 1 << 20
 
 
-class Task(NamedTuple):
+class TransferTask(NamedTuple):
     """A task.
 
     Attributes:
@@ -44,17 +44,17 @@ class Task(NamedTuple):
     metric: str
     read: Callable[[Data, str], dict[str, list[Any]]]
     labels: Callable[[Sequence[Any]], Labels]
-    examples: Callable[[Tokenizer, Sequence[Any], str, int, Labels, bool, bool], list[Example]]
-    score: Callable[[Sequence[Any], Sequence[Example], Predicted, Labels], dict[str, float]]
-    head: Head
+    examples: Callable[[Tokenizer, Sequence[Any], str, int, Labels, bool, bool], list[TaskExample]]
+    score: Callable[[Sequence[Any], Sequence[TaskExample], Predicted, Labels], dict[str, float]]
+    head: TaskHead
     rate_on_features: float = 1e-3
-    head_on_features: Head | None = None
+    head_on_features: TaskHead | None = None
 
 
 def tagging_examples(
     tokenizer: Tokenizer, sentences: Sequence[Any], language: str, room: int, labels: Labels, training: bool,
     last: bool,
-) -> list[Example]:  # fmt: skip
+) -> list[TaskExample]:  # fmt: skip
     """Tokenizes sentences whose words are tagged; long ones are cut into windows."""
     numbers = {label: number for number, label in enumerate(labels)}
     words = [sentence.words for sentence in sentences]
@@ -64,12 +64,12 @@ def tagging_examples(
         for ids, positions, new in windows(tokens, tokenizer.specials, room):
             tags = np.array([numbers.get(sentence.tags[word], -1) for word in new], np.int32)
             valid = np.ones(len(new), bool)
-            examples.append(Example(ids, len(ids), positions, tags, np.zeros_like(tags), valid, number, new))
+            examples.append(TaskExample(ids, len(ids), positions, tags, np.zeros_like(tags), valid, number, new))
     return examples
 
 
 def predicted_tags(
-    sentences: Sequence[Any], examples: Sequence[Example], predicted: Predicted, labels: Labels, none: str
+    sentences: Sequence[Any], examples: Sequence[TaskExample], predicted: Predicted, labels: Labels, none: str
 ) -> list[list[str]]:
     """Returns the predicted tags of each sentence; ``none`` for words without tokens."""
     tags = [[none] * len(sentence.words) for sentence in sentences]

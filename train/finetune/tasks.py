@@ -3,9 +3,9 @@
 from train.finetune.ner import NER
 from train.finetune.parsing import PARSING
 from train.finetune.pos import POS
-from train.finetune.task import Task
+from train.finetune.task import TransferTask
 from train.finetune.xnli import XNLI
 
-__all__ = ["TASKS", "Task"]
+__all__ = ["TASKS", "TransferTask"]
 
-TASKS: dict[str, Task] = {task.name: task for task in (XNLI, NER, POS, PARSING)}
+TASKS: dict[str, TransferTask] = {task.name: task for task in (XNLI, NER, POS, PARSING)}

@@ -1,4 +1,4 @@
-"""Fine-tuning of an encoder on a task, as a ``Trainee`` for the training loop in ``train.loop``.
+"""Fine-tuning of an encoder on a task, as a ``TrainingTask`` for the training loop in ``train.loop``.
 
 Several seeds train in one program: all arrays have a leading seed axis. An epoch of the loop is a part of a pass over
 the data, a quarter by default, after which the development data are scored.
@@ -24,9 +24,9 @@ from lsar_jax.mesh import fetched, placed, replicated, split
 from lsar_jax.models.dropout import Dropout
 from train.defaults import filled, known
 from train.encoder_parameters import EncoderParts, Parameters, take_apart
-from train.finetune.examples import Example, TaskBatch, task_batch, training_width
+from train.finetune.examples import TaskBatch, TaskExample, task_batch, training_width
 from train.finetune.features import FeatureMix
-from train.finetune.tasks import Task
+from train.finetune.tasks import TransferTask
 from train.loop import of_seed
 
 __all__ = ["FinetuneOptions", "FinetuneTraining", "LabelledText", "TaskText", "longest", "pass_order", "split_blocks"]
@@ -68,7 +68,7 @@ class FinetuneOptions:
     dropout: float | None = None
     trained_blocks: int | None = None
 
-    def complete(self, task: Task) -> Self:
+    def complete(self, task: TransferTask) -> Self:
         """Returns the options with all defaults; raises ValueError if a number is out of range."""
         names = ("learning_rate", "batch", "epochs", "validations", "dropout")
         defaults = (task.rate_on_features, 128, 20, 1, 0.2) if self.features else (2e-5, 32, 5, 4, 0.1)
@@ -103,16 +103,16 @@ class LabelledText(NamedTuple):
 
     language: str
     sentences: Sequence[Any]
-    examples: Sequence[Example]
+    examples: Sequence[TaskExample]
 
 
 @dataclass(frozen=True)
 class TaskText:
     """A task, its labels in the order of the head's outputs, and its English text to train on and to choose by."""
 
-    task: Task
+    task: TransferTask
     labels: tuple[str, ...]
-    training: Sequence[Example]
+    training: Sequence[TaskExample]
     development: LabelledText
 
     def score(self, text: LabelledText, predicted: Sequence[tuple[Any, ...]]) -> dict[str, float]:
@@ -210,7 +210,7 @@ class FinetuneTraining:
         return {"error": jnp.asarray(100 - np.array(scores), jnp.float32)}
 
     def predict(
-        self, parameters: Any, examples: Sequence[Example], maps: Float[np.ndarray, "layer dim dim"] | None = None
+        self, parameters: Any, examples: Sequence[TaskExample], maps: Float[np.ndarray, "layer dim dim"] | None = None
     ) -> list[tuple[Any, ...]]:
         """Returns the predictions of the head, an entry an example."""
         on_device = None if maps is None else placed(maps, replicated(self._mesh))
@@ -239,7 +239,7 @@ class FinetuneTraining:
         optimizer = jax.vmap(self._optimizer.init)(parameters)
         return {"parameters": parameters, "optimizer": optimizer, "keys": jax.random.key_data(left)}
 
-    def _batch(self, examples: Sequence[Example], rows: int) -> TaskBatch:
+    def _batch(self, examples: Sequence[TaskExample], rows: int) -> TaskBatch:
         return task_batch(examples, rows, self._pad_id, self._longest)
 
     def _place(self, batch: TaskBatch, axis: int) -> TaskBatch:

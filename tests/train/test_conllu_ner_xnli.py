@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lsar_jax.corpora.labelled import (
+from tests.optional import need
+from train.finetune.conllu_ner_xnli import (
     LABELS,
     SentencePair,
     TaggedSentence,
@@ -16,7 +17,6 @@ from lsar_jax.corpora.labelled import (
     read_parsed,
     read_tagged,
 )
-from tests.optional import need
 
 DATA = Path(__file__).parents[2] / "data"
 

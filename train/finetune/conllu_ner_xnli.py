@@ -112,7 +112,7 @@ def read_parsed(data: Data, part: str = "train") -> dict[str, list[ParsedSentenc
       ValueError: a line or row is malformed, a part of speech is not universal, heads are not a tree, the split or a
         column does not exist, or there are no sentences or no parts of speech; errors name the line or row.
 
-    Example:
+    TaskExample:
       >>> import tempfile
       >>> from pathlib import Path
       >>> from lsar_jax.corpora import labelled
@@ -234,7 +234,7 @@ def language_of(data: Data) -> str:
     Raises:
       ValueError: a file is named after two languages, or a configuration after none.
 
-    Example:
+    TaskExample:
       >>> from lsar_jax.corpora import labelled
       >>> names = "hub:commul/universal_dependencies#de_pud", "de_pud-ud-test.conllu", "dev-de.tsv", "xnli.dev.tsv"
       >>> [labelled.language_of(name) for name in names]
