@@ -13,7 +13,17 @@ from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import OF_FILES, OF_PAIRS, Method, MethodName, check_methods, fit_files, fit_methods
+from lsar_jax.measures.methods import (
+    FEW_METHODS,
+    OF_FILES,
+    OF_PAIRS,
+    OF_SAMPLES,
+    Method,
+    MethodName,
+    check_methods,
+    fit_files,
+    fit_methods,
+)
 
 __all__ = ["EVALUATED", "FitOptions", "Fitting", "MethodOptions", "choose"]
 
@@ -32,7 +42,7 @@ class MethodOptions:
       fit_seeds: seeds of CBIE's clustering and of LangSAE; each gives its own result, and tables show their mean.
     """
 
-    transforms: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
+    transforms: tuple[MethodName, ...] = FEW_METHODS
     ranks: tuple[int, ...] = ()
     components: tuple[int, ...] = (1,)
     zero: tuple[str, ...] = ()
@@ -104,10 +114,10 @@ class Fitting:
             languages = {key: language_of(key) for key in test}
             fitted: list[Method] = []
             for name in names:
-                if name == "whitening" and "language-whitening" in names:  # the same here
-                    continue
                 if name in OF_FILES:
-                    fitted += fit_files(name, test, languages, seeds=self.options.fit_seeds, source=spec)
+                    known = {method.label for method in fitted}  # two methods may be the same here
+                    files = fit_files(name, test, languages, varied, source=spec)
+                    fitted += [method for method in files if method.label not in known]
                 else:
                     fitted += fit_methods(together, (name,), varied, source=spec)
             return fitted + saved
@@ -127,7 +137,8 @@ class Fitting:
         for path, saved in self.saved.items():
             if saved is method:
                 return str(path)
-        if (method.transform is None and not method.by_file) or method.name == "zero":
+        fits = method.transform.fits if method.transform else ()
+        if not method.by_file and not any(fit.fitted_on for fit in fits):
             return ""
         return self.paired_name if method.name in OF_PAIRS else self.name
 
@@ -208,9 +219,9 @@ def _check_options(task: Task, options: FitOptions) -> None:
             why = "which is fitted on parallel text; it cannot be combined with --fit-on evaluated"
         elif name in OF_PAIRS and options.parallel is None:
             why = "which is fitted on parallel text; name some with --parallel"
-        elif name == "sample-whitening" and not task.by_file:
+        elif name in OF_SAMPLES and not task.by_file:
             why = f"which {task.name} cannot fit; omit it"
-        elif name == "sample-whitening" and not evaluated:
+        elif name in OF_SAMPLES and not evaluated:
             why = "which whitens the evaluated sentences; add --fit-on evaluated"
         if why:
             raise ValueError(f"--transforms has {name}, {why}")

@@ -18,13 +18,10 @@ from eval.report.page import Report
 from eval.report.tradeoff import Tradeoff, compare, read_all
 from lsar_jax import load_encoder
 from lsar_jax.console.output import console
-from lsar_jax.measures.methods import ALL_METHODS, MethodName
+from lsar_jax.measures.methods import ALL_METHODS, FEW_METHODS, MethodName
 from lsar_jax.measures.run_record import already_run
 
 __all__ = ["Suite"]
-
-_SMALL: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
-
 
 _LARGE = ("geometry", "answers", "preference-xquad-r")
 # Folder of results -> the task, and its options; paths are below the data.
@@ -127,7 +124,7 @@ class Suite:
             options: dict[str, Any] = {
                 "encoder": encoder,
                 "layers": self.layers,
-                "transforms": self.transforms or (_SMALL if self.profile == "small" else ALL_METHODS),
+                "transforms": self.transforms or (FEW_METHODS if self.profile == "small" else ALL_METHODS),
                 "cache": self.out / "embeddings" if self.cache is None else self.cache,
                 "overwrite": self.overwrite,
                 "out": self.out / Path(folder).name / name,

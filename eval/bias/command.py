@@ -46,7 +46,7 @@ from lsar_jax.corpora.records import is_parquet
 from lsar_jax.embeddings.job import remove_partial_files, work_folder
 from lsar_jax.encoders.progress import Meter, in_words
 from lsar_jax.files import check_outputs, text_sha256, write_text
-from lsar_jax.measures.methods import FITTED, Method, MethodName, check_methods, fit_methods
+from lsar_jax.measures.methods import FITTED, REPORT_METHODS, Method, MethodName, check_methods, fit_methods
 from lsar_jax.measures.results import Result, read_results, write_results
 from lsar_jax.measures.run_record import digest_of, record, recorded
 from lsar_jax.options.user_text import Aligned, UserText, finds_lines, read_user_text, read_user_vectors
@@ -69,11 +69,6 @@ _FIRST = 100
 # Names of the measures of the space in results, in the order of ``Neutrality``.
 _MEASURES = (
     "own language among neighbours", "own language without preference", "language identified", "IsoScore", "mean cosine"
-)  # fmt: skip
-# The methods that are fitted from moments, with one map or one of each language: fast enough for every layer.
-_METHODS = (
-    "original", "center", "lir", "lsar", "lsar-published", "mean+lsar", "joint", "sparse-dimensions", "steering",
-    "outliers", "whitening", "leace",
 )  # fmt: skip
 
 
@@ -105,7 +100,7 @@ class Bias(MethodOptions, RunOptions):
     seed: int = 0
     layers: tuple[int, ...] = ()
     ranks: tuple[int, ...] = ()
-    transforms: tuple[MethodName, ...] = _METHODS
+    transforms: tuple[MethodName, ...] = REPORT_METHODS
     out: Path = Path("results/bias")
 
     name = "bias"

@@ -21,7 +21,7 @@ from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import ALL_METHODS, Method
+from lsar_jax.measures.methods import ALL_METHODS, FEW_METHODS, Method
 from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result
 from lsar_jax.retrieval import candidate_ranks
@@ -32,7 +32,7 @@ __all__ = ["COMMAND", "answers"]
 # Number of questions used per language; the candidate sentences up to the last answer to them form the pool.
 _QUESTIONS = 100
 # The methods of the picture, in its order, and the language of the question that it ranks the candidates for.
-_SHOWN = ("original", "center", "lir", "lsar")
+_SHOWN = FEW_METHODS
 _ASKED = "en"
 
 

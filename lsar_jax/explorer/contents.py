@@ -23,15 +23,15 @@ from lsar_jax.shapes import AnyArray
 from lsar_jax.tokens.tokenizer import check_sentences
 from lsar_jax.transforms import language_subspace
 from lsar_jax.transforms.base.steps import AXES, AnyStep
-from lsar_jax.transforms.methods import BY_DEFAULT, METHODS
+from lsar_jax.transforms.methods import METHODS, by_default
 from lsar_jax.transforms.methods.lsar import significant_values
 
 __all__ = ["DEFAULT_METHODS", "explore"]
 
 _log = logging.getLogger("lsar_jax")
 
-# Those with a slider first, and the joint subspace: the best map where the language is not known, of those measured.
-DEFAULT_METHODS = tuple(sorted((*BY_DEFAULT, "joint"), key=lambda name: METHODS[name].varied != "rank"))
+# Those with a slider first.
+DEFAULT_METHODS = tuple(sorted(by_default("explorer"), key=lambda name: METHODS[name].varied != "rank"))
 
 # The parts of a step that keep what they do not subtract, which the page can apply to coordinates of an own basis.
 _LOW_RANK = {"shift", "basis", "dual", "offset"}

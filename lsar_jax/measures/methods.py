@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 import tyro
@@ -14,24 +14,18 @@ from jaxtyping import Float
 from lsar_jax.languages import code_or_none, language_code
 from lsar_jax.moments import Moments, pool_moments
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms import (
-    Transform,
-    fit_cbie,
-    fit_linear_map,
-    fit_outliers,
-    fit_shift,
-    fit_whitening,
-    whiten_samples,
-)
-from lsar_jax.transforms import zero_dimensions as zeroed
+from lsar_jax.transforms import Transform, fit_outliers, whiten_samples, zero_dimensions
 from lsar_jax.transforms.base import Step
-from lsar_jax.transforms.methods import BY_DEFAULT, METHODS, FitMethod
+from lsar_jax.transforms.methods import METHODS, OF_PAIRS, FitMethod, by_default
 
 __all__ = [
     "ALL_METHODS",
+    "FEW_METHODS",
     "FITTED",
     "OF_FILES",
     "OF_PAIRS",
+    "OF_SAMPLES",
+    "REPORT_METHODS",
     "Method",
     "MethodName",
     "check_methods",
@@ -42,11 +36,6 @@ __all__ = [
 
 K = TypeVar("K")
 
-# Methods that are fitted on the two sides of parallel text.
-OF_PAIRS: dict[str, Callable[..., Transform]] = {"linear": fit_linear_map, "shift": fit_shift}
-# Methods that Hämmerl et al. 2023 fit on each file of the evaluated sentences by itself.
-OF_FILES = ("cbie", "whitening", "language-whitening", "sample-whitening")
-
 
 def _fit_largest(x: Mapping[str, Moments], *, source: EncoderSpec | None = None) -> Transform:
     """Zeroes the ten largest dimensions of any language but English (Hämmerl et al. 2023, Table 4)."""
@@ -54,17 +43,23 @@ def _fit_largest(x: Mapping[str, Moments], *, source: EncoderSpec | None = None)
     return fit_outliers(others or x, largest=10, source=source)
 
 
-def _fit_zero(x: Mapping[str, Moments], zero: str, *, source: EncoderSpec | None = None) -> Transform:
-    """Zeroes the given dimensions, for all languages."""
-    return zeroed(_dimensions(zero), next(iter(x.values())).dim, source=source)
-
-
-def _dimensions(zero: str) -> tuple[int, ...]:
-    """The dimensions that a value of ``--zero`` names."""
-    parts = zero.split(",")
+def _dimensions(name: str, value: str, dim: int, **_: Any) -> tuple[int, ...]:
+    """Returns the dimensions that a value of ``--zero`` names; raises ValueError unless they differ and exist."""
+    parts = value.split(",")
     if not all(part.isdecimal() for part in parts) or len(set(parts)) != len(parts):
-        raise ValueError(f"--zero has {zero!r}; give different dimensions, such as 588 or 588,306")
+        raise ValueError(f"{name} has {value!r}; give different dimensions, such as 588 or 588,306")
+    if (highest := max(map(int, parts))) >= dim:
+        raise ValueError(f"{name} has {highest}, but the embeddings have {dim} dimensions, from 0")
     return tuple(map(int, parts))
+
+
+def _fit_zero(
+    x: Mapping[str, Moments], zero: Annotated[str, _dimensions], *, source: EncoderSpec | None = None
+) -> Transform:
+    """Zeroes the given dimensions, for all languages."""
+    dim = next(iter(x.values())).dim
+    transform = zero_dimensions(_dimensions("zero", zero, dim), dim, source=source)
+    return replace(transform, fits=(replace(transform.fits[0], parameters=(("zero", zero),)),))
 
 
 # Methods that are fitted on the text of several languages, by name.
@@ -73,14 +68,20 @@ FITTED: dict[str, FitMethod] = {
     "largest": FitMethod(_fit_largest, "means"),
     "zero": FitMethod(_fit_zero, "means", varied="zero"),
 }
+# Functions of the sentences of a file, which cannot be applied to others, and their arguments in results.
+OF_SAMPLES: dict[str, tuple[Callable[..., Any], dict[str, int | float | str]]] = {
+    "sample-whitening": (whiten_samples, {"eps": 1e-5})
+}
+# Methods that papers fit on each file of the evaluated sentences by itself.
+OF_FILES = (*(name for name, method in FITTED.items() if method.of_file is not None), *OF_SAMPLES)
 
 if TYPE_CHECKING:
     MethodName = str
 else:  # a Literal of the known names, so that the command line lists and checks them
-    MethodName = tyro.extras.literal_type_from_choices(["original", *FITTED, "sample-whitening", *OF_PAIRS])
+    MethodName = tyro.extras.literal_type_from_choices(["original", *FITTED, *OF_SAMPLES, *OF_PAIRS])
 
-# The original embeddings and the methods that are compared by default.
-ALL_METHODS = ("original", *BY_DEFAULT)
+# The original embeddings and the methods that are compared by default: by a task, by all tasks, and by the report.
+FEW_METHODS, ALL_METHODS, REPORT_METHODS = (("original", *by_default(place)) for place in ("task", "suite", "report"))
 
 
 @dataclass(frozen=True)
@@ -169,12 +170,6 @@ def check_methods(
                 FITTED[name].check({FITTED[name].varied: value}, languages, dim)
             except ValueError as error:
                 raise ValueError(f"--transforms has {name}: {error}") from error
-    if "zero" in names:
-        if not varied["zero"]:
-            raise ValueError("--transforms has zero, but --zero names no dimensions; give some, such as 588 or 588,306")
-        for value in varied["zero"]:
-            if (highest := max(_dimensions(value))) >= dim:
-                raise ValueError(f"--zero has {highest}, but the embeddings have {dim} dimensions, from 0")
 
 
 def fit_methods(
@@ -210,8 +205,7 @@ def fit_methods(
         method = FITTED[name]
         for value in varied.get(method.varied) or (None,):
             options = {} if value is None else {method.varied: value}
-            made = Method.of(name, method(given[method.needs], source=source, **options))
-            fitted.append(replace(made, parameters=options) if name == "zero" else made)
+            fitted.append(Method.of(name, method(given[method.needs], source=source, **options)))
     return fitted
 
 
@@ -219,30 +213,29 @@ def fit_files(
     name: str,
     x: Mapping[K, Float[np.ndarray, "_ dim"]],
     languages: Mapping[K, str],
+    varied: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     *,
-    seeds: Sequence[int] = (0,),
     source: EncoderSpec | None = None,
 ) -> list[Method]:
-    """Fits a method of ``OF_FILES`` on each file of the evaluated sentences by itself; CBIE once for each seed.
+    """Fits a method of ``OF_FILES`` on each file of the evaluated sentences by itself, once for each varied value.
 
     Here ``whitening`` and ``language-whitening`` are the same.
     """
     counts = Counter(languages[file] for file, rows in x.items() for _ in rows)
-
-    def fitted(fit: Callable[..., Transform]) -> dict[K, Callable[..., Any]]:
-        return {
-            file: partial(fit({languages[file]: rows}, source=source), language=languages[file])
-            for file, rows in x.items()
-        }
-
-    if name == "sample-whitening":
-        return [Method(name, {"eps": 1e-5}, None, dict.fromkeys(x, whiten_samples), counts)]
-    if name == "cbie":
-        fits = {seed: fitted(partial(fit_cbie, seed=seed)) for seed in seeds}
-        return [Method(name, {"components": 12, "seed": seed}, None, of, counts) for seed, of in fits.items()]
-    # In float64: with fewer sentences than dimensions, most eigenvalues are 0, and 1e-8 is below float32's rounding.
-    whiten = partial(fit_whitening, eps=1e-8, absolute=True, per_language=True, precise=True)
-    return [Method("language-whitening", {"eps": 1e-8, "absolute": 1}, None, fitted(whiten), counts)]
+    if name in OF_SAMPLES:
+        transform, parameters = OF_SAMPLES[name]
+        return [Method(name, parameters, None, dict.fromkeys(x, transform), counts)]
+    method = FITTED[name]
+    assert method.of_file is not None, "the method is one of OF_FILES"
+    shown, fixed = method.of_file
+    fitted = []
+    for value in varied.get(method.varied) or (None,):
+        options = {**fixed} if value is None else {**fixed, method.varied: value}
+        fits = {file: method.fit({languages[file]: rows}, source=source, **options) for file, rows in x.items()}
+        parameters = Method.of(shown, next(iter(fits.values()))).parameters
+        by_file = {file: partial(fit, language=languages[file]) for file, fit in fits.items()}
+        fitted.append(Method(shown, parameters, None, by_file, counts))
+    return fitted
 
 
 def label(name: str, parameters: Mapping[str, int | float | str]) -> str:

@@ -32,10 +32,10 @@ def test_dimensions_to_zero(rng):
     assert [first.label, second.label] == ["zero=3", "zero=1,6"]
     assert np.flatnonzero((second(x["de"], "de") == 0).all(axis=0)).tolist() == [1, 6]
     for zero, message in (
-        ((), "--transforms has zero, but --zero names no dimensions; give some, such as 588"),
-        (("8",), "--zero has 8, but the embeddings have 8 dimensions, from 0"),
-        (("1,x",), "--zero has '1,x'; give different dimensions, such as 588 or 588,306"),
-        (("1,1",), "--zero has '1,1'; give different dimensions"),
+        ((), "--transforms has zero: zero has no value; give one"),
+        (("8",), "zero has 8, but the embeddings have 8 dimensions, from 0"),
+        (("1,x",), "zero has '1,x'; give different dimensions, such as 588 or 588,306"),
+        (("1,1",), "zero has '1,1'; give different dimensions"),
     ):
         with pytest.raises(ValueError, match=message):
             check_methods(("zero",), {"zero": zero}, ("de", "en"), 8)

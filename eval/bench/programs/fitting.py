@@ -14,6 +14,7 @@ from lsar_jax.moments.moments import BLOCK
 from lsar_jax.transforms import SparseAutoencoder, Step
 from lsar_jax.transforms.base.transform import apply_steps
 from lsar_jax.transforms.identifier import discriminant, nearest_mean
+from lsar_jax.transforms.methods import METHODS, OF_PAIRS
 
 __all__ = ["on_meshes", "programs"]
 
@@ -39,24 +40,21 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
     features = _WIDTH * dim
     encoder, decoder = floats(dim, features), floats(features, dim)
     fits = {
-        "lsar": on_one(partial(transforms.language_subspace, rank=count - 1), means),
-        "outliers": on_one(partial(transforms.largest_dimensions, largest=3), means),
-        "lir": on_one(jax.vmap(partial(transforms.leading_directions, components=1)), squares),
-        "whitening": on_one(transforms.zca, square, floats()),
-        "language-whitening": on_one(jax.vmap(transforms.zca), squares, floats(count)),
+        name: on_one(function, *(floats(*shape) for shape in shapes))
+        for name, method in {**METHODS, **OF_PAIRS}.items()
+        if method.core is not None
+        for function, *shapes in [method.core(count, dim)]
+    }
+    # The compiled parts of a loop in Python.
+    fits |= {
         "cbie/clusters": on_one(
             lambda x, rows, key: transforms.kmeans(x, rows, _CLUSTERS, key), floats(_ROWS, dim), integers(), key
         ),
         "cbie/directions": on_one(partial(transforms.dominant_directions, components=_COMPONENTS), *members),
-        "leace": on_one(transforms.erasing_functionals, square, span, floats()),
-        "joint": on_one(partial(transforms.scatter_directions, components=1), squares, floats(dim, count)),
-        "sparse-dimensions": on_one(partial(transforms.varying_dimensions, dimensions=dim // 10), means),
-        "steering": on_one(partial(transforms.principal_directions, components=1), square),
         "langsae/gradient": on_one(
             jax.grad(partial(transforms.reconstruction_loss, active=_ACTIVE)), (encoder, decoder), floats(_BATCH, dim)
         ),
         "identifier": on_one(discriminant, means, square, floats()),
-        "linear-map": on_one(transforms.procrustes, square),
     }
     steps = {
         "center": Step(shift=means),

@@ -1,14 +1,17 @@
 """The published methods, one file each, and the table ``METHODS`` of those that can be fitted by name.
 
-The command line, the evaluations and the benchmarks read the table.
+The command line, the evaluations, the report, the explorer and the benchmarks read the table. Limits of options stand
+at the arguments of the fits (``base/limits.py``).
 """
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal
 
-from lsar_jax.checks import positive_number, whole_number
+import jax
+
 from lsar_jax.moments import Moments
 from lsar_jax.moments.by_language import too_few
 from lsar_jax.shapes import Embeddings
@@ -16,22 +19,25 @@ from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Transform
 from lsar_jax.transforms.methods.cbie import fit_cbie
 from lsar_jax.transforms.methods.center import fit_center
-from lsar_jax.transforms.methods.joint import fit_joint
+from lsar_jax.transforms.methods.joint import fit_joint, scatter_directions
 from lsar_jax.transforms.methods.langsae import fit_langsae
-from lsar_jax.transforms.methods.leace import fit_leace
-from lsar_jax.transforms.methods.lir import fit_lir
-from lsar_jax.transforms.methods.lsar import fit_lsar
-from lsar_jax.transforms.methods.outliers import fit_outliers
-from lsar_jax.transforms.methods.sparse_dimensions import fit_sparse_dimensions
+from lsar_jax.transforms.methods.leace import erasing_functionals, fit_leace
+from lsar_jax.transforms.methods.linear_map import fit_linear_map, procrustes
+from lsar_jax.transforms.methods.lir import fit_lir, leading_directions, principal_directions
+from lsar_jax.transforms.methods.lsar import RANK, fit_lsar, language_subspace
+from lsar_jax.transforms.methods.outliers import fit_outliers, largest_dimensions
+from lsar_jax.transforms.methods.shift import fit_shift
+from lsar_jax.transforms.methods.sparse_dimensions import fit_sparse_dimensions, varying_dimensions
 from lsar_jax.transforms.methods.steering import fit_steering
-from lsar_jax.transforms.methods.whitening import fit_whitening
+from lsar_jax.transforms.methods.whitening import fit_whitening, zca
 
-__all__ = ["BY_DEFAULT", "METHODS", "FitMethod", "Needs", "fit_mean_then_lsar"]
+__all__ = ["METHODS", "OF_PAIRS", "FitMethod", "Needs", "Place", "by_default", "fit_mean_then_lsar"]
 
-Needs = Literal["means", "pooled", "languages", "embeddings"]
+Needs = Literal["means", "pooled", "languages", "embeddings", "pairs"]
+Place = Literal["task", "suite", "report", "explorer"]
 
 # Arguments of a fit that are not options of its method.
-_SHARED = ("x", "source", "precise")
+_SHARED = ("x", "pairs", "source", "precise")
 
 
 @dataclass(frozen=True)
@@ -41,11 +47,15 @@ class FitMethod:
     Attributes:
       fit: function of a mapping from language, ``source`` and options, which returns a ``Transform``.
       needs: what it is fitted from: ``means``; second moments, ``pooled`` over the languages or of each
-        (``languages``); or the ``embeddings`` themselves.
+        (``languages``); the ``embeddings`` themselves; or ``pairs`` of aligned embeddings.
       fixed: options that this entry sets.
       varied: the option that evaluations vary: ``rank``, ``components`` or ``seed``; empty for none.
       least: number of languages that it needs.
       summary: what it does, for readers who have not read the papers.
+      default_in: where it is compared without being asked for.
+      of_file: the name in results, and the options, with which papers fit it on each evaluated file by itself; None if
+        they do not.
+      core: its compiled part, given the number of languages and the width: a function and the shapes of its arguments.
     """
 
     fit: Callable[..., Transform]
@@ -54,10 +64,11 @@ class FitMethod:
     varied: str = ""
     least: int = 1
     summary: str = ""
+    default_in: Collection[Place] = ()
+    of_file: tuple[str, Mapping[str, Any]] | None = None
+    core: Callable[[int, int], tuple[Any, ...]] | None = None
 
-    def __call__(
-        self, x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, **options: Any
-    ) -> Transform:
+    def __call__(self, x: Mapping[str, Any], *, source: EncoderSpec | None = None, **options: Any) -> Transform:
         """Fits the method; see ``fit``."""
         return self.fit(x, source=source, **self.fixed, **options)
 
@@ -75,31 +86,13 @@ class FitMethod:
         """
         if len(languages) < self.least:
             raise ValueError(too_few(languages, self.least))
-        span = max(1, min(len(languages) - 1, dim))
-        left = dim - (len(languages) if self.fit is fit_joint else 0)
-        features = dim * (options.get("width") or inspect.signature(fit_langsae).parameters["width"].default)
-        limits = {
-            "rank": (1, span, f"the span of the means of {len(languages)} languages of width {dim}"),
-            "components": (
-                1,
-                left,
-                "the dimensions" if left == dim else f"the dimensions that {dim - left} means leave",
-            ),
-            "largest": (1, dim, "the dimensions"),
-            "dimensions": (1, dim, "the width"),
-            "clusters": (1, 1 << 30, "clusters of each language"),
-            "seed": (0, (1 << 32) - 1, "32 bits"),
-            "width": (1, 1024, "features for each dimension"),
-            "active": (1, features, "the features"),
-            "steps": (1, 1 << 30, "batches"),
-        }
-        for name, value in options.items():
-            if name in limits and value is not None:
-                whole_number(name, value, *limits[name])
-            if name in ("eps", "sigma", "threshold") and value is not None:
-                positive_number(name, value)
-            if name == "threshold" and value is not None and value > 1:
-                raise ValueError(f"threshold is {value}; it must be a share of the sentences, at most 1")
+        values = {name: option.default for name, option in self.options.items()} | dict(options)
+        for name, option in self.options.items():
+            if option.default is option.empty and values[name] in (None, option.empty):
+                raise ValueError(f"{name} has no value; give one")
+            for limit in getattr(option.annotation, "__metadata__", ()):
+                if values[name] is not None:
+                    limit(name, values[name], **{**values, "languages": len(languages), "dim": dim})
 
     def needs_with(self, options: Mapping[str, Any]) -> Needs:
         """Returns the input that a fit with these options needs; ``per_language`` needs moments of each language."""
@@ -107,7 +100,10 @@ class FitMethod:
 
 
 def fit_mean_then_lsar(
-    x: Mapping[str, Embeddings | Moments], rank: int | None = None, *, source: EncoderSpec | None = None
+    x: Mapping[str, Embeddings | Moments],
+    rank: Annotated[int | None, RANK] = None,
+    *,
+    source: EncoderSpec | None = None,
 ) -> Transform:
     """Fits the removal of the mean over languages, and then LSAR.
 
@@ -119,9 +115,19 @@ def fit_mean_then_lsar(
     return fit_center(x, per_language=False, source=source).then(fit_lsar(x, rank, source=source))
 
 
+# Hämmerl et al. 2023 whiten each file in float64: with fewer sentences than dimensions, most eigenvalues are 0, and
+# 1e-8 is below float32's rounding.
+_FILES = ("language-whitening", {"eps": 1e-8, "absolute": True, "per_language": True, "precise": True})
+
+# Not compared in ``suite``: ``mean``, which alone removes no difference of languages, ``lsar-published``, which is
+# ``lsar`` at its default rank, and newer methods (docs/explanation/results.md). The report fits every layer, so its
+# methods are fast.
 METHODS: dict[str, FitMethod] = {
     "center": FitMethod(
-        fit_center, "means", summary="Subtracts from each sentence the mean of its language, which must be known."
+        fit_center,
+        "means",
+        summary="Subtracts from each sentence the mean of its language, which must be known.",
+        default_in=("task", "suite", "report", "explorer"),
     ),
     "mean": FitMethod(fit_center, "means", {"per_language": False}, summary="Subtracts the mean over languages."),
     "lir": FitMethod(
@@ -129,6 +135,8 @@ METHODS: dict[str, FitMethod] = {
         "languages",
         varied="components",
         summary="Removes from each sentence the main directions of its language, which must be known.",
+        default_in=("task", "suite", "report", "explorer"),
+        core=lambda n, d: (jax.vmap(partial(leading_directions, components=1)), (n, d, d)),
     ),
     "lsar": FitMethod(
         fit_lsar,
@@ -136,6 +144,8 @@ METHODS: dict[str, FitMethod] = {
         varied="rank",
         least=2,
         summary="Removes the directions in which the means of the languages differ; the rank is their number.",
+        default_in=("task", "suite", "report", "explorer"),
+        core=lambda n, d: (partial(language_subspace, rank=n - 1), (n, d)),
     ),
     "lsar-published": FitMethod(
         fit_lsar,
@@ -144,6 +154,7 @@ METHODS: dict[str, FitMethod] = {
         varied="rank",
         least=2,
         summary="Removes the directions in which the means of the languages differ, as LSAR's published code does.",
+        default_in=("report",),
     ),
     "mean+lsar": FitMethod(
         fit_mean_then_lsar,
@@ -152,26 +163,7 @@ METHODS: dict[str, FitMethod] = {
         least=2,
         summary="Subtracts the mean over languages, then removes the directions in which the means of the languages "
         "differ; the rank is their number.",
-    ),
-    "outliers": FitMethod(fit_outliers, "means", summary="Sets the few dimensions with outlying values to zero."),
-    "whitening": FitMethod(
-        fit_whitening, "pooled", summary="Subtracts the mean, and gives all directions the same variance."
-    ),
-    "language-whitening": FitMethod(
-        fit_whitening,
-        "languages",
-        {"per_language": True},
-        summary="Subtracts the mean of each language, which must be known, and gives all its directions the same "
-        "variance.",
-    ),
-    "cbie": FitMethod(
-        fit_cbie,
-        "embeddings",
-        varied="seed",
-        summary="Removes the main directions of clusters within each language, which must be known.",
-    ),
-    "leace": FitMethod(
-        fit_leace, "pooled", least=2, summary="Removes whatever a linear classifier could tell the language by."
+        default_in=("suite", "report", "explorer"),
     ),
     "joint": FitMethod(
         fit_joint,
@@ -179,12 +171,16 @@ METHODS: dict[str, FitMethod] = {
         varied="components",
         least=2,
         summary="Removes the directions of the languages' means, and those in which the languages vary differently.",
+        default_in=("report", "explorer"),
+        core=lambda n, d: (partial(scatter_directions, components=1), (n, d, d), (d, n)),
     ),
     "sparse-dimensions": FitMethod(
         fit_sparse_dimensions,
         "means",
         least=2,
         summary="Sets the dimensions in which the means of the languages differ most to zero.",
+        default_in=("report",),
+        core=lambda n, d: (partial(varying_dimensions, dimensions=d // 10), (n, d)),
     ),
     "steering": FitMethod(
         fit_steering,
@@ -192,6 +188,49 @@ METHODS: dict[str, FitMethod] = {
         varied="components",
         least=2,
         summary="Removes the main direction of the sentences of all languages together.",
+        default_in=("report",),
+        core=lambda n, d: (partial(principal_directions, components=1), (d, d)),
+    ),
+    "outliers": FitMethod(
+        fit_outliers,
+        "means",
+        summary="Sets the few dimensions with outlying values to zero.",
+        default_in=("suite", "report", "explorer"),
+        core=lambda n, d: (partial(largest_dimensions, largest=3), (n, d)),
+    ),
+    "whitening": FitMethod(
+        fit_whitening,
+        "pooled",
+        summary="Subtracts the mean, and gives all directions the same variance.",
+        default_in=("suite", "report", "explorer"),
+        of_file=_FILES,
+        core=lambda n, d: (zca, (d, d), ()),
+    ),
+    "language-whitening": FitMethod(
+        fit_whitening,
+        "languages",
+        {"per_language": True},
+        summary="Subtracts the mean of each language, which must be known, and gives all its directions the same "
+        "variance.",
+        default_in=("suite", "explorer"),
+        of_file=_FILES,
+        core=lambda n, d: (jax.vmap(zca), (n, d, d), (n,)),
+    ),
+    "cbie": FitMethod(
+        fit_cbie,
+        "embeddings",
+        varied="seed",
+        summary="Removes the main directions of clusters within each language, which must be known.",
+        default_in=("suite", "explorer"),
+        of_file=("cbie", {}),
+    ),
+    "leace": FitMethod(
+        fit_leace,
+        "pooled",
+        least=2,
+        summary="Removes whatever a linear classifier could tell the language by.",
+        default_in=("suite", "report", "explorer"),
+        core=lambda n, d: (erasing_functionals, (d, d), (d, n - 1), ()),
     ),
     "langsae": FitMethod(
         fit_langsae,
@@ -211,7 +250,13 @@ METHODS: dict[str, FitMethod] = {
     ),
 }
 
-# What is compared by default: all but ``mean``, which alone removes no difference of languages, ``lsar-published``,
-# which is ``lsar`` at the default rank, and newer methods (docs/explanation/results.md), which are asked for by name.
-_ASKED_FOR = ("mean", "lsar-published", "joint", "sparse-dimensions", "steering", "langsae", "mean+langsae")
-BY_DEFAULT = tuple(name for name in METHODS if name not in _ASKED_FOR)
+# Methods that are fitted on the two sides of parallel text.
+OF_PAIRS: dict[str, FitMethod] = {
+    "linear": FitMethod(fit_linear_map, "pairs", core=lambda n, d: (procrustes, (d, d))),
+    "shift": FitMethod(fit_shift, "pairs"),
+}
+
+
+def by_default(place: Place) -> tuple[str, ...]:
+    """Returns the names of the methods that are compared by default."""
+    return tuple(name for name, method in METHODS.items() if place in method.default_in)

@@ -15,6 +15,7 @@ changes its cluster, so the sentences that were fitted on are also nearest to th
 import zlib
 from collections.abc import Mapping
 from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +29,7 @@ from lsar_jax.moments import Moments, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base.limits import DIMENSIONS, SEED, Limit
 
 __all__ = ["dominant_directions", "fit_cbie", "kmeans"]
 
@@ -109,10 +111,10 @@ def dominant_directions(
 
 def fit_cbie(
     x: Mapping[str, Embeddings],
-    clusters: int | None = None,
-    components: int = 12,
+    clusters: Annotated[int | None, Limit(1, _MOST_ROWS, "clusters of each language")] = None,
+    components: Annotated[int, DIMENSIONS] = 12,
     *,
-    seed: int = 0,
+    seed: Annotated[int, SEED] = 0,
     source: EncoderSpec | None = None,
 ) -> Transform:
     """Fits ``y = z - P_c P_c^T z``, ``z = x - mean_c``, for the clusters c of each language.
@@ -140,8 +142,8 @@ def fit_cbie(
         raise ValueError("CBIE clusters the embeddings themselves; their moments do not suffice, so give arrays")
     moments = moments_by_language(x, least=1)
     dim = next(iter(moments.values())).dim
-    components = whole_number("components", components, 1, dim, "the dimensions")
-    seed = whole_number("seed", seed, 0, (1 << 32) - 1, "32 bits")
+    components = DIMENSIONS("components", components, dim=dim)
+    seed = SEED("seed", seed)
     if clusters is not None:
         fewest, scarcest = min((m.count, code) for code, m in moments.items())
         clusters = whole_number("clusters", clusters, 1, fewest, f"the sentences of {scarcest}")

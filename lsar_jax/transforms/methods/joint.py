@@ -20,7 +20,7 @@ are largest where the variance is, in the directions of meaning, and without H t
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -31,9 +31,12 @@ from lsar_jax.moments import Moments, common_source, moments_by_language, stack_
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
+from lsar_jax.transforms.base.limits import Limit, positive
 from lsar_jax.transforms.methods.lsar import fit_lsar
 
 __all__ = ["fit_joint", "scatter_directions"]
+
+_COMPONENTS = Limit(1, lambda languages, dim, **_: dim - languages, "the dimensions that {languages} means leave")
 
 
 def scatter_directions(
@@ -77,9 +80,9 @@ def scatter_directions(
 
 def fit_joint(
     x: Mapping[str, Embeddings | Moments],
-    components: int = 1,
+    components: Annotated[int, _COMPONENTS] = 1,
     *,
-    eps: float = 1e-3,
+    eps: Annotated[float, positive] = 1e-3,
     source: EncoderSpec | None = None,
     precise: bool = False,
 ) -> Transform:

@@ -30,7 +30,7 @@ sentences.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -38,13 +38,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from lsar_jax.arrays import pad_rows, product, row_bucket, to_device
-from lsar_jax.checks import as_float, check_flags, shown, whole_number
+from lsar_jax.checks import check_flags
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import Moments, moments_by_language
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, SparseAutoencoder, Transform
+from lsar_jax.transforms.base.limits import SEED, Limit, share
 from lsar_jax.transforms.base.sparse_autoencoder import largest
 from lsar_jax.transforms.methods.center import fit_center
 
@@ -62,6 +63,10 @@ _MUCH = 0.1
 # Embeddings whose features are counted together.
 _BLOCK = 1024
 _MOST_ROWS = 1 << 30
+
+_WIDTH = Limit(1, 1024, "features for each dimension")
+_ACTIVE = Limit(1, lambda dim, width, **_: width * dim, "the features")
+_BATCHES = Limit(1, 1 << 30, "batches")
 
 # E and D.
 Weights = tuple[Float[Array, "dim feature"], Float[Array, "feature dim"]]
@@ -83,15 +88,15 @@ def reconstruction_loss(weights: Weights, x: Float[Array, "vector dim"], active:
 
 def fit_langsae(
     x: Mapping[str, Embeddings],
-    width: int = 8,
-    active: int = 64,
+    width: Annotated[int, _WIDTH] = 8,
+    active: Annotated[int, _ACTIVE] = 64,
     *,
-    threshold: float = 0.95,
+    threshold: Annotated[float, share] = 0.95,
     center: bool = False,
     keep_error: bool = False,
     per_language: bool = False,
-    steps: int = 300,
-    seed: int = 0,
+    steps: Annotated[int, _BATCHES] = 300,
+    seed: Annotated[int, SEED] = 0,
     source: EncoderSpec | None = None,
 ) -> Transform:
     """Trains a sparse autoencoder, and fits the removal of the features that languages have.
@@ -133,12 +138,8 @@ def fit_langsae(
         return first.then(fit_langsae(moved, width, active, **options, steps=steps, seed=seed, source=after))
     moments = moments_by_language(x, least=1)
     dim = next(iter(moments.values())).dim
-    width = whole_number("width", width, 1, 1024, "features for each dimension")
-    active = whole_number("active", active, 1, width * dim, "the features")
-    steps = whole_number("steps", steps, 1, 1 << 30, "batches")
-    seed = whole_number("seed", seed, 0, (1 << 32) - 1, "32 bits")
-    if not 0 < as_float(threshold) <= 1:
-        raise ValueError(f"threshold is {shown(threshold)}; it must be a share of the sentences, above 0 and at most 1")
+    width, steps, seed = _WIDTH("width", width), _BATCHES("steps", steps), SEED("seed", seed)
+    active, threshold = _ACTIVE("active", active, dim=dim, width=width), share("threshold", threshold)
     parts = {code: np.asarray(rows, np.float32) for code, rows in canonical_keys(x).items()}
     # The autoencoder has no biases, so that it is the same for embeddings of any length.
     squares = [_mean_square(part) for part in parts.values()]
@@ -161,7 +162,7 @@ def fit_langsae(
         ", ".join(f"{code} ({count})" for code, count in zip(parts, removed.sum(axis=1), strict=True)),
     )
     factors = to_device(np.asarray(~(removed if per_language else removed.any(axis=0))))
-    parameters = {"width": width, "active": active, "threshold": float(threshold)}
+    parameters = {"width": width, "active": active, "threshold": threshold}
     parameters |= ({"keep_error": 1} if keep_error else {}) | {"steps": steps, "seed": seed}
     fit = Fit.of("langsae", moments, by_language=per_language, **parameters)
     return Transform((SparseAutoencoder(*weights, factors, active, keep_error),), (fit,), source)

@@ -9,7 +9,7 @@ the matrix of embeddings.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from lsar_jax.moments import Moments, common_source, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
+from lsar_jax.transforms.base.limits import DIMENSIONS
 
 __all__ = ["fit_lir", "leading_directions", "principal_directions"]
 
@@ -95,7 +96,7 @@ def leading_directions(
 
 def fit_lir(
     x: Mapping[str, Embeddings | Moments],
-    components: int = 1,
+    components: Annotated[int, DIMENSIONS] = 1,
     *,
     source: EncoderSpec | None = None,
     precise: bool = False,

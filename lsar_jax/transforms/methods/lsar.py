@@ -13,18 +13,25 @@ the overall mean. That is another method, ``fit_lsar(..., published=True)``.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from jaxtyping import Float
 
-from lsar_jax.checks import check_flags, whole_number
+from lsar_jax.checks import check_flags
 from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
+from lsar_jax.transforms.base.limits import Limit
 
-__all__ = ["fit_lsar", "language_subspace", "published_subspace", "significant_values"]
+__all__ = ["RANK", "fit_lsar", "language_subspace", "published_subspace", "significant_values"]
+
+RANK = Limit(
+    1,
+    lambda languages, dim, **_: min(languages - 1, dim),
+    "the span of the means of {languages} languages of width {dim}",
+)
 
 
 def language_subspace(
@@ -67,7 +74,7 @@ def published_subspace(means: Float[np.ndarray, "language dim"], rank: int) -> F
 
 def fit_lsar(
     x: Mapping[str, Embeddings | Moments],
-    rank: int | None = None,
+    rank: Annotated[int | None, RANK] = None,
     *,
     published: bool = False,
     source: EncoderSpec | None = None,
@@ -103,9 +110,7 @@ def fit_lsar(
     moments = moments_by_language(x, least=2, precise=precise)
     means = stack_means(moments)
     languages, dim = means.shape
-    most = min(languages - 1, dim)
-    span = f"the span of the means of {languages} languages of width {dim}"
-    rank = most if rank is None else whole_number("rank", rank, 1, most, span)
+    rank = RANK("rank", min(languages - 1, dim) if rank is None else rank, languages=languages, dim=dim)
     basis, values = language_subspace(means, rank)
     significant = significant_values(values, means.shape, precise)
     if rank > significant:

@@ -11,7 +11,7 @@ language's ten dimensions with the largest means. They leave English out of both
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from lsar_jax.moments import Moments, common_source, moments_by_language, stack_
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base.limits import DIMENSIONS, positive
 
 __all__ = ["fit_outliers", "largest_dimensions", "outlier_dimensions", "zero_dimensions"]
 
@@ -63,9 +64,9 @@ def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) 
 
 def fit_outliers(
     x: Mapping[str, Embeddings | Moments],
-    sigma: float = 3.0,
+    sigma: Annotated[float, positive] = 3.0,
     *,
-    largest: int | None = None,
+    largest: Annotated[int | None, DIMENSIONS] = None,
     source: EncoderSpec | None = None,
     precise: bool = False,
 ) -> Transform:
@@ -99,7 +100,7 @@ def fit_outliers(
         parameters = {"sigma": positive_number("sigma", sigma)}
         out = outlier_dimensions(means.mean(axis=0), parameters["sigma"])
     else:
-        largest = whole_number("largest", largest, 1, means.shape[1], "the dimensions")
+        largest = DIMENSIONS("largest", largest, dim=means.shape[1])
         parameters = {"largest": largest}
         out = np.asarray(largest_dimensions(means, largest))
     fit = Fit.of("outliers", moments, by_language=False, **parameters)

@@ -12,15 +12,15 @@ parallel sentences.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from jaxtyping import Bool, Float
 
-from lsar_jax.checks import whole_number
 from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base.limits import DIMENSIONS
 
 __all__ = ["fit_sparse_dimensions", "varying_dimensions"]
 
@@ -37,7 +37,7 @@ def varying_dimensions(means: Float[AnyArray, "language dim"], dimensions: int) 
 
 def fit_sparse_dimensions(
     x: Mapping[str, Embeddings | Moments],
-    dimensions: int | None = None,
+    dimensions: Annotated[int | None, DIMENSIONS] = None,
     *,
     source: EncoderSpec | None = None,
     precise: bool = False,
@@ -66,7 +66,7 @@ def fit_sparse_dimensions(
     moments = moments_by_language(x, least=2, precise=precise)
     means = stack_means(moments)
     dim = means.shape[1]
-    count = max(1, dim // 10) if dimensions is None else whole_number("dimensions", dimensions, 1, dim, "the width")
+    count = max(1, dim // 10) if dimensions is None else DIMENSIONS("dimensions", dimensions, dim=dim)
     out = varying_dimensions(means, count)
     fit = Fit.of("sparse-dimensions", moments, by_language=False, dimensions=count)
     return Transform((Step.of(scale=~out),), (fit,), common_source(moments, source))

@@ -12,6 +12,7 @@ component may be a topic.
 """
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base.limits import DIMENSIONS
 from lsar_jax.transforms.methods.lir import principal_directions
 
 __all__ = ["fit_steering"]
@@ -27,7 +29,7 @@ __all__ = ["fit_steering"]
 
 def fit_steering(
     x: Mapping[str, Embeddings | Moments],
-    components: int = 1,
+    components: Annotated[int, DIMENSIONS] = 1,
     *,
     source: EncoderSpec | None = None,
     precise: bool = False,

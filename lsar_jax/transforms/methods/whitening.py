@@ -12,7 +12,7 @@ evaluated sentences with each other; ``whiten_samples`` does that, to reproduce 
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
@@ -24,6 +24,7 @@ from lsar_jax.moments import Moments, common_source, moments_by_language, pool_m
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base.limits import positive
 
 __all__ = ["fit_whitening", "whiten_samples", "zca"]
 
@@ -41,7 +42,7 @@ def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]
 
 def fit_whitening(
     x: Mapping[str, Embeddings | Moments],
-    eps: float = 1e-3,
+    eps: Annotated[float, positive] = 1e-3,
     *,
     absolute: bool = False,
     per_language: bool = False,

@@ -1,0 +1,51 @@
+"""Limits of the options of a fit, which stand at its arguments: ``rank: Annotated[int, RANK]``.
+
+A limit may depend on the number of languages, on their width and on other options. So the fit checks it, and a command
+can do the same before any text is encoded (``FitMethod.check``).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lsar_jax.checks import positive_number, whole_number
+
+__all__ = ["DIMENSIONS", "SEED", "Limit", "positive", "share"]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The range of whole numbers that an option may have.
+
+    Attributes:
+      least: smallest value.
+      most: largest value; or a function that returns it, given ``languages`` (their number), ``dim`` and the other
+        options by name.
+      why: reason for the range, for the error; it may quote ``{languages}``, ``{dim}`` and other options.
+    """
+
+    least: int
+    most: int | Callable[..., int]
+    why: str
+
+    def __call__(self, name: str, value: object, **given: Any) -> int:
+        """Returns the value; raises ValueError unless it is a whole number in the range."""
+        most = self.most if isinstance(self.most, int) else self.most(**given)
+        return whole_number(name, value, self.least, most, self.why.format_map(given))
+
+
+def positive(name: str, value: object, **_: Any) -> float:
+    """Returns the value; raises ValueError unless it is a positive, finite number."""
+    return positive_number(name, value)
+
+
+def share(name: str, value: object, **_: Any) -> float:
+    """Returns the value; raises ValueError unless it is above 0 and at most 1."""
+    number = positive_number(name, value)
+    if number > 1:
+        raise ValueError(f"{name} is {number:g}; it must be a share, at most 1")
+    return number
+
+
+SEED = Limit(0, (1 << 32) - 1, "32 bits")
+DIMENSIONS = Limit(1, lambda dim, **_: dim, "the dimensions")
