@@ -27,6 +27,7 @@ class Encode(InputOptions):
       paths: text files with one sentence per line, JSON lines (.jsonl, .jsonlines, .jl, .ndjson, .json), .csv, .tsv or
         parquet files (.parquet, .pq), all but parquet perhaps compressed (.gz), or - for standard input; and, last, the
         folder to write.
+      dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; by default, all.
       transform: a file that lsar-jax fit or Transform.save wrote.
       language: language code of all sentences, or auto; needed if the encoder or the transform depends on it.
       normalize: divide each vector by its length.
@@ -38,6 +39,7 @@ class Encode(InputOptions):
 
     # Of tyro's positional arguments, one of several values takes all of them.
     paths: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="IN [IN ...] OUT")]]
+    dim: int | None = None
     transform: Path | None = None
     language: str | None = None
     normalize: bool = False
@@ -61,7 +63,7 @@ class Encode(InputOptions):
         for path in self.encoder_files():
             check_outside(out, path)
         transform = None if self.transform is None else Transform.load(self.transform)
-        encoder = self.load(transform)
+        encoder = self.load(transform, self.dim)
         if transform is not None:
             encoder = encoder.with_transform(transform)
         names = ("text", "ids", "language", "max_length", "normalize", "store", "format", "shard_rows")

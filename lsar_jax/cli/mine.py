@@ -5,14 +5,13 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import tyro
 
 from lsar_jax import embeddings
-from lsar_jax.corpora.records import has_columns, input_path
+from lsar_jax.corpora.records import input_path
 from lsar_jax.encoders import SentenceEncoder
-from lsar_jax.languages import language_code
 from lsar_jax.mining import KnownPairs, mine_folders
 from lsar_jax.mining.job import check_languages, check_paths, check_settings, notes_of
 from lsar_jax.mining.pairs import Margin, Retrieval
@@ -23,21 +22,30 @@ from lsar_jax.transforms import Transform
 
 __all__ = ["Mine"]
 
+_ALL_PAIRS = (
+    "warning: without --threshold, pairs that are not translations are written too, often many. The best come first: "
+    "read some, about the estimated threshold if there is one, and cut the file there (head -n LINES). Or give "
+    "--threshold NUMBER, --threshold estimate or --known, a file of all translations in the inputs"
+)
+
 
 @dataclass(frozen=True)
-class Mine(InputOptions):
+class Mine:
     """Finds translations in two collections, and writes them with their scores, best first.
 
     Stop it at any time: the same command goes on, as long as its work is in a folder beside the output, whose name ends
-    in .job.
+    in .job. For more options of an encoder or of files with columns, encode the text first with lsar-jax encode.
 
     Attributes:
       source: a folder that lsar-jax encode wrote, or a file of text that it could read.
       target: the other collection, likewise.
       out: the file to write: score, source and target separated by tabs; or .jsonl, with the ids of both sentences.
+      encoder: encoder of text: bundled, a preset, a folder or a Hub id. Omit it for folders of vectors.
+      layer: hidden-state layer of text; by default, the transform's, or the checkpoint's.
+      prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
+      max_length: maximum number of tokens per sentence; by default, the checkpoint's.
       transform: a file that lsar-jax fit or Transform.save wrote, applied to the vectors.
-      source_language: language code of the source, for an encoder or a transform that needs it.
-      target_language: language code of the target.
+      languages: language codes of the source and the target, for an encoder or a transform that needs them.
       k: number of nearest neighbours in each direction.
       margin: how a pair is scored.
       retrieval: max accepts pairs in order of their score, unless one of the two sentences is in an accepted pair;
@@ -45,10 +53,9 @@ class Mine(InputOptions):
       threshold: the lowest score to write, or estimate; by default, all pairs are written, and an estimate is printed.
       known: file of all translations in the inputs, to choose the threshold by: source and target, or their ids, in
         the forms of the output. Mined pairs that are not in it count as wrong.
-      precision: the least precision on the known pairs in percent, such as 95 (bfloat16 is a value of --products); by
-        default, F1 decides.
-      products: numeric precision of the products of vectors.
-      recall: the share of the neighbours to find at least; below 1, a TPU sorts less.
+      correct: the least share of known pairs among those written, in percent, such as 95; by default, the threshold
+        has the best F1.
+      precision: numeric precision of the products of vectors.
       block: number of vectors of each side in memory.
       overwrite: replace the output if it exists.
     """
@@ -56,92 +63,90 @@ class Mine(InputOptions):
     source: tyro.conf.Positional[InputName]
     target: tyro.conf.Positional[InputName]
     out: tyro.conf.Positional[Path]
+    encoder: str | None = None
+    layer: int | None = None
+    prompt: str | None = None
+    max_length: int | None = None
     transform: Path | None = None
-    source_language: str | None = None
-    target_language: str | None = None
+    languages: tuple[str, str] | None = None
     k: int = 4
     margin: Margin = "ratio"
     retrieval: Retrieval = "max"
     threshold: float | Literal["estimate"] | None = None
     known: Path | None = None
-    precision: float | None = None
-    products: Literal["float32", "bfloat16"] = "float32"
-    recall: float = 1.0
+    correct: float | None = None
+    precision: Literal["float32", "bfloat16"] = "float32"
     block: int = 65_536
     overwrite: bool = False
 
     # What --help shows.
     essential = (
-        "source", "target", "out", "encoder", "transform", "source_language", "target_language", "k", "retrieval",
-        "threshold", "known", "precision", "overwrite",
+        "source", "target", "out", "encoder", "layer", "transform", "languages", "k", "retrieval", "threshold", "known",
+        "correct", "overwrite",
     )  # fmt: skip
 
     def run(self) -> None:
         """Mines, and prints how many pairs there are."""
         paths = {"source": input_path(self.source), "target": input_path(self.target)}
+        settings, text = self._checked(paths)
+        transform = None if self.transform is None else Transform.load(self.transform)
+        files = {name: path for name, path in paths.items() if not path.is_dir()}
+        encoder = text.load(transform) if files else None
+        self._check_languages(files, encoder, transform)
+        if encoder is not None:
+            languages = dict(zip(paths, self.languages or (None, None), strict=True))
+            for name, path in files.items():
+                language = languages[name] if encoder.uses_language else None
+                paths[name] = notes_of(self.out) / name
+                print(f"encoding the {name}, {path}", flush=True)
+                embeddings.encode(
+                    encoder, [path], paths[name], language=language, max_length=self.max_length, show_progress=True
+                )
+        if transform is not None and transform.languages is not None and self.languages:
+            settings["languages"] = self.languages
+        count = mine_folders(
+            *map(embeddings.open, paths.values()), self.out, **settings, precision=self.precision, transform=transform,
+            overwrite=self.overwrite, show_progress=True, report=partial(print, flush=True),
+        )  # fmt: skip
+        print(f"wrote {count:,} pairs to {self.out}")
+        if settings["threshold"] is None:
+            print(_ALL_PAIRS, file=sys.stderr)
+
+    def _checked(self, paths: dict[str, Path]) -> tuple[dict, InputOptions]:
+        """Returns the settings of ``mine_folders`` and the encoder's options; errors come before any work."""
         for path in paths.values():
             if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(notes_of(self.out))):
                 raise ValueError(f"{path} is in {notes_of(self.out)}, which is deleted at the end; write another file")
         check_paths(paths["source"], paths["target"], self.out, overwrite=self.overwrite)
-        names = ("k", "margin", "retrieval", "recall", "block")
+        names = ("k", "margin", "retrieval", "block")
         settings = {name: getattr(self, name) for name in names} | {"threshold": self._threshold()}
         check_settings(**settings)
-        files = [path for path in paths.values() if not path.is_dir()]
-        self.check_text(files)
-        transform = None if self.transform is None else Transform.load(self.transform)
-        encoder = self.load(transform) if files else None
-        languages = self.source_language, self.target_language
-        for (name, path), language in zip(paths.items(), languages, strict=True):
-            self._check_language(name, language, transform, None if path.is_dir() else encoder)
-        if transform is not None and encoder is not None:
-            encoder.with_transform(transform)  # refused before the text is encoded
-        sides: list[embeddings.Embeddings] = []
-        for (name, path), language in zip(paths.items(), languages, strict=True):
-            if encoder is not None and not path.is_dir():
-                text, path = path, notes_of(self.out) / name
-                options: dict[str, Any] = {"text": self.text if has_columns(text) else None}
-                options["max_length"] = self.max_length
-                options |= {"language": language} if encoder.uses_language else {}
-                print(f"encoding the {name}, {text}", flush=True)
-                embeddings.encode(encoder, [text], path, **options, show_progress=True)
-            sides.append(embeddings.open(path))
-        options = settings | {"precision": self.products, "overwrite": self.overwrite}
-        options |= {"transform": transform, "show_progress": True, "report": partial(print, flush=True)}
-        if transform is not None and transform.languages is not None:
-            options["languages"] = languages
-        count = mine_folders(sides[0], sides[1], self.out, **options)
-        print(f"wrote {count:,} pairs to {self.out}")
-        if settings["threshold"] is None:
-            print(
-                "warning: without --threshold, pairs that are not translations are written too, often many. The best "
-                "come first: read some, about the estimated threshold if there is one, and cut the file there (head -n "
-                "LINES). Or give --threshold NUMBER, --threshold estimate or --known, a file of all translations in "
-                "the inputs",
-                file=sys.stderr,
-            )
+        text = InputOptions(encoder=self.encoder, layer=self.layer, prompt=self.prompt, max_length=self.max_length)
+        text.check_text([path for path in paths.values() if not path.is_dir()])
+        return settings, text
 
-    def _check_language(
-        self, name: str, language: str | None, transform: Transform | None, encoder: SentenceEncoder | None
+    def _check_languages(
+        self, files: dict[str, Path], encoder: SentenceEncoder | None, transform: Transform | None
     ) -> None:
-        """Raises ValueError, which names the option, if a side cannot be encoded and transformed in its language."""
+        """Raises ValueError, before any text is encoded, if a side cannot be encoded or transformed."""
+        languages = self.languages or (None, None)
         try:
-            if language is not None and language != "auto":
-                language_code(language)
-            if transform is not None and transform.languages is not None:
-                check_languages(transform, (language, language))
-            if encoder is not None:
-                encoder.encode([], language=language if encoder.uses_language else None)
+            check_languages(None if transform is None or transform.languages is None else transform, languages)
+            for name, language in zip(("source", "target"), languages, strict=True):
+                if encoder is not None and name in files and encoder.uses_language:
+                    encoder.encode([], language=language)
         except ValueError as error:
-            raise ValueError(f"--{name}-language is {language or 'not given'}: {error}") from error
-        if encoder is not None:
-            encoder.encode([], language=language if encoder.uses_language else None, max_length=self.max_length)
+            given = f"is {' '.join(self.languages)}" if self.languages else "is not given"
+            raise ValueError(f"--languages {given}: {error}") from error
+        if encoder is not None and transform is not None:
+            encoder.with_transform(transform)
 
     def _threshold(self) -> Cut:
-        """What the options say of the threshold."""
+        """The threshold, or the known pairs that choose it."""
         if self.known is None:
-            if self.precision is not None:
-                raise ValueError("--precision needs --known, a file of all translations in the inputs")
+            if self.correct is not None:
+                raise ValueError("--correct needs --known, a file of all translations in the inputs")
             return self.threshold
         if self.threshold is not None:
             raise ValueError(f"--threshold {self.threshold} and --known are given; omit one")
-        return KnownPairs.read(self.known, self.precision)
+        return KnownPairs.read(self.known, self.correct)

@@ -34,7 +34,7 @@ _OTHER_FORMS = (".csv", ".gz", ".bz2", ".xz", ".zst", ".parquet", ".pq")
 _WORK_FILES = rf"lock|job\.json|(forward|backward)-{NUMBER}\.safetensors"
 
 
-def check_settings(*, margin: str, retrieval: str, recall: float, threshold: Cut, k: int, block: int) -> None:
+def check_settings(*, margin: str, retrieval: str, recall: float = 1.0, threshold: Cut, k: int, block: int) -> None:
     """Raises ValueError if an option is out of range, as far as this does not depend on the folders."""
     check_options(margin, retrieval)
     check_recall(recall)

@@ -76,7 +76,6 @@ class InputOptions(EncoderOptions):
     Attributes:
       encoder: encoder of text: bundled, a preset, a folder or a Hub id. Omit it for vectors.
       layer: hidden-state layer; by default, the transform's, or the checkpoint's.
-      dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; by default, all.
       max_length: maximum number of tokens per sentence; by default, the checkpoint's.
       text: column of the sentences in files with columns; by default, text.
     """
@@ -84,7 +83,6 @@ class InputOptions(EncoderOptions):
     encoder: str | None = None  # type: ignore[assignment]
     max_length: int | None = None  # type: ignore[assignment]
     layer: int | None = None
-    dim: int | None = None
     text: str | None = None
 
     def check_text(self, text: Sequence[Path]) -> None:
@@ -107,7 +105,7 @@ class InputOptions(EncoderOptions):
         linked = [path for link in folder.iterdir() if link.is_symlink() and link.is_dir() for path in link.iterdir()]
         return [folder, *(path for path in (*folder.rglob("*"), *linked) if path.is_file())]
 
-    def load(self, transform: Transform | None = None) -> SentenceEncoder:
+    def load(self, transform: Transform | None = None, dim: int | None = None) -> SentenceEncoder:
         """Opens the encoder, by default up to the layer that a transform was fitted on."""
         source = None if transform is None else transform.source
-        return self.open(source.layer if self.layer is None and source else self.layer, dim=self.dim)
+        return self.open(source.layer if self.layer is None and source else self.layer, dim=dim)

@@ -105,7 +105,7 @@ def test_a_backslash_in_a_command_is_refused(folder, tmp_path, refused):
     (tmp_path / "a.txt").write_text("a\n")
     options = ["encode", str(tmp_path / "a.txt"), str(tmp_path / "out"), "--encoder", str(folder)]
     message = refused(main, [*options, "--prompt", "Instruct: a\\nQuery:"])
-    assert "--prompt has a backslash and an n; in bash, this is a line break: $'Instruct: a\\nQuery:'" in message
+    assert "--prompt has a backslash and an n; in bash, write a line break as $'Instruct: a\\nQuery:'" in message
 
 
 def test_evaluations_record_it(folder, tmp_path):

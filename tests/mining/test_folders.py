@@ -140,16 +140,16 @@ def test_an_error_before_the_work_is_no_dead_end(small, tmp_path, refused):
     text, target = str(tmp_path / "in.txt"), str(small[1].folder)
     command = ["mine", text, target, str(out), "--encoder", str(TINY), "--transform", str(tmp_path / "center")]
     assert "depends on the language" in refused(main, command)
-    assert "takes width 8, but" in refused(main, [*command, "--source-language", "de", "--target-language", "en"])
+    assert "takes width 8, but" in refused(main, [*command, "--languages", "de", "en"])
     assert not notes_of(out).exists()
 
     # Of an encoder that embeds the language, too.
     command = ["mine", text, str(tmp_path / "there.txt"), str(out), "--encoder", str(TINY.with_name("xlm"))]
     (tmp_path / "there.txt").write_text("b\n")
-    given = ["--source-language", "de", "--target-language"]
-    assert "--target-language is not given: xlm embeds the language" in refused(main, [*command, *given[:2]])
-    assert "--target-language is xx: 'xx' is not a language code" in refused(main, [*command, *given, "xx"])
-    assert "max_length is 1; it must be" in refused(main, [*command, *given, "en", "--max-length", "1"])
+    assert "--languages is not given: xlm embeds the language" in refused(main, command)
+    command += ["--languages", "de"]
+    assert "--languages is de xx: 'xx' is not a language code" in refused(main, [*command, "xx"])
+    assert "max_length is 1; it must be" in refused(main, [*command, "en", "--max-length", "1"])
     assert not notes_of(out).exists()
 
     notes_of(out).mkdir()
