@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from eval.bench.compiled import ProgramCost, measured, programs_page, read_rows, worse
+from eval.bench.compiled import ProgramCost, measured, read_rows, worse
 from eval.bench.programs import encoding, fitting, searching, training
 from eval.bench.programs.shapes import Sizes, Trace
 from eval.bench.targets import TARGETS, check_installed, mesh_of, prepare
 from lsar_jax.console.output import console, print_table
-from lsar_jax.files import write_text
 
 __all__ = ["Aot", "programs"]
 
@@ -31,8 +30,6 @@ TargetName = Literal["v5e", "v5e-2x2", "v5e-16x16", "v6e", "h200"]
 
 # Two blocks, and decompositions that compile fast.
 _SMALL = Sizes(blocks=2, dim=128, languages=8)
-# The rows at published sizes.
-_PUBLISHED = Path(__file__).with_name("published.jsonl")
 _COLUMNS = ["", "kernels", "TFLOP", "GB moved", "GB", "ms by FLOPs", "ms by traffic", "collectives"]
 
 
@@ -52,7 +49,6 @@ class Aot:
       small: two blocks and narrow embeddings instead of the published sizes, which compile in seconds.
       out: file to add the rows to, as JSON lines; programs that are in it are not compiled again.
       check: file of rows to compare with; without --programs, only programs in it are compiled.
-      page: a page whose tables of the published sizes are written anew, from the rows that come with the code, instead.
     """
 
     targets: tuple[TargetName, ...] = ("v5e", "v5e-2x2", "v5e-16x16", "v6e", "h200")
@@ -60,14 +56,9 @@ class Aot:
     small: bool = False
     out: Path | None = None
     check: Path | None = None
-    page: Path | None = None
 
     def run(self) -> None:
         """Compiles, and prints the table; raises ValueError if a program is worse than before."""
-        if self.page is not None:
-            page = self.page.read_text(encoding="utf-8")
-            write_text(self.page, programs_page(page, read_rows(_PUBLISHED).values()))
-            return
         before = {} if self.check is None else read_rows(self.check)
         rows = {} if self.out is None or not self.out.exists() else read_rows(self.out)
         if other := {row.sizes for row in (*before.values(), *rows.values())} - {self._sizes}:

@@ -1,4 +1,4 @@
-"""The cost of a program on a target, as a line of a table, and the page of all, ``docs/reference/programs.md``."""
+"""The cost of a program on a target, as a line of a table."""
 
 import json
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ import jax
 
 from eval.bench.hlo_text import cost_of_text
 from eval.bench.operations import operations_of
-from eval.bench.targets import TARGETS, Target
+from eval.bench.targets import Target
 
-__all__ = ["ProgramCost", "measured", "programs_page", "read_rows", "worse"]
+__all__ = ["ProgramCost", "measured", "read_rows", "worse"]
 
 # A program may move a tenth more than before; the bytes of a few scalars are never too many.
 _MORE, _FEW = 1.1, 1e4
@@ -91,29 +91,3 @@ def worse(row: ProgramCost, before: ProgramCost | None, target: Target) -> Itera
             yield f"{where} has {count} {kind}; it had {least} with {before.versions}"
     if row.traffic > max(_MORE * before.traffic, before.traffic + _FEW / 1e9):
         yield f"{where} moves {row.traffic:.4g} GB; it moved {before.traffic:.4g} GB with {before.versions}"
-
-
-def programs_page(page: str, rows: Iterable[ProgramCost]) -> str:
-    """Replaces the sections of the page, one a target; the text before the first stays."""
-    by_target: dict[str, list[ProgramCost]] = {name: [] for name in TARGETS}
-    for row in rows:
-        by_target[row.target].append(row)
-    sections = [_section(name, group) for name, group in by_target.items() if group]
-    return "\n".join([page.partition("\n## ")[0], *sections])
-
-
-def _section(name: str, rows: list[ProgramCost]) -> str:
-    target, peaks = TARGETS[name], TARGETS[name].peaks
-    devices = "one device" if target.devices == 1 else f"each of {target.devices} devices"
-    lines = [
-        f"## {name}: {devices}", "",
-        f"{peaks.memory / 1e9:.1f} GB of memory, {peaks.bandwidth / 1e12:.2f} TB/s, "
-        f"{peaks.bfloat16 / 1e12:.0f} TFLOP/s in bfloat16 and {peaks.float32 / 1e12:.0f} in "
-        f"float32. Compiled by {'; '.join(sorted({row.versions for row in rows}))}.", "",
-    ]  # fmt: skip
-    several = target.devices > 1
-    columns = ["program", "kernels", "TFLOP", "GB moved", "GB", "ms by FLOPs", "ms by traffic"]
-    columns += ["collectives"] * several
-    lines += [f"| {' | '.join(columns)} |", f"| --- |{' ---: |' * (6 + several)}"]
-    lines += [f"| {' | '.join([f'`{row.program}`', *row.cells()][: 7 + several])} |" for row in rows]
-    return "\n".join([*lines, ""])
