@@ -6,6 +6,7 @@ The table compares with the committed golden values, and with torch itself where
 """
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -52,6 +53,11 @@ def load(name, dtype="float32"):
 def golden(name):
     with np.load(GOLDEN / name / "golden.npz") as file:
         return dict(file)
+
+
+def set_attention(block, **changes):
+    """Changes options of a block's attention."""
+    block.attention.config = replace(block.attention.config, **changes)
 
 
 @jax.jit

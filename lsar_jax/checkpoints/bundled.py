@@ -102,7 +102,9 @@ def parse(path: Path) -> tuple[BertConfig, Pieces, dict[str, Tensor]]:
         take("u1", 8)  # magic and version
         hidden, layers, heads, wide, vocabulary, positions, token_types = take("<i4", 7).tolist()
         epsilon = float(take("<f4", 1)[0])
-        config = BertConfig(vocabulary, hidden, layers, heads, wide, positions, token_types, layer_norm_epsilon=epsilon)
+        config = BertConfig(
+            vocabulary, hidden, layers, heads, wide, positions, token_types=token_types, layer_norm_epsilon=epsilon
+        )
         take("<i4", 1)  # length of a 4-bit block
         count, *specials = take("<i4", 5).tolist()
         size = number("<u8")

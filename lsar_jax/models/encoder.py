@@ -4,7 +4,7 @@ It is a plain pytree that can be passed through ``jax.jit``. What its parts are 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -29,14 +29,14 @@ _MOST = {"vocabulary": 1 << 24, "blocks": 1 << 8, "positions": 1 << 20}
 def check_sizes(config: Any) -> None:
     """Raises ValueError if a size of a config is not one that an encoder may have."""
     for name, size in vars(config).items():
-        if isinstance(size, int) and not isinstance(size, bool) and name != "first_position":
-            least = 0 if name in ("blocks", "token_types", "languages") else 1
+        if isinstance(size, int) and not isinstance(size, bool):
+            least = 0 if name in ("blocks", "token_types", "languages", "first_position") else 1
             whole_number(name, size, least, _MOST.get(name, 1 << 18), "the sizes of encoders")
 
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Sizes of a transformer encoder; those of an architecture have further fields.
+    """Sizes of a transformer encoder; an architecture adds its own.
 
     Attributes:
       vocabulary: rows of the word embeddings.
@@ -45,6 +45,9 @@ class EncoderConfig:
       heads: number of attention heads.
       intermediate: width of the feed-forward layer.
       positions: rows of the position embeddings, or the maximum number of tokens where there are none.
+      token_types: rows of the segment embeddings.
+      languages: rows of the language embeddings, which some of XLM's models have.
+      first_position: position row of the first token; in XLM-R, one past its padding id.
     """
 
     vocabulary: int
@@ -53,14 +56,18 @@ class EncoderConfig:
     heads: int
     intermediate: int
     positions: int
+    token_types: int = field(default=0, kw_only=True)
+    languages: int = field(default=0, kw_only=True)
+    first_position: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
         check_sizes(self)
+        whole_number("first_position", self.first_position, 0, self.positions - 1, "the rows of the positions")
 
     @property
     def longest(self) -> int:
         """The maximum number of tokens in a sentence, including special tokens."""
-        return self.positions
+        return self.positions - self.first_position
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -73,7 +80,6 @@ class Encoder(nnx.Module):
 
     Args:
       config: sizes of the encoder.
-      factory: made its layers.
       embeddings: layer 0.
       blocks: each maps ``(x, mask, dropout)`` to the next hidden states.
       norm: norm of the last hidden states, if any.
@@ -84,11 +90,11 @@ class Encoder(nnx.Module):
     """
 
     def __init__(
-        self, config: EncoderConfig, factory: LayerFactory, embeddings: "TokenEmbeddings", blocks: Sequence[nnx.Module],
-        norm: Any = None, *, inputs: Any = None,
+        self, config: EncoderConfig, embeddings: "TokenEmbeddings", blocks: Sequence[nnx.Module], norm: Any = None, *,
+        inputs: Any = None,
     ) -> None:  # fmt: skip
         self.config = config
-        self.dtype = factory.dtype
+        self.dtype = embeddings.dtype
         self.embeddings = embeddings
         self.blocks = nnx.List(blocks)
         self.norm = norm
@@ -99,7 +105,7 @@ class Encoder(nnx.Module):
     def causal(self) -> bool:
         """Whether a token attends to itself and those before it alone."""
         blocks: Iterable[Any] = self.blocks
-        return any(block.attention.causal for block in blocks)
+        return any(block.attention.config.causal for block in blocks)
 
     def hidden_states(
         self,
@@ -150,36 +156,22 @@ class TokenEmbeddings(nnx.Module):
 
     Args:
       factory: makes the tables.
-      vocabulary: rows of the word embeddings.
-      width: width of an embedding.
+      config: the sizes.
       positions: rows of the position embeddings.
-      first_position: position row of the first token.
-      token_types: rows of the segment embeddings.
-      languages: rows of the language embeddings.
       scale: factor of the word embeddings.
       norm: norm of the sum, if any.
     """
 
     def __init__(
-        self,
-        factory: LayerFactory,
-        vocabulary: int,
-        width: int,
-        *,
-        positions: int = 0,
-        first_position: int = 0,
-        token_types: int = 0,
-        languages: int = 0,
-        scale: float = 1.0,
-        norm: Any = None,
+        self, factory: LayerFactory, config: EncoderConfig, *, positions: int = 0, scale: float = 1.0, norm: Any = None
     ) -> None:
         self.dtype = factory.dtype
-        self.first_position = first_position
+        self.first_position = config.first_position
         self.scale = scale
-        self.word = factory.table(vocabulary, width)
-        self.position = factory.table(positions, width) if positions else None
-        self.token_type = factory.table(token_types, width) if token_types else None
-        self.language = factory.table(languages, width) if languages else None
+        self.word = factory.table(config.vocabulary, config.hidden)
+        self.position = factory.table(positions, config.hidden) if positions else None
+        self.token_type = factory.table(config.token_types, config.hidden) if config.token_types else None
+        self.language = factory.table(config.languages, config.hidden) if config.languages else None
         self.norm = norm
 
     def __call__(

@@ -1,7 +1,7 @@
 """Self-attention: the layers around ``attend``."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -14,7 +14,35 @@ from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.segments import positions_of
 from lsar_jax.shapes import Hidden
 
-__all__ = ["SelfAttention"]
+__all__ = ["AttentionConfig", "SelfAttention"]
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """Options of self-attention.
+
+    Attributes:
+      heads: number of query heads.
+      groups: number of key and value heads, each for ``heads // groups`` query heads (Ainslie et al., "GQA", EMNLP
+        2023); by default as many as ``heads``.
+      width: width of a head; by default, together the heads are as wide as a hidden state.
+      bias: whether the linear layers have a bias.
+      fused: whether a checkpoint has query, key and value as one matrix, in this order.
+      rotary: turns queries and keys by their positions.
+      scale: factor of the scores, by default ``width ** -0.5``.
+      causal: as in ``AttentionMask``.
+      window: as in ``AttentionMask``.
+    """
+
+    heads: int
+    groups: int | None = None
+    width: int | None = None
+    bias: bool = True
+    fused: bool = False
+    rotary: Rotary | None = None
+    scale: float | None = None
+    causal: bool = False
+    window: int | None = None
 
 
 class SelfAttention(nnx.Module):
@@ -23,79 +51,55 @@ class SelfAttention(nnx.Module):
     Args:
       factory: makes the layers.
       hidden: width of a hidden state.
-      heads: number of query heads.
-      groups: number of key and value heads, each for ``heads // groups`` query heads (Ainslie et al., "GQA", EMNLP
-        2023); by default as many as ``heads``.
-      width: width of a head, by default ``hidden // heads``.
-      bias: whether query, key and value have a bias.
-      out_bias: whether the layer after attention has a bias; by default as ``bias``.
-      fused: whether a checkpoint has query, key and value as one matrix, in this order.
+      config: the options.
       norm: makes a norm of queries, and one of keys, given the width of a head.
-      rotary: turns queries and keys by their positions.
-      scale: factor of the scores, by default ``width ** -0.5``.
-      causal: as in ``AttentionMask``.
-      window: as in ``AttentionMask``.
     """
 
     def __init__(
         self,
         factory: LayerFactory,
         hidden: int,
-        heads: int,
-        *,
-        groups: int | None = None,
-        width: int | None = None,
-        bias: bool = True,
-        out_bias: bool | None = None,
-        fused: bool = False,
+        config: AttentionConfig,
         norm: Callable[[int], Any] | None = None,
-        rotary: Rotary | None = None,
-        scale: float | None = None,
-        causal: bool = False,
-        window: int | None = None,
     ) -> None:
         self.kind = factory.attention
-        self.heads = heads
-        self.groups = groups or heads
-        self.width = width or hidden // heads
-        self.fused = fused
-        self.rotary = rotary
-        self.scale = scale
-        self.causal = causal
-        self.window = window
-        inner, shared = self.heads * self.width, self.groups * self.width
-        if fused:
-            self.inputs = factory.linear(hidden, inner + 2 * shared, bias=bias)
+        self.config = config
+        self.width = config.width or hidden // config.heads
+        inner, shared = config.heads * self.width, (config.groups or config.heads) * self.width
+        if config.fused:
+            self.inputs = factory.linear(hidden, inner + 2 * shared, bias=config.bias)
         else:
-            self.query = factory.linear(hidden, inner, bias=bias)
-            self.key = factory.linear(hidden, shared, bias=bias)
-            self.value = factory.linear(hidden, shared, bias=bias)
+            self.query = factory.linear(hidden, inner, bias=config.bias)
+            self.key = factory.linear(hidden, shared, bias=config.bias)
+            self.value = factory.linear(hidden, shared, bias=config.bias)
         self.query_norm = None if norm is None else norm(self.width)
         self.key_norm = None if norm is None else norm(self.width)
-        self.out = factory.linear(inner, hidden, bias=bias if out_bias is None else out_bias)
+        self.out = factory.linear(inner, hidden, bias=config.bias)
 
     def __call__(self, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
         """Returns what attention adds to ``x``; of ``mask``, only the segments are used."""
-        mask = replace(mask, causal=self.causal, window=self.window)
+        config = self.config
+        mask = replace(mask, causal=config.causal, window=config.window)
         query, key, value = self._heads(x)
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query).astype(query.dtype), self.key_norm(key).astype(key.dtype)
-        if self.rotary is not None:
+        if config.rotary is not None:
             positions = positions_of(mask.lengths, x.shape[1])
-            query, key = self.rotary(query, positions), self.rotary(key, positions)
+            query, key = config.rotary(query, positions), config.rotary(key, positions)
         if dropout is not None and dropout.attention:
-            mixed = attend_with_dropout(query, key, value, mask, dropout, self.scale)
+            mixed = attend_with_dropout(query, key, value, mask, dropout, config.scale)
         else:
-            mixed = attend(self.kind, query, key, value, mask, self.scale)
+            mixed = attend(self.kind, query, key, value, mask, config.scale)
         return self.out(mixed.reshape(*x.shape[:2], -1))
 
     def _heads(self, x: Hidden) -> tuple[jax.Array, jax.Array, jax.Array]:
         shape = (*x.shape[:2], -1, self.width)
-        if not self.fused:
+        config = self.config
+        if not config.fused:
             query, key, value = (f(self._alone(x, f)).reshape(shape) for f in (self.query, self.key, self.value))
             return query, key, value
         every = self.inputs(x).reshape(shape)
-        at = self.heads, self.heads + self.groups
+        at = config.heads, config.heads + (config.groups or config.heads)
         return every[:, :, : at[0]], every[:, :, at[0] : at[1]], every[:, :, at[1] :]
 
     def _alone(self, x: Hidden, layer: nnx.Linear) -> Hidden:

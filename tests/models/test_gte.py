@@ -29,17 +29,17 @@ def other_half_activated(model, case):
 
 def base_as_given(model, case):
     for block in model.blocks:
-        block.attention.rotary = Rotary(20.0, 8 ** (2 / 8))
+        parity.set_attention(block, rotary=Rotary(20.0, 8 ** (2 / 8)))
 
 
 def base_without_scaling(model, case):
     for block in model.blocks:
-        block.attention.rotary = Rotary(160.0)
+        parity.set_attention(block, rotary=Rotary(160.0))
 
 
 def linear_scaling(model, case):
     for block in model.blocks:
-        block.attention.rotary = Rotary(20.0, 8.0)
+        parity.set_attention(block, rotary=Rotary(20.0, 8.0))
 
 
 def no_token_type(model, case):

@@ -21,31 +21,31 @@ def other_half_activated(model, case):
 
 
 def wider_window(model, case):
-    model.blocks[1].attention.window += 1
+    parity.set_attention(model.blocks[1], window=model.blocks[1].attention.config.window + 1)
 
 
 def narrower_window(model, case):
-    model.blocks[2].attention.window -= 1
+    parity.set_attention(model.blocks[2], window=model.blocks[2].attention.config.window - 1)
 
 
 def window_before_alone(model, case):
-    model.blocks[1].attention.causal = True
+    parity.set_attention(model.blocks[1], causal=True)
 
 
 def no_window(model, case):
     for block in model.blocks:
-        block.attention.window = None
+        parity.set_attention(block, window=None)
 
 
 def one_base(model, case):
     for block in model.blocks:
-        block.attention.rotary = model.config.full
+        parity.set_attention(block, rotary=model.config.full)
 
 
 def bases_exchanged(model, case):
     for block in model.blocks:
-        full = block.attention.window is None
-        block.attention.rotary = model.config.sliding if full else model.config.full
+        full = block.attention.config.window is None
+        parity.set_attention(block, rotary=model.config.sliding if full else model.config.full)
 
 
 def norm_in_the_first_block(model, case):

@@ -250,7 +250,7 @@ def gelu_gate(model, case):
 
 def other_base(model, case):
     for block in model.blocks:
-        block.attention.rotary = replace(block.attention.rotary, theta=1000.0)
+        parity.set_attention(block, rotary=replace(block.attention.config.rotary, theta=1000.0))
 
 
 def other_token_type(model, case):

@@ -18,7 +18,7 @@ READ = {"qwen3": QWEN3.read_config, "eurobert": EUROBERT.read_config}
 
 
 def other_direction(block):
-    block.attention.causal = not block.attention.causal
+    parity.set_attention(block, causal=not block.attention.config.causal)
 
 
 def other_half_activated(block):
@@ -26,7 +26,7 @@ def other_half_activated(block):
 
 
 def default_theta(block):
-    block.attention.rotary = Rotary(10_000.0)
+    parity.set_attention(block, rotary=Rotary(10_000.0))
 
 
 def planes_of_neighbours(block):
@@ -64,7 +64,7 @@ def swapped_norms_of_heads(block):
 
 def scale_of_the_hidden_state(block):
     """Divides scores by the root of hidden / heads, which is less than the width of a head of Qwen3."""
-    block.attention.scale = (32 / 4) ** -0.5
+    parity.set_attention(block, scale=(32 / 4) ** -0.5)
 
 
 BOTH = [

@@ -69,10 +69,10 @@ def operations_per_token(encoder: Any, length: int = 0) -> float:
     leaves = nnx.to_flat_state(nnx.state(encoder.blocks))
     multiplied = float(sum(leaf[...].size for path, leaf in leaves if path[-1] == "kernel"))
     for block in encoder.blocks:
-        attention = block.attention
+        attention = block.attention.config
         sides = 1 if attention.causal else 2
         seen = min(sides * length / 2, length if attention.window is None else sides * attention.window + 1)
-        multiplied += 2 * seen * attention.heads * attention.width
+        multiplied += 2 * seen * attention.heads * block.attention.width
     return 2 * multiplied
 
 

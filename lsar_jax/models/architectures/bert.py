@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PostNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
 from lsar_jax.models.parts import ACTIVATIONS, FeedForward, LayerFactory
-from lsar_jax.models.self_attention import SelfAttention
+from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
 __all__ = ["BERT", "BertConfig", "block", "build", "export_config", "read_sizes"]
 
@@ -41,47 +40,32 @@ class BertConfig(EncoderConfig):
     """Sizes of BERT and of the architectures with its blocks.
 
     Attributes:
-      token_types: rows of the segment embeddings.
-      languages: rows of the language embeddings, which some of XLM's models have.
-      first_position: position row of the first token; in XLM-R, one past its padding id.
       layer_norm_epsilon: constant added to the variance in LayerNorm.
       activation: activation of the feed-forward layer, one of ``ACTIVATIONS``.
     """
 
-    token_types: int = 0
-    languages: int = 0
-    first_position: int = 0
     layer_norm_epsilon: float = 1e-12
     activation: str = "gelu"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole_number("first_position", self.first_position, 0, self.positions - 1, "the rows of the positions")
         if self.hidden % self.heads:
             raise ValueError(f"hidden size {self.hidden} is not divisible by {self.heads} heads")
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation {self.activation!r} is not one of {', '.join(ACTIVATIONS)}")
 
-    @property
-    def longest(self) -> int:
-        """The maximum number of tokens in a sentence, including special tokens."""
-        return self.positions - self.first_position
-
 
 def build(config: BertConfig, factory: LayerFactory) -> Encoder:
     """Returns the encoder with zero weights."""
-    embeddings = TokenEmbeddings(
-        factory, config.vocabulary, config.hidden, positions=config.positions, first_position=config.first_position,
-        token_types=config.token_types, languages=config.languages,
-        norm=factory.layer_norm(config.hidden, config.layer_norm_epsilon),
-    )  # fmt: skip
-    return Encoder(config, factory, embeddings, [block(config, factory) for _ in range(config.blocks)])
+    norm = factory.layer_norm(config.hidden, config.layer_norm_epsilon)
+    embeddings = TokenEmbeddings(factory, config, positions=config.positions, norm=norm)
+    return Encoder(config, embeddings, [block(config, factory) for _ in range(config.blocks)])
 
 
 def block(config: BertConfig, factory: LayerFactory) -> PostNormBlock:
     """Returns a block with zero weights."""
     return PostNormBlock(
-        SelfAttention(factory, config.hidden, config.heads),
+        SelfAttention(factory, config.hidden, AttentionConfig(config.heads)),
         factory.layer_norm(config.hidden, config.layer_norm_epsilon),
         FeedForward(factory, config.hidden, config.intermediate, config.activation),
         factory.layer_norm(config.hidden, config.layer_norm_epsilon),

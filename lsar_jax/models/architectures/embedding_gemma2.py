@@ -23,7 +23,7 @@ from lsar_jax.models.blocks import PreNormBlock, normed, residual_sum
 from lsar_jax.models.dropout import Dropout, independent
 from lsar_jax.models.encoder import Encoder
 from lsar_jax.models.parts import ACTIVATIONS, GatedFeedForward, LayerFactory, unit_rms
-from lsar_jax.models.self_attention import SelfAttention
+from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 from lsar_jax.shapes import Hidden
 
 __all__ = ["EMBEDDING_GEMMA2", "EMBEDDING_GEMMA2_TEXT", "EmbeddingGemma2Config"]
@@ -64,11 +64,11 @@ class _Attention(SelfAttention):
 
     def __init__(self, config: EmbeddingGemma2Config, factory: LayerFactory, number: int) -> None:
         (groups, width), full = config.block_heads[number], config.kinds[number] == "full_attention"
-        super().__init__(
-            factory, config.hidden, config.heads, groups=groups, width=width, bias=False,
-            norm=partial(factory.rms_norm, epsilon=config.epsilon), scale=config.scores**-0.5,
-            rotary=config.rotary if full else config.sliding, window=None if full else config.window,
+        attention = AttentionConfig(
+            config.heads, groups, width, bias=False, rotary=config.rotary if full else config.sliding,
+            scale=config.scores**-0.5, window=None if full else config.window,
         )  # fmt: skip
+        super().__init__(factory, config.hidden, attention, partial(factory.rms_norm, epsilon=config.epsilon))
         self.epsilon = config.epsilon
 
     def _heads(self, x: Hidden) -> tuple[Array, Array, Array]:
@@ -117,7 +117,7 @@ class _Block(PreNormBlock):
 
 def _build(config: EmbeddingGemma2Config, factory: LayerFactory) -> Encoder:
     return Encoder(
-        config, factory, gemma3.embeddings(config, factory), [_Block(config, factory, k) for k in range(config.blocks)],
+        config, gemma3.embeddings(config, factory), [_Block(config, factory, k) for k in range(config.blocks)],
         factory.rms_norm(config.hidden, config.epsilon), inputs=_Inputs(config, factory),
     )  # fmt: skip
 

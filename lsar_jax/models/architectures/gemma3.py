@@ -18,7 +18,7 @@ from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, TokenEmbeddings
 from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
-from lsar_jax.models.self_attention import SelfAttention
+from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
 __all__ = ["BLOCK", "GEMMA3", "GEMMA3_TEXT", "Gemma3Config", "embeddings", "text_config"]
 
@@ -65,7 +65,7 @@ def embeddings(config: qwen3.Qwen3Config, factory: LayerFactory) -> TokenEmbeddi
     """Returns the word embeddings, which are multiplied by the root of their width."""
     # In bfloat16, the root is rounded as in transformers: for a width of 768, it is 27.75 rather than 27.71.
     scale = float(np.sqrt(config.hidden).astype(factory.dtype))
-    return TokenEmbeddings(factory, config.vocabulary, config.hidden, scale=scale)
+    return TokenEmbeddings(factory, config, scale=scale)
 
 
 def _build(config: Gemma3Config, factory: LayerFactory) -> Encoder:
@@ -73,21 +73,21 @@ def _build(config: Gemma3Config, factory: LayerFactory) -> Encoder:
 
     def block(kind: str) -> PreNormBlock:
         full = kind == "full_attention"
+        attention = AttentionConfig(
+            config.heads, config.groups, config.width, bias=False, rotary=config.rotary if full else config.sliding,
+            scale=config.scores**-0.5, causal=config.causal, window=None if full else config.window,
+        )  # fmt: skip
         return PreNormBlock(
             norm(config.hidden),
-            SelfAttention(
-                factory, config.hidden, config.heads, groups=config.groups, width=config.width, bias=False, norm=norm,
-                rotary=config.rotary if full else config.sliding, scale=config.scores**-0.5, causal=config.causal,
-                window=None if full else config.window,
-            ),
+            SelfAttention(factory, config.hidden, attention, norm),
             norm(config.hidden),
             GatedFeedForward(factory, config.hidden, config.intermediate, "gelu_pytorch_tanh"),
             attended_norm=norm(config.hidden),
             fed_norm=norm(config.hidden),
-        )  # fmt: skip
+        )
 
     blocks = [block(kind) for kind in config.kinds[: config.blocks]]
-    return Encoder(config, factory, embeddings(config, factory), blocks, norm(config.hidden))
+    return Encoder(config, embeddings(config, factory), blocks, norm(config.hidden))
 
 
 def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:

@@ -13,7 +13,7 @@ from lsar_jax.models.blocks import PostNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
 from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
-from lsar_jax.models.self_attention import SelfAttention
+from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
 __all__ = ["GTE", "NEW", "SIZES", "GteConfig", "export_config"]
 
@@ -37,13 +37,11 @@ class GteConfig(EncoderConfig):
     """Sizes of GTE.
 
     Attributes:
-      token_types: rows of the segment embeddings.
       rotary: the rotary positions.
       epsilon: constant added to the variance in LayerNorm.
       activation: activation of the feed-forward layer, one of ``ACTIVATIONS``.
     """
 
-    token_types: int
     rotary: Rotary
     epsilon: float = 1e-12
     activation: str = "gelu"
@@ -54,9 +52,11 @@ class GteConfig(EncoderConfig):
 
 
 def _build(config: GteConfig, factory: LayerFactory) -> Encoder:
+    attention = AttentionConfig(config.heads, fused=True, rotary=config.rotary)
+
     def block() -> PostNormBlock:
         return PostNormBlock(
-            SelfAttention(factory, config.hidden, config.heads, fused=True, rotary=config.rotary),
+            SelfAttention(factory, config.hidden, attention),
             factory.layer_norm(config.hidden, config.epsilon),
             GatedFeedForward(
                 factory, config.hidden, config.intermediate, config.activation, fused="up_gate", out_bias=True
@@ -64,11 +64,8 @@ def _build(config: GteConfig, factory: LayerFactory) -> Encoder:
             factory.layer_norm(config.hidden, config.epsilon),
         )
 
-    embeddings = TokenEmbeddings(
-        factory, config.vocabulary, config.hidden, token_types=config.token_types,
-        norm=factory.layer_norm(config.hidden, config.epsilon),
-    )  # fmt: skip
-    return Encoder(config, factory, embeddings, [block() for _ in range(config.blocks)])
+    embeddings = TokenEmbeddings(factory, config, norm=factory.layer_norm(config.hidden, config.epsilon))
+    return Encoder(config, embeddings, [block() for _ in range(config.blocks)])
 
 
 def _read_sizes(config: Mapping[str, Any]) -> GteConfig:

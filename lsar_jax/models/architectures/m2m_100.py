@@ -17,7 +17,7 @@ from lsar_jax.models.architectures.xlm_roberta import first_position
 from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, TokenEmbeddings
 from lsar_jax.models.parts import FeedForward, LayerFactory
-from lsar_jax.models.self_attention import SelfAttention
+from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 from lsar_jax.tokens.nllb import nllb_tokenizer
 
 __all__ = ["M2M_100", "M2M100Config"]
@@ -61,17 +61,14 @@ def _build(config: M2M100Config, factory: LayerFactory) -> Encoder:
     blocks = [
         PreNormBlock(
             norm(),
-            SelfAttention(factory, config.hidden, config.heads),
+            SelfAttention(factory, config.hidden, AttentionConfig(config.heads)),
             norm(),
             FeedForward(factory, config.hidden, config.intermediate, config.activation),
         )
         for _ in range(config.blocks)
     ]
-    embeddings = TokenEmbeddings(
-        factory, config.vocabulary, config.hidden, positions=config.positions, first_position=config.first_position,
-        scale=config.scale,
-    )  # fmt: skip
-    return Encoder(config, factory, embeddings, blocks, norm())
+    embeddings = TokenEmbeddings(factory, config, positions=config.positions, scale=config.scale)
+    return Encoder(config, embeddings, blocks, norm())
 
 
 def _read_sizes(config: Mapping[str, Any]) -> M2M100Config:

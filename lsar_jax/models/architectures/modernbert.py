@@ -16,7 +16,7 @@ from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
 from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
-from lsar_jax.models.self_attention import SelfAttention
+from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
 __all__ = ["MODERNBERT", "ModernBertConfig"]
 
@@ -60,18 +60,19 @@ def _build(config: ModernBertConfig, factory: LayerFactory) -> Encoder:
 
     def block(number: int) -> PreNormBlock:
         full = config.kinds[number] == "full_attention"
+        attention = AttentionConfig(
+            config.heads, bias=False, fused=True, rotary=config.full if full else config.sliding,
+            window=None if full else config.window,
+        )  # fmt: skip
         return PreNormBlock(
             norm() if number else None,
-            SelfAttention(
-                factory, config.hidden, config.heads, bias=False, fused=True,
-                rotary=config.full if full else config.sliding, window=None if full else config.window,
-            ),
+            SelfAttention(factory, config.hidden, attention),
             norm(),
             GatedFeedForward(factory, config.hidden, config.intermediate, config.activation, fused="gate_up"),
-        )  # fmt: skip
+        )
 
-    embeddings = TokenEmbeddings(factory, config.vocabulary, config.hidden, norm=norm())
-    return Encoder(config, factory, embeddings, [block(number) for number in range(config.blocks)], norm())
+    embeddings = TokenEmbeddings(factory, config, norm=norm())
+    return Encoder(config, embeddings, [block(number) for number in range(config.blocks)], norm())
 
 
 def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:

@@ -20,7 +20,7 @@ from lsar_jax.models.blocks import PostNormBlock
 from lsar_jax.models.encoder import Encoder, TokenEmbeddings
 from lsar_jax.models.parts import ACTIVATIONS, FeedForward, GatedFeedForward, LayerFactory
 from lsar_jax.models.product import summed_in_float32
-from lsar_jax.models.self_attention import SelfAttention
+from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 from lsar_jax.shapes import Hidden
 
 __all__ = ["NOMIC_BERT", "ExpertFeedForward", "Experts", "NomicBertConfig"]
@@ -134,6 +134,7 @@ class ExpertFeedForward(nnx.Module):
 
 def _build(config: NomicBertConfig, factory: LayerFactory) -> Encoder:
     norm = partial(factory.layer_norm, config.hidden, config.epsilon)
+    attention = AttentionConfig(config.heads, bias=not config.gated, fused=True, rotary=config.rotary)
     sizes = factory, config.hidden, config.intermediate, config.activation
 
     def feed(number: int) -> nnx.Module:
@@ -142,13 +143,10 @@ def _build(config: NomicBertConfig, factory: LayerFactory) -> Encoder:
         return GatedFeedForward(*sizes) if config.gated else FeedForward(*sizes)
 
     def block(number: int) -> PostNormBlock:
-        attention = SelfAttention(
-            factory, config.hidden, config.heads, bias=not config.gated, fused=True, rotary=config.rotary
-        )
-        return PostNormBlock(attention, norm(), feed(number), norm())
+        return PostNormBlock(SelfAttention(factory, config.hidden, attention), norm(), feed(number), norm())
 
-    embeddings = TokenEmbeddings(factory, config.vocabulary, config.hidden, token_types=config.token_types, norm=norm())
-    return Encoder(config, factory, embeddings, [block(number) for number in range(config.blocks)])
+    embeddings = TokenEmbeddings(factory, config, norm=norm())
+    return Encoder(config, embeddings, [block(number) for number in range(config.blocks)])
 
 
 def _complete(config: dict[str, Any], tensors: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -14,7 +14,7 @@ from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
 from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
-from lsar_jax.models.self_attention import SelfAttention
+from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
 __all__ = ["BLOCK", "QWEN3", "SIZES", "Qwen3Config", "build", "export_config", "keys"]
 
@@ -61,19 +61,20 @@ def build(config: Qwen3Config, factory: LayerFactory, *, head_norms: bool = True
     """Returns the encoder with zero weights; with ``head_norms``, queries and keys are normalised."""
     norm = partial(factory.rms_norm, epsilon=config.epsilon)
 
+    attention = AttentionConfig(
+        config.heads, config.groups, config.width, bias=False, rotary=config.rotary, causal=config.causal
+    )
+
     def block() -> PreNormBlock:
         return PreNormBlock(
             norm(config.hidden),
-            SelfAttention(
-                factory, config.hidden, config.heads, groups=config.groups, width=config.width, bias=False,
-                norm=norm if head_norms else None, rotary=config.rotary, causal=config.causal,
-            ),
+            SelfAttention(factory, config.hidden, attention, norm if head_norms else None),
             norm(config.hidden),
             GatedFeedForward(factory, config.hidden, config.intermediate, "silu"),
-        )  # fmt: skip
+        )
 
-    embeddings = TokenEmbeddings(factory, config.vocabulary, config.hidden)
-    return Encoder(config, factory, embeddings, [block() for _ in range(config.blocks)], norm(config.hidden))
+    embeddings = TokenEmbeddings(factory, config)
+    return Encoder(config, embeddings, [block() for _ in range(config.blocks)], norm(config.hidden))
 
 
 def _read_sizes(config: Mapping[str, Any]) -> Qwen3Config:

@@ -66,7 +66,7 @@ def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
 
 
 def _build(config: EncoderConfig, factory: LayerFactory) -> Encoder:
-    return Encoder(config, factory, TokenEmbeddings(factory, config.vocabulary, config.hidden), [])
+    return Encoder(config, TokenEmbeddings(factory, config), [])
 
 
 STATIC = base.Architecture(
