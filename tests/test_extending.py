@@ -1,4 +1,4 @@
-"""The three extensions that CONTRIBUTING.md shows: each is one file and one line, and works from the command line."""
+"""The extensions that the how-to pages show: each is one file and one line, and works from the command line."""
 
 import json
 import re
@@ -18,9 +18,9 @@ TINY = ROOT / "tests" / "golden" / "bert"
 
 
 def block(path):
-    """The code of CONTRIBUTING.md whose first line is a comment that names this file, without that line."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    [found] = re.findall(rf"```python\n# [^\n]*{re.escape(path)}[^\n]*\n(.*?)```", text, flags=re.S)
+    """The code of a how-to page whose first line is a comment that names this file, without that line."""
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "how-to").glob("own-*.md"))
+    [found] = re.findall(rf"```py\n# [^\n]*{re.escape(path)}[^\n]*\n(.*?)```", text, flags=re.S)
     return found
 
 
@@ -33,7 +33,7 @@ def checkout(tmp_path):
 
 
 def add(checkout, path, table, before, imports=""):
-    """Writes the file of CONTRIBUTING.md at ``path``, its line before ``before`` in a table, and its import."""
+    """Writes the file of a page at ``path``, its line before ``before`` in a table, and its import."""
     (checkout / path).write_text(block(path), encoding="utf-8")
     text = (checkout / table).read_text(encoding="utf-8")
     assert text.count(before) == 1, before

@@ -81,8 +81,8 @@ def test_list(empty, capsys):
     assert "did you mean xie-table-" in capsys.readouterr().err
 
 
-def test_the_card_of_the_contributing_guide():
-    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+def test_the_card_of_the_how_to_page():
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "own-card.md").read_text(encoding="utf-8")
     [code] = re.findall(r"```toml\n# eval/papers/cards/haemmerl.toml\n(.*?)```", text, flags=re.S)
     [shown] = tomllib.loads(code)["cards"]
     [real] = [card for card in PAPERS[-1].cards if card.name == shown["name"]]
