@@ -26,9 +26,11 @@ MEASURE = {
         "eval.tasks.benchmarks.amazon", "COMMAND", "classify reviews by opinion after training on English ones"
     ),
     "preference": Command(
-        "eval.tasks.preference", "COMMAND", "language preference in parallel text, by several papers"
+        "eval.tasks.language_preference", "COMMAND", "language preference in parallel text, by several papers"
     ),
-    "pool": Command("eval.tasks.pool", "COMMAND", "language preference and clusters in any multilingual pool"),
+    "pool": Command(
+        "eval.tasks.multilingual_pool", "COMMAND", "language preference and clusters in any multilingual pool"
+    ),
     "clustering": Command(
         "eval.tasks.clustering", "COMMAND", "whether clusters of paragraphs follow topics or languages"
     ),

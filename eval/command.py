@@ -127,7 +127,7 @@ def report(task: Task, evaluation: Evaluation, out: Path) -> None:
     """Writes ``results.jsonl``, and prints and draws the shown metrics; of many layers, the first by layer."""
     results = evaluation.results
     write_results(results, out / "results.jsonl")
-    if metrics := task.shown(results):
+    if metrics := list({r.metric: None for r in results if r.shown}):
         first, layers = metrics[0], list(dict.fromkeys(result.layer for result in results))
         table, title = by_method(results), f"{task.title} ({results[0].encoder})"
         spans = {label: {at: row[at, first] for at in layers if (at, first) in row} for label, row in table.items()}

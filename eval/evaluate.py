@@ -9,7 +9,7 @@ figures are made after (``eval.command``).
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,6 +120,7 @@ def result_of(
         f"{fit} on {sum(count for _, count in fit.fitted_on):,} sentences of {len(fit.fitted_on)} languages, {digest}"
         for fit, digest in zip(fits, method.transform.digests if method.transform else (), strict=True)
     )
+    metric = asdict(score.metric)
     result = Result(
         task=task.name,
         languages=tuple(score.languages),
@@ -132,7 +133,6 @@ def result_of(
         transform=method.name,
         parameters={name: value for name, value in method.parameters.items() if name != "seed"},
         fitted_on=fitting.text_of(method) if score.fitted_on is None else score.fitted_on,
-        metric=score.metric,
         value=score.value,
         n=score.n,
         seed=method.seed if score.seed is None else score.seed,
@@ -146,6 +146,8 @@ def result_of(
         dim=spec.dim,
         final_norm=spec.final_norm,
         prompt=spec.prompt,
+        metric=metric.pop("name"),
+        **metric,
     )
     if score.queries is None or score.low is not None:
         return replace(result, queries=score.queries)

@@ -12,10 +12,11 @@ from eval.data.fit_text import FitText
 from eval.data.keyed_texts import Embedded, Key, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result
 
-__all__ = ["Embedded", "Key", "Panel", "Score", "Setting", "Task", "Texts", "language_of", "starting_with"]
+__all__ = ["Embedded", "Key", "Panel", "Score", "Setting", "Task", "Texts", "language_of"]
 
 
 class Score(NamedTuple):
@@ -29,7 +30,7 @@ class Score(NamedTuple):
       fitted_on: text that the method was fitted on; None for the chosen one.
     """
 
-    metric: str
+    metric: Metric
     value: float
     languages: Sequence[str]
     n: int
@@ -40,9 +41,9 @@ class Score(NamedTuple):
     fitted_on: str | None = None
 
     @classmethod
-    def of(cls, metric: str, languages: Sequence[str], queries: QueryScores, n: int | None = None) -> "Score":
-        """Returns the score whose value is the mean over the queries."""
-        return cls(metric, queries.mean, languages, len(queries.values) if n is None else n, queries)
+    def of(cls, metric: Metric, languages: Sequence[str], queries: QueryScores) -> "Score":
+        """Returns the mean over the queries, as a score with as many queries as have a value."""
+        return cls(metric, queries.mean, languages, int(np.isfinite(queries.values).sum()), queries)
 
 
 class Panel(NamedTuple):
@@ -74,10 +75,6 @@ class Setting(NamedTuple):
         return f"layer {self.spec.layer}, {method.label}{seed}"
 
 
-def _all_metrics(results: Sequence[Result]) -> list[str]:
-    return list(dict.fromkeys(result.metric for result in results))
-
-
 @dataclass(frozen=True)
 class Task:
     """A set of texts and the scores of their transformed embeddings.
@@ -86,8 +83,8 @@ class Task:
       name, title: names in results, and of the table and figures.
       languages: languages to fit on.
       parts: texts to measure; each part is encoded and scored before the next.
-      scores: the scores, and panels for figures, of a part whose embeddings a method has transformed.
-      shown: metrics of the table, chosen from the results; the first is also drawn as bars.
+      scores: the scores, and panels for figures, of a part whose embeddings a method has transformed; the first shown
+        metric is also drawn as bars.
       own_text: texts to fit on that only this task has, by the value of ``--fit-on``.
       by_language: for ``--fit-on evaluated``, the measured embeddings by language; None if that is not possible.
       by_file: whether ``--fit-on evaluated`` whitens and clusters each text by itself, as Hämmerl et al. 2023 do.
@@ -105,7 +102,6 @@ class Task:
     languages: Sequence[str]
     parts: Sequence[Texts]
     scores: Callable[[Embedded, Method, Setting], Iterable[Score | Panel]]
-    shown: Callable[[Sequence[Result]], list[str]] = _all_metrics
     own_text: Mapping[str, FitText] = field(default_factory=dict)
     by_language: Callable[[Embedded], Mapping[str, Float[np.ndarray, "_ dim"]]] | None = None
     by_file: bool = False
@@ -116,15 +112,6 @@ class Task:
     half_rank: bool = False
     draw: Callable[[Sequence[Result], Mapping[str, Any], Path], None] = lambda *_: None
     options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def starting_with(*starts: str) -> Callable[[Sequence[Result]], list[str]]:
-    """Returns what a task shows: the metrics that begin with each start, in the order of the starts."""
-
-    def shown(results: Sequence[Result]) -> list[str]:
-        return [metric for start in starts for metric in _all_metrics(results) if metric.startswith(start)]
-
-    return shown
 
 
 def language_of(key: Key) -> str:

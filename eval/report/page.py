@@ -33,8 +33,6 @@ __all__ = ["Cell", "Report", "Table", "provenance", "tables"]
 _FITTED_ON = ", fitted on "
 # Fits of one method, over layers and seeds, that a line names.
 _MOST_FITS = 4
-# Prefixes of the metrics for which higher is better. Others, such as preference or a threshold, have no best value.
-_HIGHER_IS_BETTER = ("mAP", "accuracy", "en-", "xx-", "F1", "precision", "recall", "Pearson", "Spearman", "other")
 _LEGEND = (
     "Values are in percent unless noted otherwise. Bold: the best of our values in a column. Small: the 95% interval "
     "over resampled queries, or the sample standard deviation over seeds. ▲ and ▼: significantly above and below the "
@@ -200,7 +198,7 @@ def _table(metric: str, results: Sequence[Result]) -> Table:
     for method in [*methods, *dict.fromkeys(value.method for value in papers if not any(map(value.is_of, names)))]:
         cells = [Cell(method)]
         for column in columns:
-            bold = metric.startswith(_HIGHER_IS_BETTER) and means.get((method, column)) == best[column]
+            bold = results[0].direction == "higher" and means.get((method, column)) == best[column]
             cells.append(_cell(grid.get((method, column), []), grid.get(("original", column), []), bold))
         for encoder in encoders:
             name = method.split(_FITTED_ON)[0]

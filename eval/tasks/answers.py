@@ -16,16 +16,17 @@ import numpy as np
 from eval.command import RunOptions, command
 from eval.data.xquad import XQUAD_R, check_as_trained, read_xquad
 from eval.figures.answers import AnswerPlane, draw_answers
+from eval.scores.pools import search_pool
 from eval.task import Embedded, Panel, Score, Setting, Task
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.methods import ALL_METHODS, FEW_METHODS, Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result
 from lsar_jax.retrieval import candidate_ranks
-from lsar_jax.retrieval.preference import language_preference
 
 __all__ = ["COMMAND", "answers"]
 
@@ -58,7 +59,7 @@ def answers(
     pictured = list(dict.fromkeys(map(language_code, shown)))
     if not pictured or not {*pictured} <= {*XQUAD_R}:
         raise ValueError(f"--shown is {' '.join(shown)!r}; give some of {', '.join(XQUAD_R)}")
-    of_ranks = _ASKED if _ASKED in pictured else pictured[0]
+    asked = _ASKED if _ASKED in pictured else pictured[0]
     questions = read_xquad(data, XQUAD_R)
     count = min(_QUESTIONS, *(len(q.ids) for q in questions.values()))
     first = questions[XQUAD_R[0]].ids[:count]
@@ -71,30 +72,22 @@ def answers(
             ("q", code): question_texts(q, question_text)[:count],
             ("c", code): answer_texts(q, answer_text)[: max(q.answers[:count]) + 1],
         }
-    starts = np.cumsum([0, *(len(texts["c", code]) for code in XQUAD_R[:-1])])
-    right = starts + np.array([questions[code].answers[:count] for code in XQUAD_R]).T
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
-        asked, candidates = (np.concatenate([x[group, code] for code in XQUAD_R]) for group in "qc")
-        ranks = candidate_ranks(asked, candidates, np.tile(right, (len(XQUAD_R), 1)))
-        found = language_preference(ranks, np.repeat(np.arange(len(XQUAD_R)), count), len(candidates))
-        # Translations of a question form a cluster.
-        translations = np.tile(np.arange(count), len(XQUAD_R))
-        yield Score.of("XQuAD-R preference", XQUAD_R, QueryScores(found.preferred, clusters=translations))
-        yield Score("XQuAD-R spread", found.spread, XQUAD_R, len(asked))
+        yield from _scores({code: q.answers[:count] for code, q in questions.items()}, x)
         if setting.first and method.name in _SHOWN:
             first_answers = {code: questions[code].answers[0] for code in pictured}
-            yield Panel(setting.title(method), _plane(x, first_answers, of_ranks))
+            yield Panel(setting.title(method), _plane(x, first_answers, asked))
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
         candidates = [code for code in pictured for _ in texts["c", code]]
         title = (
             f"One question in {len(pictured)} languages, its answers, and the other candidates;\n"
-            f"a candidate's opacity falls with its rank for the question in {of_ranks}"
+            f"a candidate's opacity falls with its rank for the question in {asked}"
         )
         planes = {name: plane for method in _SHOWN for name, plane in panels.items() if name.split()[2] == method}
         if planes:
-            draw_answers(planes, candidates, pictured, of_ranks, title, out / "answers.png")
+            draw_answers(planes, candidates, pictured, asked, title, out / "answers.png")
 
     return Task(
         name="answers",
@@ -104,6 +97,21 @@ def answers(
         scores=scores,
         draw=draw,
     )
+
+
+def _scores(answers: Mapping[str, Sequence[int]], x: Embedded) -> Iterator[Score]:
+    """Yields preference and spread, from the place of each question's answer in each language."""
+    asked, candidates = ([x[group, code] for code in answers] for group in "qc")
+    starts = np.cumsum([0, *map(len, candidates[:-1])])
+    found = search_pool(asked, candidates, np.tile(starts + np.array(list(answers.values())).T, (len(answers), 1)))
+    preferred, spreads = (found.values[name] / 100 for name in ("preference", "spread"))
+    # Translations of a question form a cluster.
+    translations = np.tile(np.arange(len(asked[0])), len(asked))
+    preference, spread = (
+        Metric(f"XQuAD-R {name}", "neither", unit="", shown=True) for name in ("preference", "spread")
+    )
+    yield Score.of(preference, list(answers), QueryScores(preferred, clusters=translations))
+    yield Score(spread, float(spreads.mean()), list(answers), len(spreads))
 
 
 def _plane(x: Embedded, answers: Mapping[str, int], asked: str) -> AnswerPlane:

@@ -16,12 +16,13 @@ import numpy as np
 
 from eval.command import command
 from eval.data.fit_text import FitText
+from eval.scores.translations import translations
 from eval.task import Embedded, Score, Setting, Task
-from eval.tasks.translations import translations
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.parallel_text import held_out as split_pairs
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import paired_cosine
 from lsar_jax.measures.resampling import QueryScores
 
@@ -85,7 +86,7 @@ def _cosines(x: Embedded, methods: Sequence[Method], _: Setting) -> Iterator[tup
     for method in (method for method in methods if method.name == "original"):
         for code in (code for side, code in x if side == "xx"):
             cosines = QueryScores(np.asarray(paired_cosine(x["en", code], x["xx", code]), np.float64))
-            yield method, Score.of(f"cosine en-{code}", [code], cosines)
+            yield method, Score.of(Metric(f"cosine en-{code}", unit=""), [code], cosines)
 
 
 COMMAND = command(bitext, rare=("split_seed", "split"))

@@ -13,6 +13,7 @@ k-means++ has one start for each seed. Purity is the mean over seeds, and its in
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.resampling import QueryScores
 
 __all__ = ["COMMAND", "clustering"]
@@ -55,7 +57,6 @@ def clustering(
         languages=list(articles),
         parts=[{("document", code): paragraphs for code, (paragraphs, _) in articles.items()}],
         scores=scores,
-        shown=lambda _: ["purity", "ARI", "ARI of languages", "purity in one language"],
     )
 
 
@@ -69,15 +70,17 @@ def _scores(
     language = np.repeat(np.arange(len(codes)), [len(rows) for rows in x.values()])
     found = [_clusters(pool, len(np.unique(topic)), seed) for seed in seeds]
     pure = np.mean([_pure(clusters, topic) for clusters in found], axis=0)
-    yield Score.of("purity", codes, QueryScores(100 * pure, clusters=topic))
+    purity = Metric("purity", kind="across languages", column="topics of all", shown=True)
+    yield Score.of(purity, codes, QueryScores(100 * pure, clusters=topic))
     alone = [
         np.mean([_pure(_clusters(x[code], len(np.unique(of)), seed), of) for seed in seeds], axis=0)
         for code, of in topics.items()
     ]
-    yield Score.of("purity in one language", codes, QueryScores(100 * np.concatenate(alone), clusters=topic))
-    for seed, clusters in zip(seeds, found, strict=True):
-        yield Score("ARI", 100 * adjusted_rand_score(topic, clusters), codes, len(pool), seed=seed)
-        yield Score("ARI of languages", 100 * adjusted_rand_score(language, clusters), codes, len(pool), seed=seed)
+    purity = Metric("purity in one language", kind="in one language", column="topics, each alone", shown=True)
+    yield Score.of(purity, codes, QueryScores(100 * np.concatenate(alone), clusters=topic))
+    metrics = {Metric("ARI", shown=True): topic, Metric("ARI of languages", "neither", shown=True): language}
+    for (metric, classes), (seed, clusters) in product(metrics.items(), zip(seeds, found, strict=True)):
+        yield Score(metric, 100 * adjusted_rand_score(classes, clusters), codes, len(pool), seed=seed)
 
 
 def _clusters(x: Float[np.ndarray, "document dim"], count: int, seed: int) -> Int[np.ndarray, " document"]:

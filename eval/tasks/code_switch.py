@@ -17,8 +17,8 @@ import numpy as np
 from eval.command import command
 from eval.data.dictionaries import read_dictionary
 from eval.data.tatoeba import ORACLE_8, XTREME_36, files_of, read_pairs
+from eval.scores.translations import translations
 from eval.task import Task
-from eval.tasks.translations import translations
 from lsar_jax.console.output import console
 from lsar_jax.corpora.tables import Data, named_tables
 from lsar_jax.languages import language_code

@@ -19,13 +19,14 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from eval.anisotropy import ByLanguage, of_pairs, outliers, within
+from eval.anisotropy import ByLanguage, Contributions, of_pairs, outliers, within
 from eval.command import Options, command
 from eval.data.fit_text import fit_text
 from eval.data.measured_text import MeasuredText, read_text
@@ -41,6 +42,7 @@ from lsar_jax.corpora.tables import Data
 from lsar_jax.geometry import anisotropy_by_language, isoscore
 from lsar_jax.languages import language_code
 from lsar_jax.measures.methods import ALL_METHODS, Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import language_nmi, language_probe, own_share
 from lsar_jax.measures.results import Result
 from lsar_jax.transforms import fit_identifier
@@ -53,6 +55,8 @@ _MEASURES = (
     "cosine within", "drawn", "cosine across", "cosine of all", "IsoScore", "NMI", "probe", "own in first 10",
     "pool share",
 )  # fmt: skip
+# The measures of English and another language, and their columns.
+_ENGLISH = {"cosine English-xx": "mean cosine", "drawn English-xx": "drawn"}
 
 
 def geometry(
@@ -88,53 +92,42 @@ def geometry(
             f"--pair is {' '.join(pair)}; it must be two different ones of the measured languages, {', '.join(codes)}"
         )
     distances = _distances(codes, uriel, options)
-
-    def english_sides(test: ByLanguage) -> ByLanguage:
-        return {code: test["en"][rows] for code, rows in measured.english.items()}
-
-    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
-        test = {code: value for (_, code), value in x.items()}
-        yield from _measures(test, method, setting, seeds, measured.parallel)
-        if english := english_sides(test):
-            yield from _with_english(test, english, method, setting, measured.parallel)
-
-    def of_layer(x: Embedded, methods: Sequence[Method], setting: Setting) -> Iterator[tuple[Method, Score] | Panel]:
-        fit, test = ({c: value for (group, c), value in x.items() if group == g} for g in ("fit", _MEASURED))
-        if fit:
-            yield from _identified(fit, test, setting)
-        if distances is not None:
-            yield from _typology(methods, test, setting, *distances)
-        if setting.first:
-            yield Panel("space", (methods, test))
-
-    def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
-        encoder, layer = results[0].encoder, results[0].layer
-        draw_layers({code: x for (_, code), x in panels["layers"].items()}, encoder, out)
-        _print_tables(results, panels, codes)
-        methods, test = panels["space"]
-        english, where = english_sides(test), f"layer {layer} ({encoder})"
-        draw_space(methods, test, english, where, out)
-        if alone:
-            # On Tatoeba, the English side is that of the other language.
-            sides = {c: english[d] if c == "en" else test[c] for c, d in zip(alone, alone[::-1], strict=True)}
-            draw_pair(methods, sides, where, out)
-        if "syntax" in panels and distances is not None:
-            title = f"Language means and syntax, {where}; {distances[1].partition(',')[0]}"
-            draw_syntax(panels["syntax"], title, out / "syntax.png")
-
     return Task(
         name="geometry",
         title=f"{len(codes)} languages; cosines, shares and scores from 0 to 1, the probe in percent",
         languages=codes,
         parts=[{(_MEASURED, code): sentences for code, sentences in measured.texts.items()}],
-        scores=scores,
-        shown=lambda _: [],
+        scores=partial(_scores, measured, seeds),
         own_text={"udhr": HALF} if text == "udhr" else {},
         by_language=lambda x: {code: value for (_, code), value in x.items()},
-        of_layer=of_layer,
+        of_layer=partial(_of_layer, distances),
         every_layer=True,
-        draw=draw,
+        draw=partial(_draw, measured, alone, "" if distances is None else distances[1]),
     )
+
+
+def _draw(
+    measured: MeasuredText, alone: Sequence[str], distances: str, results: Sequence[Result], panels: Mapping[str, Any],
+    out: Path,
+) -> None:  # fmt: skip
+    encoder, where = results[0].encoder, f"layer {results[0].layer} ({results[0].encoder})"
+    draw_layers({code: x for (_, code), x in panels["layers"].items()}, encoder, out)
+    _print_tables(results, panels, list(measured.texts))
+    methods, test = panels["space"]
+    english = _english_sides(measured, test)
+    draw_space(methods, test, english, where, out)
+    if alone:
+        # On Tatoeba, the English side is that of the other language.
+        sides = {c: english[d] if c == "en" else test[c] for c, d in zip(alone, alone[::-1], strict=True)}
+        draw_pair(methods, sides, where, out)
+    if "syntax" in panels:
+        title = f"Language means and syntax, {where}; {distances.partition(',')[0]}"
+        draw_syntax(panels["syntax"], title, out / "syntax.png")
+
+
+def _english_sides(measured: MeasuredText, test: ByLanguage) -> ByLanguage:
+    """The English sentences that each language is compared with."""
+    return {code: test["en"][rows] for code, rows in measured.english.items()}
 
 
 def _measured(text: str, data: Data, languages: Sequence[str], options: Options) -> MeasuredText:
@@ -173,11 +166,19 @@ def _distances(codes: Sequence[str], uriel: Path | None, options: Options) -> tu
     return None
 
 
-def _measures(
-    x: ByLanguage, method: Method, setting: Setting, seeds: Sequence[int], parallel: bool
+def _scores(
+    measured: MeasuredText, seeds: Sequence[int], x: Embedded, method: Method, setting: Setting
 ) -> Iterator[Score | Panel]:
-    """Yields the measures of the whole space and of each language, and the outliers of the original embeddings."""
-    contributions = {code: within(rows) for code, rows in x.items()}
+    test = {code: value for (_, code), value in x.items()}
+    contributions = {code: within(rows) for code, rows in test.items()}
+    yield from _measures(test, contributions, seeds)
+    yield from _within_languages(test, contributions, method, setting, measured.parallel)
+    if english := _english_sides(measured, test):
+        yield from _with_english(test, english, method, setting, measured.parallel)
+
+
+def _measures(x: ByLanguage, contributions: Mapping[str, Contributions], seeds: Sequence[int]) -> Iterator[Score]:
+    """Yields the measures of the whole space."""
     cosines = anisotropy_by_language(x)
     codes = [code for code, rows in x.items() for _ in rows]
     pool = np.concatenate(list(x.values()))
@@ -194,20 +195,37 @@ def _measures(
         top.pool_share,
     )
     for name, value in zip(_MEASURES, values, strict=True):
-        yield Score(name, value, list(x), len(pool))
+        metric = Metric(name, "higher" if name == "IsoScore" else "neither", unit="%" if name == "probe" else "")
+        yield Score(metric, value, list(x), len(pool))
+
+
+def _outlier_scores(
+    mean: Float[np.ndarray, " dim"], shares: Float[np.ndarray, " dim"], names: Sequence[str], x: ByLanguage
+) -> Iterator[Score]:
+    """Yields the mean and the contribution of each outlier dimension of a mean embedding."""
+    for d in outliers(mean).tolist():
+        for name, value in zip(names, (mean[d], shares[d]), strict=True):
+            yield Score(_plain(f"{name} dimension {d}"), float(value), list(x), sum(map(len, x.values())))
+
+
+def _within_languages(
+    x: ByLanguage, contributions: Mapping[str, Contributions], method: Method, setting: Setting, parallel: bool
+) -> Iterator[Score | Panel]:
+    """Yields the anisotropy within each language, and the outliers of the original embeddings."""
     if method.transform is None and not parallel:
         center = np.mean([rows.mean(axis=0) for rows in x.values()], axis=0)
         shares = np.mean([exact for _, exact in contributions.values()], axis=0)
-        for d in outliers(center).tolist():
-            yield Score(f"mean within, of dimension {d}", float(center[d]), list(x), len(pool))
-            yield Score(f"contribution within, of dimension {d}", float(shares[d]), list(x), len(pool))
+        yield from _outlier_scores(center, shares, ("mean within, of", "contribution within, of"), x)
+    lines = []
     for code, (drawn, exact) in contributions.items():
-        yield Score(f"cosine within {code}", float(exact.sum()), [code], len(x[code]))
-        yield Score(f"drawn within {code}", float(drawn.sum()), [code], len(x[code]))
-        if method.transform is None:
-            mean = np.asarray(x[code]).mean(axis=0)
-            listed = ", ".join(f"{d} ({mean[d]:.2f}; {exact[d]:.3f})" for d in outliers(mean)[:5])
-            yield Panel(f"outliers {setting.spec.layer} {code}", listed or "none")
+        cosine, of_drawn = float(exact.sum()), float(drawn.sum())
+        yield Score(_plain(f"cosine within {code}"), cosine, [code], len(x[code]))
+        yield Score(_plain(f"drawn within {code}"), of_drawn, [code], len(x[code]))
+        mean = np.asarray(x[code]).mean(axis=0)
+        listed = ", ".join(f"{d} ({mean[d]:.2f}; {exact[d]:.3f})" for d in outliers(mean)[:5])
+        lines.append([code, f"{cosine:.3f}", f"{of_drawn:.3f}", listed or "none"])
+    if method.transform is None:
+        yield Panel(f"languages {setting.spec.layer}", lines)
 
 
 def _with_english(
@@ -216,20 +234,37 @@ def _with_english(
     """Yields the anisotropy of English and another language, and the outliers of the original embeddings."""
     languages, count = list(test), sum(map(len, test.values()))
     drawn, exact = np.mean([of_pairs(test[code], side, parallel=parallel) for code, side in english.items()], axis=0)
-    yield Score("cosine English-xx", float(exact.sum()), languages, count)
-    yield Score("drawn English-xx", float(drawn.sum()), languages, count)
+    for name, cosines in zip(_ENGLISH, (exact, drawn), strict=True):
+        yield Score(_plain(name), float(cosines.sum()), languages, count)
     if method.transform is None:
         center = np.mean([test[code].mean(axis=0) for code in english], axis=0)
-        yield Panel(f"beyond 5 {setting.spec.layer}", outliers(center, 5.0).tolist())
-        for d in outliers(center).tolist():
-            yield Score(f"contribution of dimension {d}", float(exact[d]), languages, count)
-            yield Score(f"mean of dimension {d}", float(center[d]), languages, count)
+        yield from _outlier_scores(center, exact, ("mean of", "contribution of"), test)
+        far = set(outliers(center, 5.0).tolist())
+        rows = [[f"{d}{' *' * (d in far)}", f"{center[d]:.2f}", f"{exact[d]:.3f}"] for d in outliers(center).tolist()]
+        yield Panel(f"dimensions {setting.spec.layer}", rows)
+
+
+def _plain(name: str) -> Metric:
+    """A cosine, or a part of one."""
+    return Metric(name, "neither", unit="")
+
+
+def _of_layer(
+    distances: tuple[dict[str, float], str] | None, x: Embedded, methods: Sequence[Method], setting: Setting
+) -> Iterator[tuple[Method, Score] | Panel]:
+    fit, test = ({c: value for (group, c), value in x.items() if group == g} for g in ("fit", _MEASURED))
+    if fit:
+        yield from _identified(fit, test, setting)
+    if distances is not None:
+        yield from _typology(methods, test, setting, *distances)
+    if setting.first:
+        yield Panel("space", (methods, test))
 
 
 def _identified(fit: ByLanguage, test: ByLanguage, setting: Setting) -> Iterator[tuple[Method, Score]]:
     """Yields the accuracy of ``language="auto"`` for each language."""
     for code, value in fit_identifier(fit, source=setting.spec).accuracy(test).items():
-        score = Score("auto accuracy", value, [code], len(test[code]), fitted_on=setting.text)
+        score = Score(Metric("auto accuracy"), value, [code], len(test[code]), fitted_on=setting.text)
         yield Method("identifier", {}), score
 
 
@@ -249,7 +284,7 @@ def _typology(
             except ValueError as error:  # one direction makes all cosines 1 or -1
                 console.print(f"{where}: skipping the correlation with syntax in the part {what} by LSAR: {error}")
                 continue
-            yield method, Score(f"syntax, {what} ({measure})", found.r, list(test), found.n)
+            yield method, Score(_plain(f"syntax, {what} ({measure})"), found.r, list(test), found.n)
             console.print(f"{where}: in the part {what}, r = {found.r:.3f} over {found.n} languages ({measure})")
             panels = drawn.setdefault(method.label, {})
             panels[f"the part {what} by {method.label}, r = {found.r:.3f}"] = found.points
@@ -258,50 +293,32 @@ def _typology(
 
 
 def _print_tables(results: Sequence[Result], panels: Mapping[str, Any], codes: Sequence[str]) -> None:
-    """Prints what was measured of each method, of each language, and of English beside another language."""
-    table: dict[tuple[int, str], dict[str, float]] = {}
+    """Prints the measures of each method, of each language, and of English beside another language."""
+    table: dict[str, dict[str, float]] = {}
     for r in results:
         # The arguments of a method that may vary within a run.
         shown = [f"{v}" for key, v in r.parameters.items() if key == "rank" or r.transform == "lir"]
-        table.setdefault((r.layer, " ".join([r.transform, *shown])), {})[r.metric] = r.value
-    rows = {f"{layer} {name}": row for (layer, name), row in table.items() if _MEASURES[0] in row}
-    original = {layer: row for (layer, name), row in table.items() if name == "original"}
+        table.setdefault(" ".join([f"{r.layer}", r.transform, *shown]), {})[r.metric] = r.value
 
-    def print_metrics(title: str, metrics: Sequence[str], columns: Sequence[str]) -> None:
-        lines = [[name, *(f"{row[metric]:.3f}" for metric in metrics)] for name, row in rows.items()]
-        print_table(title, ["", *columns], lines)
+    def print_metrics(title: str, columns: Mapping[str, str]) -> None:
+        rows = {name: row for name, row in table.items() if columns.keys() <= row.keys()}
+        cells = [[name, *(f"{row[metric]:.3f}" for metric in columns)] for name, row in rows.items()]
+        print_table(title, ["", *columns.values()], cells)
 
-    print_metrics(
-        f"{len(codes)} languages; cosines, shares and scores from 0 to 1, the probe in percent", _MEASURES, _MEASURES
-    )
-    for layer, row in original.items():
-        cells = [[f"{row[f'{what} within {c}']:.3f}" for what in ("cosine", "drawn")] for c in codes]
-        print_table(
-            f"Within each language, original embeddings, layer {layer}",
-            ["language", "mean cosine", "drawn", "largest outliers (mean; contribution)"],
-            [[c, *pair, panels[f"outliers {layer} {c}"]] for c, pair in zip(codes, cells, strict=True)],
-        )
-    if "en" not in codes:
-        return
-    others = len(codes) - 1
-    title = f"A sentence in English and one in another language, mean over {others} languages"
-    print_metrics(title, ("cosine English-xx", "drawn English-xx"), ("mean cosine", "drawn"))
-    dimensions = [
-        [
-            f"{layer}",
-            d + " *" * (int(d) in panels[f"beyond 5 {layer}"]),
-            f"{row[f'mean of dimension {d}']:.2f}",
-            f"{share:.3f}",
-        ]
-        for layer, row in original.items()
-        for metric, share in row.items()
-        if (d := metric.removeprefix("contribution of dimension ")) != metric
-    ]
-    if dimensions:
-        title = (
-            f"Outlier dimensions of the mean over {others} languages without English (* beyond 5 standard deviations)"
-        )
-        print_table(title, ["layer", "dimension", "mean", "contribution to English-xx"], dimensions)
+    title = f"{len(codes)} languages; cosines, shares and scores from 0 to 1, the probe in percent"
+    print_metrics(title, {name: name for name in _MEASURES})
+    for layer in dict.fromkeys(r.layer for r in results if f"languages {r.layer}" in panels):
+        title = f"Within each language, original embeddings, layer {layer}"
+        columns = ["language", "mean cosine", "drawn", "largest outliers (mean; contribution)"]
+        print_table(title, columns, panels[f"languages {layer}"])
+    if "en" in codes:
+        others = len(codes) - 1
+        title = f"A sentence in English and one in another language, mean over {others} languages"
+        print_metrics(title, _ENGLISH)
+        for layer in dict.fromkeys(r.layer for r in results if panels.get(f"dimensions {r.layer}")):
+            title = f"Outlier dimensions at layer {layer}, mean over {others} languages without English"
+            columns = ["dimension (* beyond 5 standard deviations)", "mean", "contribution to English-xx"]
+            print_table(title, columns, panels[f"dimensions {layer}"])
 
 
 COMMAND = command(geometry, rare=("uriel", "seeds"), transforms=ALL_METHODS)

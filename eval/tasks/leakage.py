@@ -16,12 +16,12 @@ sides of a pair; and of two different sentences of a language, on average over a
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
@@ -100,43 +100,66 @@ class Leakage:
             raise ValueError("give at least one output folder of train.disentangle")
         runs = [TrainedRun.load(folder) for folder in self.runs]
         check_comparable(runs)
-        first = runs[0].config
+        first, layers = runs[0].config, tuple(sorted({run.layer for run in runs}))
         trained = tuple(sorted(first["pairs"]))
         if unknown := [code for code in map(language_code, self.pictures) if code not in trained]:
             raise ValueError(f"--pictures has {unknown[0]}, but the heads were trained on {', '.join(trained)}")
         text = pin(self.bitext or first["data"])
         check_text(text, runs[0])
-        held_out = {"held_out": first["held_out"], "split": first["split"], "split_seed": first["split_seed"]}
-        # The shortest task comes first, so that errors in its data appear early.
-        tasks: dict[str, Callable[[], Task]] = {
-            "sts17": lambda: sts17(pin(self.sts17)),
-            "code-switch": lambda: code_switch(pin(self.tatoeba), self.dictionaries),
-            "bitext": lambda: bitext(text, trained, **held_out),
-            "tatoeba": lambda: tatoeba(pin(self.tatoeba), self.languages),
-        }
-        layers = tuple(sorted({run.layer for run in runs}))
-        options = FitOptions(transforms=("original",), saved=tuple(file for run in runs for file in run.files))
         names = {item.name for item in fields(EncoderOptions)}
         encoder = EncoderOptions(**{name: first[name] for name in names & first.keys()}).open(max(layers))
+        options = FitOptions(transforms=("original",), saved=tuple(file for run in runs for file in run.files))
         results: list[Result] = []
         texts: dict[str, Texts] = {}
-        for name, make in tasks.items():
-            try:
-                task = make()
-            except FileNotFoundError as error:
-                console.print(f"not run: {name}: {error}")
-                continue
-            [texts[name]] = task.parts
-            # What the methods of these tasks would be fitted on; the heads are not fitted here.
-            where = {"tatoeba": self.tatoeba, "code-switch": self.tatoeba, "sts17": self.sts17}.get(name, text)
-            task = replace(task, options={"data": str(where), "fit_on": "train" if name == "bitext" else "evaluated"})
-            fitting = choose(task, options)
-            results += evaluate(task, encoder, layers, fitting, max_length=first["max_length"], cache=cache).results
+        for task in self._tasks(text, first):
+            [texts[task.name]] = task.parts
+            fitting, longest = choose(task, options), first["max_length"]
+            results += evaluate(task, encoder, layers, fitting, max_length=longest, cache=cache).results
         if not results:
             raise ValueError("no task was run, because the data of all tasks are missing; see the lines above")
         write_results(results, self.out / "results.jsonl")
-        scores = summary(results, trained)
-        by_chance = chance(results, trained)
+
+        def encoded(of: Texts) -> dict[int, Embedded]:
+            x = encode_texts(encoder, of, layers, first["max_length"], cache)
+            return {layer: {key: value[n] for key, value in x.items()} for n, layer in enumerate(layers)}
+
+        # Pictures leave out ablations, which would crowd them, unless there is nothing else.
+        alone = {objective.name for objective in ALONE.values()}
+        whole = [run for run in runs if not run.config["without"] or run.objective in alone] or runs
+        self._report(results, runs, whole, trained)
+        if "tatoeba" in texts:
+            code = "de" if ("xx", "de") in texts["tatoeba"] else next(code for _, code in texts["tatoeba"])
+            pairs = {(side, code): texts["tatoeba"][side, code][:_PAIRS] for side in ("en", "xx")}
+            for layer, x in encoded(pairs).items():
+                self._draw_pairs(whole, layer, code, x, "pairs", f"embeddings-{layer}.png")
+        if "bitext" in texts:
+            self._held_out(encoded(texts["bitext"]), texts["bitext"], runs, whole)
+        console.print(f"wrote results and figures to {self.out}")
+        return results
+
+    def _tasks(self, text: Data, config: Mapping[str, Any]) -> Iterator[Task]:
+        """The tasks whose data is there; the shortest comes first, so that errors in its data appear early."""
+        pairs = {name: config[name] for name in ("held_out", "split", "split_seed")}
+        tasks: dict[str, tuple[Data, Callable[[], Task]]] = {
+            "sts17": (self.sts17, lambda: sts17(pin(self.sts17))),
+            "code-switch": (self.tatoeba, lambda: code_switch(pin(self.tatoeba), self.dictionaries)),
+            "bitext": (text, lambda: bitext(text, tuple(sorted(config["pairs"])), **pairs)),
+            "tatoeba": (self.tatoeba, lambda: tatoeba(pin(self.tatoeba), self.languages)),
+        }
+        for name, (data, make) in tasks.items():
+            try:
+                # The text that methods of this task would be fitted on; the heads are not fitted here.
+                options = {"data": str(data), "fit_on": "train" if name == "bitext" else "evaluated"}
+                yield replace(make(), options=options)
+            except FileNotFoundError as error:
+                console.print(f"not run: {name}: {error}")
+
+    def _report(
+        self, results: Sequence[Result], runs: Sequence[TrainedRun], whole: Sequence[TrainedRun], trained: Sequence[str]
+    ) -> None:
+        """Prints the tables of scores and of training, and draws the scores."""
+        scores, by_chance = summary(results, trained), chance(results, trained)
+        layers = sorted({run.layer for run in runs})
         for layer in layers:
             _print(scores, layer, by_chance)
         print_table(
@@ -148,33 +171,20 @@ class Leakage:
         draw.front(scores, layers, oracle_weights(runs), self.out / "front.png")
         title = "STS17: similarity by meaning and by language"
         draw.objective_bars(scores, layers, "STS17", "Spearman, %", title, self.out / "sts.png")
-        # The remaining figures leave out ablations, which would crowd them, unless there is nothing else.
-        alone = {objective.name for objective in ALONE.values()}
-        whole = [run for run in runs if not run.config["without"] or run.objective in alone] or runs
         names = {"original", *(run.objective for run in whole)}
         bases = {key: score for key, score in scores.items() if key[1] in names}
         title = "Tatoeba: with and without a base objective"
         draw.objective_bars(bases, layers, "Tatoeba", "accuracy, %", title, self.out / "bases.png")
 
-        def encoded(of: Texts) -> dict[int, Embedded]:
-            x = encode_texts(encoder, of, layers, first["max_length"], cache)
-            return {layer: {key: value[n] for key, value in x.items()} for n, layer in enumerate(layers)}
-
-        if "tatoeba" in texts:
-            code = "de" if ("xx", "de") in texts["tatoeba"] else next(code for _, code in texts["tatoeba"])
-            pairs = {(side, code): texts["tatoeba"][side, code][:_PAIRS] for side in ("en", "xx")}
-            for layer, x in encoded(pairs).items():
-                sides = {"English": x["en", code], code: x["xx", code]}
-                panels: dict[str, dict[str, np.ndarray]] = {}
-                for run in whole:
-                    if run.layer == layer and run.objective not in panels:
-                        panels[run.objective] = _embeddings(run, sides)
-                title = f"{len(sides[code])} pairs of English and {code}, layer {layer}"
-                draw.pair_planes(panels, title, self.out / f"embeddings-{layer}.png")
-        if "bitext" in texts:
-            self._held_out(encoded(texts["bitext"]), texts["bitext"], runs, whole)
-        console.print(f"wrote results and figures to {self.out}")
-        return results
+    def _draw_pairs(
+        self, runs: Sequence[TrainedRun], layer: int, code: str, x: Embedded, pairs: str, name: str
+    ) -> None:
+        """Draws the pairs of a language, a panel for each objective, by its first run at the layer."""
+        sides = {"English": x["en", code][:_HELD_OUT], code: x["xx", code][:_HELD_OUT]}
+        first = {run.objective: run for run in reversed(runs) if run.layer == layer}
+        panels = {name: _embeddings(run, sides) for name, run in reversed(first.items())}
+        title = f"{len(sides[code])} {pairs} of English and {code}, layer {layer}"
+        draw.pair_planes(panels, title, self.out / name)
 
     def _held_out(
         self, x: dict[int, Embedded], texts: Texts, runs: Sequence[TrainedRun], whole: Sequence[TrainedRun]
@@ -196,12 +206,8 @@ class Leakage:
         ]
         print_table("Cosines on held-out pairs, mean over languages", ["layer, objective", *names], table)
         write_text(self.out / "similarities.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-        first = {(run.layer, run.objective): run for run in reversed(whole)}
         for layer, code in product(x, map(language_code, self.pictures)):
-            sides = {"English": x[layer]["en", code][:_HELD_OUT], code: x[layer]["xx", code][:_HELD_OUT]}
-            panels = {name: _embeddings(run, sides) for (at, name), run in reversed(first.items()) if at == layer}
-            title = f"{len(sides[code])} held-out pairs of English and {code}, layer {layer}"
-            draw.pair_planes(panels, title, self.out / f"held-out-{layer}-{code}.png")
+            self._draw_pairs(whole, layer, code, x[layer], "held-out pairs", f"held-out-{layer}-{code}.png")
 
 
 def _embeddings(
@@ -239,11 +245,10 @@ def chance(results: Sequence[Result], trained: Collection[str] = ()) -> dict[str
     """Returns the level of chance, in percent, in each column of retrieval: the mean over languages of 100 / n."""
     counts: dict[str, dict[str, int]] = {}
     for r in results:
-        if len(r.languages) == 1 and r.metric.startswith("en-") and r.metric.endswith(" accuracy"):
-            [code] = r.languages
-            counts.setdefault(_COLUMNS[r.task], {})[code] = r.n
-            if r.task == "tatoeba" and code in trained:
-                counts.setdefault(_TRAINED, {})[code] = r.n
+        code = r.languages[0]
+        if r.metric == f"en-{code} accuracy":
+            for column in {_COLUMNS[r.task], _TRAINED if r.task == "tatoeba" and code in trained else _COLUMNS[r.task]}:
+                counts.setdefault(column, {})[code] = r.n
     return {column: float(np.mean([100 / n for n in of.values()])) for column, of in counts.items()}
 
 
@@ -252,18 +257,21 @@ def summary(results: Sequence[Result], trained: Collection[str] = ()) -> Scores:
 
     The mean on Tatoeba of the languages trained on, over both directions, is a column of its own.
     """
-    column_of = {("tatoeba", f"{way} accuracy"): _TRAINED for code in trained for way in (f"en-{code}", f"{code}-en")}
-    for task, column in _COLUMNS.items():
-        words = [r.metric.split() for r in results if r.task == task and r.metric.startswith("en-xx mean over")]
-        number = max((int(count) for *_, count in words if count.isdecimal()), default=0)
-        names = ("Spearman mean",) if task == "sts17" else [f"{way} mean over {number}" for way in ("en-xx", "xx-en")]
-        column_of |= {(task, name): column for name in names}
     grouped: dict[tuple[int, str, str], dict[str, dict[int, list[float]]]] = {}
-    for r in (r for r in results if (r.task, r.metric) in column_of):
-        part = r.transform if r.transform in PARTS else "meaning"
-        objective = str(r.parameters.get("objective", r.transform))
-        seeds = grouped.setdefault((r.layer, objective, part), {}).setdefault(column_of[r.task, r.metric], {})
-        seeds.setdefault(-1 if r.seed is None else r.seed, []).append(r.value)
+    of_trained = {f"{way} accuracy" for code in trained for way in (f"en-{code}", f"{code}-en")}
+    most = {r.task: max(len(s.languages) for s in results if s.task == r.task and s.shown) for r in results}
+    for r in results:
+        # The means over all languages, and Spearman's on STS17.
+        column = _COLUMNS[r.task] if r.shown and len(r.languages) == most[r.task] else ""
+        if r.task == "sts17" and r.metric != "Spearman mean":
+            column = ""
+        if r.task == "tatoeba" and r.metric in of_trained:
+            column = _TRAINED
+        if column:
+            part = r.transform if r.transform in PARTS else "meaning"
+            objective = str(r.parameters.get("objective", r.transform))
+            seeds = grouped.setdefault((r.layer, objective, part), {}).setdefault(column, {})
+            seeds.setdefault(-1 if r.seed is None else r.seed, []).append(r.value)
     return {
         key: {name: [float(np.mean(values)) for values in seeds.values()] for name, seeds in columns.items()}
         for key, columns in grouped.items()

@@ -19,6 +19,7 @@ from eval.figures.meaning import draw_meaning, flat
 from eval.task import Embedded, Panel, Score, Setting, Task
 from lsar_jax import corpora
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import into_english, pool_precision
 from lsar_jax.measures.results import Result
 
@@ -63,9 +64,10 @@ def udhr(languages: tuple[str, ...] = ()) -> Task:
 
 def _scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
     test = {code: rows for (_, code), rows in x.items()}
-    yield Score.of("mAP", list(test), pool_precision(test))
+    precision = Metric("mAP", kind="across languages", column="pool of all", shown=True)
+    yield Score.of(precision, list(test), pool_precision(test))
     if "en" in test:
-        yield Score.of("accuracy into en", list(test), into_english(test))
+        yield Score.of(Metric("accuracy into en", shown=True), list(test), into_english(test))
     if setting.first:
         yield Panel(setting.title(method), np.concatenate(list(test.values())))
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from lsar_jax.files import new_file, text_sha256, write_text
 from lsar_jax.measures.methods import label
+from lsar_jax.measures.metric import Direction, Kind
 from lsar_jax.measures.resampling import Interval, QueryScores, interval
 
 __all__ = ["Result", "by_method", "read_results", "write_results"]
@@ -46,8 +47,7 @@ class Result:
         like dim, final_norm and prompt.
       transform, parameters: name of the method, ``original`` for none, and its arguments.
       fitted_on, fitted_languages: the text of the fit, and its number of vectors of each language.
-      metric, value: accuracies and mean average precision are in percent; cosines, shares, correlations and other
-        scores are not scaled.
+      metric, value: name of the ``Metric``, and its value, in percent or from 0 to 1.
       n: number of queries, vectors or languages measured.
       seconds: time spent on scoring this method at this layer, over all languages.
       low, high: 95% interval over resampled queries, if queries are scored individually.
@@ -55,6 +55,7 @@ class Result:
       fits: each step of the transform, its digest, and the number of sentences and languages that it was fitted on.
       one_map: whether the transform is one affine map, the same for all languages.
       date: day on which the results were written, in UTC; set by ``write_results``.
+      direction, kind, column, unit, shown: fields of the ``Metric``; files of old versions lack them.
     """
 
     task: str
@@ -86,6 +87,11 @@ class Result:
     final_norm: bool = False
     prompt: str = ""
     one_map: bool = False
+    direction: Direction = "neither"
+    kind: Kind = ""
+    column: str = ""
+    unit: str = "%"
+    shown: bool = False
 
     def resampled(self, queries: QueryScores) -> "Result":
         """Adds the scores of individual queries and the interval of their mean."""

@@ -12,12 +12,13 @@ from eval.__main__ import main
 from eval.data.belebele import read_belebele
 from eval.data.flores_ntrex import read_parallel
 from eval.data.mlqa_miracl import read_judged
+from eval.scores.language_pairs import PairMeans, script_neighbours, script_pairs
 from eval.task import Setting
 from eval.tasks.benchmarks import belebele, flores_ntrex, mlqa_miracl
-from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
 from lsar_jax.corpora.builders import Monolingual, prepare
 from lsar_jax.corpora.hub_datasets import PINNED
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import bitext_f1, ndcg, recall
 from lsar_jax.measures.resampling import QueryScores, difference_of, interval
 from lsar_jax.measures.results import read_results
@@ -119,7 +120,7 @@ def planted(rng, of_language, of_script, lines=20):
 def test_neighbours_tell_script_from_language(rng):
     def measured(of_language, of_script):
         x = planted(rng, of_language, of_script)
-        return {s.metric: s.value for s in script_neighbours(x, x)}
+        return {s.metric.name: s.value for s in script_neighbours(x, x)}
 
     neither, language, script = measured(0, 0), measured(30, 0), measured(0, 30)
     # Copies in all languages: the nearest five are other copies of the line, of which the first is the usual's.
@@ -142,7 +143,7 @@ def test_neighbours_tell_script_from_language(rng):
     assert script["own script, other language among 10 in 6 languages, at random"] == pytest.approx(100 * 40 / 119)
     # A method of some languages is compared in their pool, and others also in the pool of all.
     x = planted(rng, 0, 30)
-    found = {s.metric for s in script_neighbours(x, {"en", "sr", "sr-Latn"})}
+    found = {s.metric.name for s in script_neighbours(x, {"en", "sr", "sr-Latn"})}
     assert {"own script among 10 over 1", "own script among 10 over 2"} < found
     assert {f"nearest is its other script in {n} languages" for n in (3, 6)} < found
     assert script_pairs(["zh", "sr-Latn", "hi-Latn", "sr", "zh-Hant"]) == [("sr", "sr-Latn"), ("zh", "zh-Hant")]
@@ -150,14 +151,14 @@ def test_neighbours_tell_script_from_language(rng):
 
 
 def test_means_over_pairs_are_of_all_and_of_the_fitted():
-    means = PairMeans({"en", "de"})
+    means, a, b = PairMeans({"en", "de"}), Metric("a"), Metric("b")
     for code, values in (("de", [0.0, 1.0]), ("fr", [1.0, 1.0])):
-        means.add("a", ("en", code), np.array(values))
-        means.add("b", (code, "en"), np.zeros(2))
-    found = {score.metric: (score.value, tuple(score.languages)) for score in means.scores()}
+        means.add(a, ("en", code), np.array(values))
+        means.add(b, (code, "en"), np.zeros(2))
+    found = {score.metric.name: (score.value, tuple(score.languages)) for score in means.scores()}
     assert found["a over 1"] == (0.5, ("en", "de"))
     assert found["a over 2"] == (0.75, ("en", "de", "fr"))
-    gaps = {score.metric: score.queries.values.tolist() for score in means.difference("a - b", "a", "b")}
+    gaps = {score.metric.name: score.queries.values.tolist() for score in means.difference(Metric("a - b"), a, b)}
     assert gaps == {"a - b over 1": [0, 1], "a - b over 2": [0.5, 1]}
 
 
@@ -274,7 +275,7 @@ def test_the_pool_of_all_languages_by_hand():
     english = german + 0.5 * np.eye(4, dtype=np.float32)[3]
     asked = {("q", "de"): german[answer], ("q", "en"): np.stack([english[0], english[2], german[2]])}
     x = {("p", "de"): german, ("p", "en"): english} | asked
-    found = {score.metric: score.value for score in belebele._pool_scores(x, ["de", "en"], answer)}
+    found = {score.metric.name: score.value for score in belebele._pool_scores(x, ["de", "en"], answer)}
     assert found["pool mAP over 2"] == pytest.approx(100)
     assert found["pool preference over 2"] == pytest.approx(100 * 5 / 6)
 
@@ -548,7 +549,7 @@ def test_scores_are_those_of_mteb(tmp_path, tiny, monkeypatch, rng):
     for task in (belebele.belebele(tmp_path / "belebele"), flores_ntrex.flores(tmp_path / "flores")):
         x = {key: tiny.encode(text) for key, text in task.parts[0].items()}
         setting = Setting(tiny.spec, True, list(codes.values()), (), "")
-        ours |= {score.metric: score.value / 100 for score in task.scores(x, Method("original", {}), setting)}
+        ours |= {score.metric.name: score.value / 100 for score in task.scores(x, Method("original", {}), setting)}
     for subset in subsets["BelebeleRetrieval"]:
         read_, asked = (codes[name] for name in subset.split("-"))
         # Theirs is rounded.

@@ -28,7 +28,7 @@ def planted(rng, of_topic, of_language):
 def scores(x, topics):
     found = {}
     for score in clustering._scores(x, topics, (0, 1, 2)):
-        found.setdefault(score.metric, []).append(score.value)
+        found.setdefault(score.metric.name, []).append(score.value)
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 

@@ -173,7 +173,7 @@ def test_planted_outliers(tmp_path, rng):
     x["en"][:, 3] += 30  # English does not count
     x = {code: rows.astype(np.float32) for code, rows in x.items()}
     test = {("measured", code): rows for code, rows in x.items()}
-    scores = {s.metric: s for s in task.scores(test, ORIGINAL, SETTING) if not isinstance(s, Panel)}
+    scores = {s.metric.name: s for s in task.scores(test, ORIGINAL, SETTING) if not isinstance(s, Panel)}
     of_dimension = {name for name in scores if "dimension" in name}
     named = {f"{what} of dimension {d}" for what in ("mean", "contribution") for d in (7, 41)}
     within = {f"{what} within, of dimension {d}" for what in ("mean", "contribution") for d in (3, 7, 41)}
@@ -198,7 +198,7 @@ def test_planted_outliers(tmp_path, rng):
         assert (scores[f"cosine within {code}"].languages, scores[f"cosine within {code}"].n) == ([code], counts[code])
     # Dimensions are those of the original embeddings.
     moved = task.scores(test, Method("lir", {}, fit_center(x)), SETTING)
-    assert not [score for score in moved if "dimension" in score.metric]
+    assert not [score for score in moved if "dimension" in score.metric.name]
 
 
 def test_a_part_without_variation_is_left_out(capsys, rng):
@@ -208,7 +208,7 @@ def test_a_part_without_variation_is_left_out(capsys, rng):
     (_, score), panel = geometry._typology([Method("lsar", {}, None)], x, SETTING, distances, "measure")
     means = {code: rows.mean(axis=0) for code, rows in x.items()}
     like = [cosines(means[code][None], means["en"][None]).sum() for code in distances]
-    assert score.metric == "syntax, left (measure)"
+    assert score.metric.name == "syntax, left (measure)"
     assert score.value == pytest.approx(np.corrcoef(like, 1 - np.array(list(distances.values())))[0, 1])
     assert "layer 2, lsar: skipping the correlation with syntax in the part removed by LSAR" in capsys.readouterr().out
     assert [list(panels) for panels in panel.values] == [[f"the part left by lsar, r = {score.value:.3f}"]]

@@ -159,7 +159,7 @@ def test_questions_mixed_with_their_translations(tmp_path, rng):
     def values(task, x):
         setting = Setting(EncoderSpec("x", "sha256:0", 1, "mean", "float32"), True, (), (), "")
         scores = task.scores(x, Method("original", {}), setting)
-        return {score.metric: score.value for score in scores if isinstance(score, Score)}
+        return {score.metric.name: score.value for score in scores if isinstance(score, Score)}
 
     assert values(mixed, x) == values(plain, by_hand) != values(plain, x)
     with pytest.raises(ValueError, match="--mix is fr, which is not one of the languages de, en, ru"):

@@ -5,7 +5,7 @@ import pytest
 
 from eval.__main__ import main
 from eval.data.multilingual_pool import read_lines
-from eval.tasks.pool import measures
+from eval.tasks.multilingual_pool import measures
 from eval.tasks.udhr import HALF
 from tests.eval.test_tasks import ENCODER, is_png, read
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("fake")
 
 def score(x, seeds):
     codes = [code for group, code in x if group == "pool"]
-    return {(found.metric, found.seed): found for found in measures(x, codes, seeds)}
+    return {(found.metric.name, found.seed): found for found in measures(x, codes, seeds)}
 
 
 def test_languages_apart_and_together(rng):

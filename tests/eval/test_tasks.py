@@ -12,6 +12,7 @@ from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.evaluate import evaluate
 from eval.fitting import FitOptions, Fitting, choose
 from eval.task import Score, Task
+from lsar_jax.measures.metric import Metric
 
 ENCODER = ["--encoder", str(Path(__file__).parents[1] / "golden" / "bert")]
 DATA = Path(__file__).parents[2] / "data" / "tatoeba"
@@ -141,9 +142,9 @@ def test_parts_are_scored_one_by_one(fake, monkeypatch, capsys):
 
     def scores(x, method, setting):
         met.append((setting.spec.layer, method.name, *sorted({group for group, _ in x})))
-        yield Score("m", float(len(met)), ["de"], 1)
+        yield Score(Metric("m"), float(len(met)), ["de"], 1)
 
-    task = planted(scores, 2, means=lambda found: [Score("mean", np.mean([s.value for s in found]), ["de"], 2)])
+    task = planted(scores, 2, means=lambda found: [Score(Metric("mean"), np.mean([s.value for s in found]), ["de"], 2)])
     fitting = choose(task, FitOptions(transforms=("original", "center")))
     results, _ = evaluate(task, fake(), (1, 3), fitting)
     assert met == [(at, name, f"test {n}") for n in (0, 1) for at in (1, 3) for name in ("original", "center")]

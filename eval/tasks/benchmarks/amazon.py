@@ -21,6 +21,7 @@ from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.resampling import QueryScores, strata_of
 
 __all__ = ["COMMAND", "amazon", "classify"]
@@ -58,9 +59,10 @@ def amazon(data: Data = Path("data/amazon"), languages: tuple[str, ...] = ("en",
         right = {
             code: QueryScores(100.0 * (np.array(found[code]) == np.array(gold))) for code, (_, gold) in tests.items()
         }
-        for code, queries in right.items():
-            yield Score.of(f"accuracy {code}{suffix}", [code], queries)._replace(seed=_SEED)
-        yield Score.of(f"accuracy mean{suffix}", list(right), strata_of(list(right.values())))._replace(seed=_SEED)
+        every = strata_of(list(right.values()))
+        yield Score.of(Metric(f"accuracy mean{suffix}", shown=True), list(right), every)._replace(seed=_SEED)
+        for code, queries in reversed(right.items()):
+            yield Score.of(Metric(f"accuracy {code}{suffix}", shown=True), [code], queries)._replace(seed=_SEED)
 
     return Task(
         name="amazon",
@@ -68,7 +70,6 @@ def amazon(data: Data = Path("data/amazon"), languages: tuple[str, ...] = ("en",
         languages=[*tests, "en"],
         parts=[{("train", "en"): texts} | {("test", code): reviews for code, (reviews, _) in tests.items()}],
         scores=scores,
-        shown=lambda _: [f"accuracy {name}{suffix}" for name in ("mean", *reversed(tests))],
     )
 
 

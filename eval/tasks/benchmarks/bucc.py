@@ -11,6 +11,7 @@ training split, and the pairs above it are scored. ``eval.data.bucc`` documents 
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from lsar_jax.corpora.builders.bucc import SPLITS
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.resampling import QueryScores, strata_of
 from lsar_jax.mining import best_threshold, estimate_threshold, mine
 
@@ -77,28 +79,16 @@ def bucc(
         gold = len(training.gold_source)
         for metric, queries in _at(training, tuned.value).items():
             # Precision counts as 0 if no pair reaches the threshold.
-            yield Score(f"{metric} {code}", 0.0 if queries is None else queries.mean, [code, "en"], gold, queries)
+            rate = 0.0 if queries is None else queries.mean
+            yield Score(Metric(f"{metric} {code}"), rate, [code, "en"], gold, queries)
         for name in thresholds:
             if (value := _threshold(name, sample, training)) is not None:
                 rates = {metric: 0.0 if q is None else q.mean for metric, q in _at(training, value).items()}
-                for metric, rate in (rates | {"threshold": value}).items():
-                    yield Score(f"{metric} {code} at {name}", rate, [code, "en"], gold)
-        for metric, value in {"threshold": tuned.value, "F1 on the sample": tuned.f1}.items():
-            yield Score(f"{metric} {code}", value, [code, "en"], gold)
-
-    def means(scores: Sequence[Score]) -> Iterator[Score]:
-        for metric in _RATES:
-            parts = [score for score in scores if score.metric in [f"{metric} {code}" for code in codes]]
-            queries = [score.queries for score in parts if score.queries is not None]
-            mean, n = float(np.mean([score.value for score in parts])), sum(score.n for score in parts)
-            together = strata_of(queries) if len(queries) == len(parts) else None
-            yield Score(f"{metric} mean", mean, [*codes, "en"], n, together)
-        for name in thresholds:
-            for metric in ("threshold", *_RATES):
-                parts = [score for score in scores if score.metric in [f"{metric} {code} at {name}" for code in codes]]
-                if len(parts) == len(codes):
-                    n, mean = sum(score.n for score in parts), float(np.mean([score.value for score in parts]))
-                    yield Score(f"{metric} mean at {name}", mean, [*codes, "en"], n)
+                for metric, rate in rates.items():
+                    yield Score(Metric(f"{metric} {code} at {name}"), rate, [code, "en"], gold)
+                yield Score(_threshold_of(f"{code} at {name}"), value, [code, "en"], gold)
+        yield Score(_threshold_of(code), tuned.value, [code, "en"], gold)
+        yield Score(Metric(f"F1 on the sample {code}"), tuned.f1, [code, "en"], gold)
 
     return Task(
         name="bucc",
@@ -106,10 +96,29 @@ def bucc(
         languages=[*codes, "en"],
         parts=[texts(code) for code in codes],
         scores=scores,
-        # Of further thresholds, F1 alone fits into the table.
-        shown=lambda _: [*(f"{metric} mean" for metric in _RATES), *(f"F1 mean at {name}" for name in thresholds)],
-        means=means,
+        means=partial(_means, codes, thresholds),
     )
+
+
+def _means(codes: Sequence[str], thresholds: Sequence[str], scores: Sequence[Score]) -> Iterator[Score]:
+    """Yields the means over languages, where each language has the score."""
+    by_name = {score.metric.name: score for score in scores}
+    # Of further thresholds, F1 alone fits into the table.
+    metrics = {Metric(f"{rate} mean", shown=True): f"{rate} {{}}" for rate in _RATES}
+    for name in thresholds:
+        metrics[_threshold_of(f"mean at {name}")] = f"threshold {{}} at {name}"
+        metrics |= {Metric(f"{rate} mean at {name}", shown=rate == "F1"): f"{rate} {{}} at {name}" for rate in _RATES}
+    for metric, pattern in metrics.items():
+        parts = [by_name[name] for code in codes if (name := pattern.format(code)) in by_name]
+        if len(parts) == len(codes):
+            queries = [score.queries for score in parts if score.queries is not None]
+            mean, n = float(np.mean([score.value for score in parts])), sum(score.n for score in parts)
+            together = strata_of(queries) if len(queries) == len(parts) else None
+            yield Score(metric, mean, [*codes, "en"], n, together)
+
+
+def _threshold_of(name: str) -> Metric:
+    return Metric(f"threshold {name}", "neither", unit="")
 
 
 def _number(name: str) -> float | None:

@@ -10,12 +10,12 @@ and the mean F1 of the translations as classes, which MTEB calls ``f1``. MTEB me
 ``--pairs en`` measures those with English. Line i is the same in all languages, and intervals are over lines.
 
 For languages in two scripts, the search across their scripts is measured, that from English in each script, and what
-their neighbours are (``eval.tasks.benchmarks.scripts``).
+their neighbours are (``eval.scores.language_pairs``).
 
 NLLB Team, "No Language Left Behind", 2022 (FLORES-200); Federmann, Kocmi and Xin, "NTREX-128", SumEval 2022.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -24,10 +24,11 @@ from jaxtyping import Float
 
 from eval.command import command
 from eval.data.flores_ntrex import read_parallel
-from eval.task import Embedded, Score, Setting, Task, starting_with
-from eval.tasks.benchmarks.scripts import PairMeans, script_neighbours, script_pairs
+from eval.scores.language_pairs import PairMeans, script_neighbours, script_pairs
+from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import bitext_f1
 from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.retrieval.search import nearest_both
@@ -43,9 +44,10 @@ _GET = {
     "hub:mteb/NTREXBitextMining",
 }
 
-# The beginnings of the metrics in tables.
-_OF_PAIRS = ("en-xx accuracy over", "xx-en accuracy over", "en-xx F1 over", "xx-yy")
-_OF_SCRIPTS = ("across scripts accuracy", "own script among 10 over", "nearest is its", "en-xx accuracy lost")
+# The means in tables.
+_OF_PAIRS = ("en-xx accuracy", "xx-en accuracy", "en-xx F1", "xx-yy accuracy", "xx-yy F1")
+_OF_SCRIPTS = ("across scripts accuracy", "neighbours", "en-xx accuracy lost")
+_SIDES = ("usual script", "other script")
 
 
 def flores(
@@ -97,7 +99,8 @@ def _task(name: str, title: str, data: Data, languages: Sequence[str], pairs: Pa
         raise ValueError(f"{data} has {', '.join(texts)}; give {needs}, or --pairs all")
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        return _scores({code: rows for (_, code), rows in x.items()}, pairs, {*setting.fitted, "en"})
+        by_language = {code: rows for (_, code), rows in x.items()}
+        return _scores(by_language, pairs, {*setting.fitted, "en"}, _OF_SCRIPTS if name == "scripts" else _OF_PAIRS)
 
     return Task(
         name=name,
@@ -105,44 +108,54 @@ def _task(name: str, title: str, data: Data, languages: Sequence[str], pairs: Pa
         languages=list(texts),
         parts=[{("text", code): lines for code, lines in texts.items()}],
         scores=scores,
-        shown=starting_with(*(_OF_SCRIPTS if name == "scripts" else _OF_PAIRS)),
         by_language=lambda x: {code: rows for (_, code), rows in x.items()},
         some=True,
     )
 
 
-def _scores(x: dict[str, Float[np.ndarray, "line dim"]], pairs: Pairs, fitted: set[str]) -> Iterator[Score]:
+def _scores(
+    x: dict[str, Float[np.ndarray, "line dim"]], pairs: Pairs, fitted: set[str], shown: Collection[str]
+) -> Iterator[Score]:
     codes, of_scripts = list(x), script_pairs(x)
     means = PairMeans(fitted)
     wanted = [(a, b) for n, a in enumerate(codes) for b in codes[n + 1 :]]
     if pairs == "en":
         wanted = [pair for pair in wanted if "en" in pair or pair in of_scripts or pair[::-1] in of_scripts]
     for first, second in wanted:
+        across = (first, second) in of_scripts or (second, first) in of_scripts
         forward, backward = (np.asarray(best[1])[:, 0] for best in nearest_both(x[first], x[second]))
         for (a, b), found in (((first, second), forward), ((second, first), backward)):
             values = {"accuracy": 100.0 * (found == np.arange(len(found))), "F1": 100 * bitext_f1(found)}
-            across = {a, b} in [set(pair) for pair in of_scripts]
+            # Each mean that the pair is in, with the languages that must be fitted besides.
+            names: list[tuple[str, Collection[str]]] = [(name, ()) for name in _means(a, b, pairs, across)]
+            if "en" in (a, b):
+                way = "en-xx" if a == "en" else "xx-en"
+                sides = ((pair, *side) for pair in of_scripts for side in zip(pair, _SIDES, strict=True))
+                names += [(f"{way} {{}}, {side}", pair) for pair, code, side in sides if code in (a, b)]
             for metric, of_line in values.items():
                 if pairs == "en" or across:
-                    yield Score.of(f"{a}-{b} {metric}", [a, b], QueryScores(of_line))
-                if across:
-                    means.add(f"across scripts {metric}", (a, b), of_line)
-                if pairs == "all":
-                    for name in ("xx-yy", f"{a}-xx", f"xx-{b}"):
-                        means.add(f"{name} {metric}", (a, b), of_line)
-                if "en" in (a, b):
-                    way = "en-xx" if a == "en" else "xx-en"
-                    if pairs == "en":
-                        means.add(f"{way} {metric}", (a, b), of_line)
-                    for pair in of_scripts:
-                        for code, name in zip(pair, ("usual script", "other script"), strict=True):
-                            if code in (a, b):
-                                means.add(f"{way} {metric}, {name}", (a, b), of_line, pair)
+                    yield Score.of(Metric(f"{a}-{b} {metric}"), [a, b], QueryScores(of_line))
+                for name, needs in names:
+                    means.add(_metric(name.format(metric), shown), (a, b), of_line, needs)
     yield from means.scores()
     for way in ("en-xx", "xx-en"):
-        first, second = (f"{way} accuracy, {script} script" for script in ("usual", "other"))
-        yield from means.difference(f"{way} accuracy lost in the other script", first, second)
-    yield from script_neighbours(x, fitted)
+        lost = Metric(f"{way} accuracy lost in the other script", "lower", shown=f"{way} accuracy lost" in shown)
+        yield from means.difference(lost, *(_metric(f"{way} accuracy, {side}", shown) for side in _SIDES))
+    yield from script_neighbours(x, fitted, shown="neighbours" in shown)
+
+
+def _means(a: str, b: str, pairs: Pairs, across: bool) -> Iterator[str]:
+    """The means that a pair of languages is in, with ``{}`` for the metric."""
+    if across:
+        yield "across scripts {}"
+    if pairs == "all":
+        yield from ("xx-yy {}", f"{a}-xx {{}}", f"xx-{b} {{}}")
+    elif "en" in (a, b):
+        yield "en-xx {}" if a == "en" else "xx-en {}"
+
+
+def _metric(name: str, shown: Collection[str]) -> Metric:
+    return Metric(name, shown=name in shown)
 
 
 FLORES = command(flores)

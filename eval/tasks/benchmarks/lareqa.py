@@ -17,6 +17,7 @@ towers trained on SQuAD whose answer side reads it, which ``python -m train.alig
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +27,35 @@ from jaxtyping import Float, Int
 from eval.command import RunOptions, command
 from eval.data.xquad import NOT_ON_HUB, Questions, answer_table, check_as_trained, read_xquad
 from eval.figures.plots import heat_maps
+from eval.scores.pools import search_pool
 from eval.task import Embedded, Panel, Score, Setting, Task
 from lsar_jax.checks import at_least
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Direction, Kind, Metric
 from lsar_jax.measures.ranking import precision_of_ranks
 from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result
-from lsar_jax.retrieval import candidate_ranks, mix_queries, nearest
-from lsar_jax.retrieval.preference import language_preference, top_k_share
-from lsar_jax.retrieval.search import Metric
+from lsar_jax.retrieval import candidate_ranks, mix_queries
+from lsar_jax.retrieval.search import Metric as Similarity
 
 __all__ = ["COMMAND", "lareqa", "one_target_precision"]
 
-# Suffix of the metric names of each similarity, and the number of top results examined.
-_SUFFIX: dict[Metric, str] = {"cosine": "", "dot": ", dot"}
-_FIRST = 10
+# Suffix of the metric names of each similarity.
+_SUFFIX: dict[Similarity, str] = {"cosine": "", "dot": ", dot"}
+# Direction of a metric, and its place among what methods cost and gain.
+_METRICS: dict[str, tuple[Direction, Kind, str]] = {
+    "mAP": ("higher", "across languages", "pool of all"),
+    "mAP in one language": ("higher", "in one language", "each alone"),
+    "preference": ("neither", "preference", "own language preferred"),
+}
 
 
 def lareqa(
     data: Data = Path("data/xquad-r"),
     languages: tuple[str, ...] = (),
-    metrics: tuple[Metric, ...] = ("cosine", "dot"),
+    metrics: tuple[Similarity, ...] = ("cosine", "dot"),
     question_text: str = "{question}",
     answer_text: str = "{answer}",
     held_out: int = 0,
@@ -83,55 +90,11 @@ def lareqa(
         raise ValueError(f"the only language is {', '.join(questions)}; a multilingual pool needs at least two")
     if mix and mix not in questions:
         raise ValueError(f"--mix is {mix}, which is not one of the languages {', '.join(questions)}")
-    answers = answer_table(questions)
-    # Translations of a question share its cluster.
-    clusters = np.unique([name for q in questions.values() for name in q.ids], return_inverse=True)[1]
-
-    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
-        x = _mixed(x, questions, mix) if mix else x
-        for metric in metrics:
-            yield from scores_under(metric, x, setting.title(method))
-
-    def scores_under(metric: Metric, x: Embedded, title: str) -> Iterator[Score | Panel]:
-        """Yields the scores under a similarity, and the table of scores with one target left."""
-        codes, suffix = list(questions), _SUFFIX[metric]
-        asked, candidates = (np.concatenate([x[group, code] for code in codes]) for group in "qc")
-        language, of_candidate = (np.repeat(np.arange(len(codes)), [len(x[g, code]) for code in codes]) for g in "qc")
-        ranks = candidate_ranks(asked, candidates, answers, metric=metric)
-        first = np.asarray(nearest(asked, candidates, min(_FIRST, len(candidates)), metric=metric)[1])
-        precision, single = 100 * precision_of_ranks(ranks), 100 * one_target_precision(ranks)
-        # In MLQA-R, not every question exists in every language.
-        grid = np.stack([_means(single[language == row]) for row in range(len(codes))])
-        yield Panel(f"{title}{suffix}", grid)
-        yield Score.of(f"mAP{suffix}", codes, QueryScores(precision, clusters=clusters))
-        alone = [
-            candidate_ranks(x["q", code], x["c", code], np.array(q.answers)[:, None], metric=metric)
-            for code, q in questions.items()
-        ]
-        within = 100 * precision_of_ranks(np.concatenate(alone))
-        yield Score.of(f"mAP in one language{suffix}", codes, QueryScores(within, clusters=clusters))
-        for row, code in enumerate(codes):
-            yield Score.of(f"mAP of {code}{suffix}", [code], QueryScores(precision[language == row]))
-        found, top = language_preference(ranks, language, len(candidates)), top_k_share(first, of_candidate, language)
-        yield Score(f"pool share{suffix}", 100 * top.pool_share, codes, len(precision))
-        per_query = {"preference": found.preferred, "spread": found.spreads, f"top {_FIRST}": top.shares}
-        for name, values in per_query.items():
-            queries = QueryScores(100.0 * values, clusters=clusters)
-            yield Score.of(f"{name}{suffix}", codes, queries, int(np.isfinite(values).sum()))
-        same = np.eye(len(codes), dtype=bool)
-        for name, cells in (("same language", same), ("other languages", ~same)):
-            yield Score(f"{name}{suffix}", float(np.nanmean(grid[cells])), codes, len(precision))
-        for row, column in np.argwhere(np.isfinite(grid)):
-            pair, n = [codes[row], codes[column]], int(np.isfinite(single[language == row, column]).sum())
-            yield Score(f"one target {pair[0]}-{pair[1]}{suffix}", float(grid[row, column]), pair, n)
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
         title = f"Answers with one target left: mAP, % ({results[0].encoder})"
         heat_maps(panels, list(questions), title, out / "one_target.png")
 
-    # The metrics that fit on a terminal; the others are in the results.
-    first = _SUFFIX[metrics[0]]
-    shown = [*(f"mAP{_SUFFIX[metric]}" for metric in metrics), f"other languages{first}", f"preference{first}"]
     texts = {("q", code): question_texts(q, question_text) for code, q in questions.items()}
     texts |= {("c", code): answer_texts(q, answer_text) for code, q in questions.items()}
     return Task(
@@ -139,10 +102,53 @@ def lareqa(
         title=f"Answers in a pool of {len(questions)} languages",
         languages=list(questions),
         parts=[texts],
-        scores=scores,
-        shown=lambda _: shown,
+        scores=partial(_scores, questions, metrics, mix),
         draw=draw,
     )
+
+
+def _scores(
+    questions: Mapping[str, Questions], metrics: Sequence[Similarity], mix: str, x: Embedded, method: Method,
+    setting: Setting,
+) -> Iterator[Score | Panel]:  # fmt: skip
+    x = _mixed(x, questions, mix) if mix else x
+    for similarity in metrics:
+        yield from _scores_under(similarity, questions, x, setting.title(method), similarity == metrics[0])
+
+
+def _scores_under(
+    similarity: Similarity, questions: Mapping[str, Questions], x: Embedded, title: str, first: bool
+) -> Iterator[Score | Panel]:
+    """Yields the scores under a similarity, and the table of scores with one target left."""
+    codes, end = list(questions), _SUFFIX[similarity]
+    asked, candidates = ([x[group, code] for code in codes] for group in "qc")
+    found = search_pool(asked, candidates, answer_table(questions), metric=similarity)
+    precision, single = found.values["mAP"], 100 * one_target_precision(found.ranks)
+    alone = [
+        candidate_ranks(x["q", code], x["c", code], np.array(q.answers)[:, None], metric=similarity)
+        for code, q in questions.items()
+    ]
+    # Translations of a question share its cluster.
+    clusters = np.unique([name for q in questions.values() for name in q.ids], return_inverse=True)[1]
+    values = {"mAP in one language": 100 * precision_of_ranks(np.concatenate(alone)), **found.values}
+    for name, of_query in values.items():
+        direction, kind, column = _METRICS.get(name, ("neither", "", ""))
+        shown = name == "mAP" or (first and name == "preference")
+        metric = Metric(f"{name}{end}", direction, "" if end else kind, column, shown=shown)
+        yield Score.of(metric, codes, QueryScores(of_query, clusters=clusters))
+    for row, code in enumerate(codes):
+        yield Score.of(Metric(f"mAP of {code}{end}"), [code], QueryScores(precision[found.language == row]))
+    yield Score(Metric(f"pool share{end}", "neither"), found.pool_share, codes, len(precision))
+    # In MLQA-R, not every question exists in every language.
+    grid = np.stack([_means(single[found.language == row]) for row in range(len(codes))])
+    yield Panel(f"{title}{end}", grid)
+    same = np.eye(len(codes), dtype=bool)
+    for name, cells in (("same language", same), ("other languages", ~same)):
+        metric = Metric(f"{name}{end}", shown=first and name == "other languages")
+        yield Score(metric, float(np.nanmean(grid[cells])), codes, len(precision))
+    for row, column in np.argwhere(np.isfinite(grid)):
+        pair, n = [codes[row], codes[column]], int(np.isfinite(single[found.language == row, column]).sum())
+        yield Score(Metric(f"one target {pair[0]}-{pair[1]}{end}"), float(grid[row, column]), pair, n)
 
 
 def one_target_precision(ranks: Int[np.ndarray, "query language"]) -> Float[np.ndarray, "query language"]:

@@ -16,14 +16,16 @@ Lewis et al., "MLQA", ACL 2020; Zhang et al., "MIRACL", TACL 2023.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from eval.command import command
 from eval.data.mlqa_miracl import Judged, read_judged
-from eval.task import Embedded, Key, Score, Setting, Task, starting_with
+from eval.task import Embedded, Key, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import ndcg, recall
 from lsar_jax.measures.resampling import QueryScores, difference_of
 from lsar_jax.retrieval import nearest
@@ -31,6 +33,7 @@ from lsar_jax.retrieval import nearest
 __all__ = ["MIRACL", "MLQA", "check_texts", "miracl", "mlqa"]
 
 _FIRST, _MOST = 10, 100
+_NDCG, _RECALL = f"nDCG@{_FIRST}", f"recall@{_MOST}"
 
 
 def mlqa(
@@ -82,63 +85,66 @@ def _task(
     name: str, title: str, pairs: Mapping[tuple[str, str], Judged], templates: tuple[str, str], *, together: bool
 ) -> Task:
     check_texts(*templates)
-
-    def texts(asked: str, read: str, judged: Judged) -> dict[Key, list[str]]:
-        return {
+    parts: list[dict[Key, list[str]]] = [
+        {
             (f"q {asked}-{read}", asked): [templates[0].replace("{question}", text) for text in judged.questions],
             (f"p {asked}-{read}", read): [templates[1].replace("{passage}", text) for text in judged.passages],
         }
-
-    parts = [texts(*pair, judged) for pair, judged in pairs.items()]
+        for (asked, read), judged in pairs.items()
+    ]
     if together:
         # A passage is in the sets of several pairs, and is encoded once.
         parts = [{key: lines for part in parts for key, lines in part.items()}]
-
-    # A question has the same id in all languages, as in MLQA's files, and is resampled with all of its translations.
-    numbers = {name: n for n, name in enumerate(dict.fromkeys(i for of in pairs.values() for i in of.ids))}
-
-    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        for (asked, read), judged in pairs.items():
-            of_both = ((f"q {asked}-{read}", asked), (f"p {asked}-{read}", read))
-            if not all(key in x for key in of_both):
-                continue
-            questions, passages = (x[key] for key in of_both)
-            found = np.asarray(nearest(questions, passages, min(_MOST, len(passages)))[1])
-            values = {
-                "nDCG@10": ndcg(found[:, :_FIRST], judged.relevant, judged.gains),
-                "recall@100": recall(found, judged.relevant),
-            }
-            question = np.array([numbers[name] for name in judged.ids]) if together else None
-            for metric, of_query in values.items():
-                yield Score.of(
-                    f"{metric} {asked}-{read}", [asked, read], QueryScores(100 * of_query, clusters=question)
-                )
-
-    def means(scores: Sequence[Score]) -> Iterator[Score]:
-        for metric in ("nDCG@10", "recall@100"):
-            every = {tuple(s.languages): s.queries for s in scores if s.metric.startswith(metric) and s.queries}
-            same = [queries for (asked, read), queries in every.items() if asked == read]
-            across = [queries for (asked, read), queries in every.items() if asked != read]
-            codes = list(dict.fromkeys(code for pair in every for code in pair))
-            for kind, queries in (("same language", same), ("across languages", across)):
-                if queries:
-                    yield Score.of(f"{metric} {kind} over {len(queries)}", codes, difference_of(queries))
-            if same and across:
-                yield Score.of(f"{metric} gap", codes, difference_of(same, across))
-
     codes = list(dict.fromkeys(code for pair in pairs for code in pair))
     return Task(
         name=name,
         title=f"{title}, {len(codes)} languages",
         languages=list(dict.fromkeys([*codes, "en"])),
         parts=parts,
-        scores=scores,
-        shown=starting_with(
-            "nDCG@10 same language", "nDCG@10 across languages", "nDCG@10 gap", "recall@100 same language"
-        ),
-        means=means,
+        scores=partial(_scores, pairs, together),
+        means=_means,
         some=True,
     )
+
+
+def _scores(
+    pairs: Mapping[tuple[str, str], Judged], together: bool, x: Embedded, method: Method, setting: Setting
+) -> Iterator[Score]:
+    """Yields the scores of each pair of languages; with ``together``, a question is resampled with its translations."""
+    # A question has the same id in all languages, as in MLQA's files.
+    numbers = {name: n for n, name in enumerate(dict.fromkeys(i for of in pairs.values() for i in of.ids))}
+    for (asked, read), judged in pairs.items():
+        of_both = ((f"q {asked}-{read}", asked), (f"p {asked}-{read}", read))
+        if not all(key in x for key in of_both):
+            continue
+        questions, passages = (x[key] for key in of_both)
+        found = np.asarray(nearest(questions, passages, min(_MOST, len(passages)))[1])
+        values = {
+            _NDCG: ndcg(found[:, :_FIRST], judged.relevant, judged.gains),
+            _RECALL: recall(found, judged.relevant),
+        }
+        question = np.array([numbers[name] for name in judged.ids]) if together else None
+        for metric, of_query in values.items():
+            yield Score.of(
+                Metric(f"{metric} {asked}-{read}"), [asked, read], QueryScores(100 * of_query, clusters=question)
+            )
+
+
+def _means(scores: Sequence[Score]) -> Iterator[Score]:
+    """Yields the means in the same language and across languages, and their difference."""
+    for name in (_NDCG, _RECALL):
+        every = {tuple(s.languages): s.queries for s in scores if s.metric.name.startswith(name) and s.queries}
+        same = [queries for (asked, read), queries in every.items() if asked == read]
+        across = [queries for (asked, read), queries in every.items() if asked != read]
+        codes = list(dict.fromkeys(code for pair in every for code in pair))
+        if same:
+            metric = Metric(f"{name} same language", shown=True).over(len(same))
+            yield Score.of(metric, codes, difference_of(same))
+        if across:
+            metric = Metric(f"{name} across languages", shown=name == _NDCG).over(len(across))
+            yield Score.of(metric, codes, difference_of(across))
+        if same and across:
+            yield Score.of(Metric(f"{name} gap", "lower", shown=name == _NDCG), codes, difference_of(same, across))
 
 
 _RARE = ("split", "question_text", "passage_text")

@@ -11,7 +11,8 @@ as in the shared task and in Hämmerl et al. 2023, and Spearman's, as in sentenc
 Table 5, and the other methods on the sentences of each language.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +20,18 @@ from jaxtyping import Float
 from scipy.stats import pearsonr, spearmanr
 
 from eval.command import command
-from eval.data.sts17 import read_tracks
+from eval.data.sts17 import Track, read_tracks
 from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Kind, Metric
 from lsar_jax.measures.ranking import paired_cosine
 from lsar_jax.measures.resampling import QueryScores, pseudo_values, resampled_correlations, strata_of
 
 __all__ = ["COMMAND", "sts17"]
+
+# Means that show what a method costs and gains.
+_COLUMNS: dict[str, Kind] = {"monolingual mean": "in one language", "cross-lingual mean": "across languages"}
 
 
 def sts17(data: Data = Path("data/sts17")) -> Task:
@@ -36,42 +41,6 @@ def sts17(data: Data = Path("data/sts17")) -> Task:
       data: folder of STS.input.track*.txt and STS.gs.track*.txt files, or hub:ID.
     """
     tracks = read_tracks(data)
-    # Each track by itself, and the means over all, the monolingual and the cross-lingual tracks.
-    groups = {name: [name] for name in tracks} | {
-        "mean": list(tracks),
-        "monolingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 1],
-        "cross-lingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 2],
-    }
-    groups = {name: of for name, of in groups.items() if of}
-
-    def scores(x: Embedded, method: Method, _: Setting) -> Iterator[Score]:
-        cosines = {
-            name: paired_cosine(*(x[f"{name} {column}", code] for column, code in enumerate(track.languages)))
-            for name, track in tracks.items()
-        }
-        for correlation, function in (("Pearson", pearsonr), ("Spearman", spearmanr)):
-            # Of equal cosines, the correlation counts as 0.
-            values = {
-                name: 100 * float(function(cosines[name], track.gold).statistic) if np.ptp(cosines[name]) else 0.0
-                for name, track in tracks.items()
-            }
-            drawn = {
-                name: 100 * resampled_correlations(cosines[name], track.gold, ranked=function is spearmanr, seed=number)
-                for number, (name, track) in enumerate(tracks.items())
-            }
-            queries = {
-                name: QueryScores(100 * pseudo_values(cosines[name], track.gold, ranked=function is spearmanr))
-                for name, track in tracks.items()
-            }
-            for group, names in groups.items():
-                mean = float(np.mean([values[name] for name in names]))
-                n = sum(len(tracks[name].gold) for name in names)
-                low, high = np.quantile(np.mean([drawn[name] for name in names], axis=0), (0.025, 0.975))
-                codes = sorted({code for name in names for code in tracks[name].languages})
-                languages = tracks[group].languages if group in tracks else codes
-                of_pairs = strata_of([queries[name] for name in names])
-                yield Score(f"{correlation} {group}", mean, languages, n, of_pairs, float(low), float(high))
-
     texts = {
         (f"{name} {column}", code): sentences
         for name, track in tracks.items()
@@ -82,11 +51,40 @@ def sts17(data: Data = Path("data/sts17")) -> Task:
         title=f"STS17, {len(tracks)} tracks",
         languages=sorted({code for _, code in texts}),
         parts=[texts],
-        scores=scores,
-        shown=lambda _: ["Spearman mean", "Pearson mean"],
+        scores=partial(_scores, tracks),
         by_language=_by_language,
         by_file=True,
     )
+
+
+def _scores(tracks: Mapping[str, Track], x: Embedded, method: Method, _: Setting) -> Iterator[Score]:
+    """Yields the correlations of each track, and their means over all, the monolingual and the cross-lingual ones."""
+    kinds = {count: [name for name, of in tracks.items() if len(set(of.languages)) == count] for count in (1, 2)}
+    means = {"mean": list(tracks), "monolingual mean": kinds[1], "cross-lingual mean": kinds[2]}
+    groups = {name: of for name, of in ({name: [name] for name in tracks} | means).items() if of}
+    cosines = {
+        name: paired_cosine(*(x[f"{name} {column}", code] for column, code in enumerate(track.languages)))
+        for name, track in tracks.items()
+    }
+    for correlation, function in (("Spearman", spearmanr), ("Pearson", pearsonr)):
+        values, drawn, queries = {}, {}, {}
+        for number, (name, track) in enumerate(tracks.items()):
+            sides, ranked = (cosines[name], track.gold), function is spearmanr
+            # Of equal cosines, the correlation counts as 0.
+            values[name] = 100 * float(function(*sides).statistic) if np.ptp(sides[0]) else 0.0
+            drawn[name] = 100 * resampled_correlations(*sides, ranked=ranked, seed=number)
+            queries[name] = QueryScores(100 * pseudo_values(*sides, ranked=ranked))
+        for group, names in groups.items():
+            metric = Metric(f"{correlation} {group}", shown=group == "mean")
+            if correlation == "Spearman" and group in _COLUMNS:
+                metric = Metric(metric.name, kind=_COLUMNS[group], column=group.removesuffix(" mean"))
+            mean = float(np.mean([values[name] for name in names]))
+            n = sum(len(tracks[name].gold) for name in names)
+            low, high = np.quantile(np.mean([drawn[name] for name in names], axis=0), (0.025, 0.975))
+            codes = sorted({code for name in names for code in tracks[name].languages})
+            languages = tracks[group].languages if group in tracks else codes
+            of_pairs = strata_of([queries[name] for name in names])
+            yield Score(metric, mean, languages, n, of_pairs, float(low), float(high))
 
 
 def _by_language(x: Embedded) -> dict[str, Float[np.ndarray, "_ dim"]]:

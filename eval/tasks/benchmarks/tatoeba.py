@@ -27,10 +27,11 @@ from jaxtyping import Float
 from eval.anisotropy import of_pairs
 from eval.command import command
 from eval.data.tatoeba import ORACLE_14, XTREME_36, read_pairs
+from eval.scores.translations import translations
 from eval.task import Embedded, Panel, Score, Setting, Task
-from eval.tasks.translations import translations
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Metric
 
 __all__ = ["COMMAND", "tatoeba"]
 
@@ -63,7 +64,8 @@ def tatoeba(
         if codes:
             cosines = [of_pairs(x["xx", code], x["en", code], parallel=True)[0].sum() for code in codes]
             count = sum(len(x["xx", code]) for code in codes)
-            yield Score(f"anisotropy mean over {len(codes)}", float(np.mean(cosines)), codes, count)
+            metric = Metric("anisotropy mean", "lower", unit="").over(len(codes))
+            yield Score(metric, float(np.mean(cosines)), codes, count)
 
     return replace(task, scores=scores)
 

@@ -19,13 +19,13 @@ import numpy as np
 
 from eval.command import command
 from eval.data.multilingual_pool import line_pool, read_lines
+from eval.scores.pools import search_pool
 from eval.task import Embedded, Score, Setting, Task
 from eval.tasks.udhr import HALF
 from lsar_jax.measures.methods import Method
-from lsar_jax.measures.ranking import language_nmi, own_share, precision_of_ranks
+from lsar_jax.measures.metric import Metric
+from lsar_jax.measures.ranking import language_nmi
 from lsar_jax.measures.resampling import QueryScores
-from lsar_jax.retrieval import nearest
-from lsar_jax.retrieval.preference import language_preference, top_k_share
 
 __all__ = ["COMMAND", "measures", "pool"]
 
@@ -64,31 +64,17 @@ def pool(
 
 def measures(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[Score]:
     """Yields all measures, in percent; row i of each language has the same content."""
-    lines = len(x["pool", codes[0]])
-    of = line_pool(codes, lines, "asked" if ("asked", codes[0]) in x else "pool")
-    queries, candidates, ranks = of.search(x)
-    language, itself = np.repeat(np.arange(len(codes)), lines), of.itself
-    found = language_preference(ranks, language, len(candidates))
-    k = min(10, len(candidates) - itself)
-    if itself:
-        top = own_share(candidates, language, k)
-    else:
-        top = top_k_share(np.asarray(nearest(queries, candidates, k)[1]), language, language)
-
-    def of_queries(metric: str, values: np.ndarray) -> Score:
-        return Score.of(
-            metric, codes, QueryScores(100.0 * values, clusters=of.question), int(np.isfinite(values).sum())
-        )
-
-    yield of_queries("mAP", precision_of_ranks(ranks))
-    yield of_queries("spread", found.spreads)
-    yield of_queries(f"top {k}", top.shares)
-    yield Score("pool share", 100 * (lines - itself) / (len(candidates) - itself), codes, len(candidates))
-    if not itself:
-        yield of_queries("preference", found.preferred)
-    names = [codes[i] for i in language]
-    for seed, value in zip(seeds, language_nmi(candidates, names, seeds), strict=True):
-        yield Score("NMI", 100 * float(value), codes, len(candidates), seed=seed)
+    of = line_pool(codes, len(x["pool", codes[0]]), "asked" if ("asked", codes[0]) in x else "pool")
+    asked, candidates = ([x[key] for key in keys] for keys in (of.asked, of.searched))
+    found, pool = search_pool(asked, candidates, of.relevant, itself=of.itself), np.concatenate(candidates)
+    for name, values in found.values.items():
+        if name != "preference" or not of.itself:
+            metric = Metric(name, "higher" if name == "mAP" else "neither", shown=True)
+            yield Score.of(metric, codes, QueryScores(values, clusters=of.question))
+    yield Score(Metric("pool share", "neither", shown=True), found.pool_share, codes, len(pool))
+    names = [code for code, rows in zip(codes, candidates, strict=True) for _ in rows]
+    for seed, value in zip(seeds, language_nmi(pool, names, seeds), strict=True):
+        yield Score(Metric("NMI", "neither", shown=True), 100 * float(value), codes, len(pool), seed=seed)
 
 
 COMMAND = command(pool)

@@ -38,6 +38,7 @@ from eval.tasks.udhr import HALF
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.metric import Direction, Metric
 from lsar_jax.measures.ranking import precision_of_ranks
 from lsar_jax.measures.resampling import QueryScores, difference_of, strata_of
 from lsar_jax.retrieval import nearest
@@ -56,7 +57,10 @@ __all__ = ["COMMAND", "measures", "preference"]
 # Results that are looked at.
 _FIRST = 10
 # Metrics of the table, where they are defined.
-_SHOWN = ("mAP", "preference", "Lang-nDCG", "irrelevant, same", "MLRS", "Max@R")
+_SHOWN: dict[str, Direction] = {
+    "mAP": "higher", "preference": "neither", "Lang-nDCG": "higher", "irrelevant, same": "lower", "MLRS": "neither",
+    "Max@R": "higher",
+}  # fmt: skip
 
 
 def preference(
@@ -78,7 +82,7 @@ def preference(
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         for name, found in _means([measures(x, pool) for pool in pools]).items():
-            yield Score.of(name, codes, found, int(np.isfinite(found.values).sum()))
+            yield Score.of(Metric(name, _SHOWN.get(name, "neither"), shown=name in _SHOWN), codes, found)
 
     return Task(
         name="preference",
@@ -86,7 +90,6 @@ def preference(
         languages=codes,
         parts=[texts],
         scores=scores,
-        shown=lambda results: [name for name in _SHOWN if name in {result.metric for result in results}],
         own_text={"udhr": HALF} if text == "udhr" else {},
     )
 
