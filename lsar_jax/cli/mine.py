@@ -104,8 +104,9 @@ class Mine:
                 )
         if transform is not None and transform.languages is not None and self.languages:
             settings["languages"] = self.languages
+        source, target = map(embeddings.open, paths.values())
         count = mine_folders(
-            *map(embeddings.open, paths.values()), self.out, **settings, precision=self.precision, transform=transform,
+            source, target, self.out, **settings, precision=self.precision, transform=transform,
             overwrite=self.overwrite, show_progress=True, report=partial(print, flush=True),
         )  # fmt: skip
         print(f"wrote {count:,} pairs to {self.out}")
