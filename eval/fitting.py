@@ -12,6 +12,7 @@ from lsar_jax.console.output import console
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tables import Data
+from lsar_jax.encoders.options import check_transform
 from lsar_jax.languages import language_code
 from lsar_jax.measures.methods import (
     FEW_METHODS,
@@ -148,8 +149,9 @@ class Fitting:
         check_methods(self.options.transforms, self.options.varied, self.languages, widest)
         specs = [replace(encoder.spec, layer=layer) for layer in layers]
         for path, method in self.saved.items():
-            if method.transform is not None:
-                encoder.check_applied(method.transform)
+            if (saved := method.transform) is not None:  # of any layer: that it is not applied twice
+                place = f"the encoder {encoder.spec.id}"
+                check_transform(saved, saved.source or encoder.spec, saved.dim, encoder.applied, place)
             source = method.source
             if source and not any(source.same_space(spec) for spec in specs):
                 differences = ", or ".join(source.difference(spec) for spec in specs)

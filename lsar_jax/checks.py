@@ -7,7 +7,7 @@ Arguments are checked one by one, and errors name them as in Python; ``at_least`
 import math
 import numbers
 import operator
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from jaxtyping import Int
@@ -19,6 +19,7 @@ __all__ = [
     "as_float",
     "at_least",
     "below_one",
+    "check_choice",
     "check_flags",
     "check_seeds",
     "positive_number",
@@ -45,6 +46,12 @@ def whole_number(name: str, value: object, least: int, most: int, why: str) -> i
     if number is None or not least <= number <= most:
         raise ValueError(f"{name} is {shown(value)}; it must be a whole number from {least} to {most} ({why})")
     return number
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Raises ValueError, with the choices, unless ``value`` is one of them."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} {value!r:.80} is not one of {', '.join(choices)}")
 
 
 def check_flags(**flags: object) -> None:

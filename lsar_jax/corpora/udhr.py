@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from importlib.resources import files
 
+from lsar_jax.checks import check_choice
 from lsar_jax.languages import own_name
 
 __all__ = ["UDHR_PARTS", "udhr"]
@@ -32,8 +33,7 @@ def udhr(part: str = "all", languages: Iterable[str] | None = None) -> dict[str,
       >>> text["de"][0][:34], text["en"][0][:30]
       ('Alle Menschen sind frei und gleich', 'All human beings are born free')
     """
-    if part not in UDHR_PARTS:
-        raise ValueError(f"part {part!r} is not one of {', '.join(UDHR_PARTS)}")
+    check_choice("part", part, UDHR_PARTS)
     if isinstance(languages, str):
         raise ValueError(f"languages is {languages!r}; give a list of codes")
     data = json.loads(files("lsar_jax").joinpath("corpora/data/udhr.json").read_text(encoding="utf-8"))

@@ -167,9 +167,6 @@ class _Cache:
                 if not places:
                     continue
                 values = file.read("embeddings")
-            if values.shape != (len(hashes), self.dim) or values.dtype != np.float32:
-                shape = [len(hashes), self.dim]
-                raise ValueError(f"{path} does not hold embeddings of shape {shape} in float32; delete the file")
             x[[missing.pop(hashes[place]) for place in places]] = values[places]
         return x, set(missing.values())
 

@@ -13,19 +13,19 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from lsar_jax.checks import check_flags, whole_number
+from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.corpora.records import STANDARD_INPUT, Record, Records, input_path
 from lsar_jax.embeddings.job import (
     NUMBER,
     RECORD,
     Progress,
-    missing_files,
+    check_digest,
     remove_partial_files,
     share_of,
     versions,
@@ -121,10 +121,8 @@ def encode(
       ['manifest.json', 'sentences-00000.jsonl', 'vectors-00000.npy']
     """
     check_flags(normalize=normalize, show_progress=show_progress)
-    if store not in DTYPES:
-        raise ValueError(f"store {store!r} is not one of {', '.join(DTYPES)}")
-    if format not in FORMATS:
-        raise ValueError(f"format {format!r} is not one of {', '.join(FORMATS)}")
+    check_choice("store", store, DTYPES)
+    check_choice("format", format, FORMATS)
     paths = [input_path(path) for path in inputs]
     if not paths:
         raise ValueError("there is nothing to encode; give one or more files, or - for standard input")
@@ -224,12 +222,15 @@ class _Encoding:
 
     def _missing(self) -> dict[int, list[str]]:
         """The files that this process's shards that are done lack, after comparing the others with their digests."""
-        numbers = share_of(sorted(self.done))
-        advice = "remove it, and run the command again, which encodes it again"
-        missing = missing_files(self.folder, [self.done[number].files for number in numbers], advice)
-        for name in chain.from_iterable(missing):
-            _log.warning("%s is missing, and is written again", self.folder / name)
-        return dict(zip(numbers, missing, strict=True))
+        missing: dict[int, list[str]] = {number: [] for number in share_of(sorted(self.done))}
+        for number, names in missing.items():
+            for name, digest in self.done[number].files.items():
+                if (self.folder / name).is_file():
+                    check_digest(self.folder / name, digest, "remove it, and run the command again")
+                else:
+                    _log.warning("%s is missing, and is written again", self.folder / name)
+                    names.append(name)
+        return missing
 
     def _check_text(self, number: int, part: list[Record], sentences: bytes) -> None:
         """Raises ValueError if a shard that is done was made from other sentences."""
@@ -282,9 +283,6 @@ class _Encoding:
         if count < begun:
             raise self._changed(f"there are sentences for only {count} of its {begun} shards")
         if self.manifest is None:
-            if absent := sorted(set(range(count)) - shards.keys()):
-                name = self.folder / file_names(self.job.format, absent[0])[0]
-                raise ValueError(f"{name} was not written: another process ended; run the command again")
             ordered = tuple(shards[number] for number in range(count))
             Manifest(self.job, tuple(self.records.sources), ordered).write(self.folder)
         if truncated := sum(shard.truncated for shard in shards.values()):
@@ -299,7 +297,7 @@ class _Encoding:
 
         def shard(number: int, fields: dict[str, Any]) -> Shard:
             if fields.pop("job") != self.job.digest:
-                raise TypeError("it is of another job")
-            return Shard.from_dict(fields, self.job, number)
+                raise ValueError("it is of another job")
+            return Shard(**fields).check(self.job, number)
 
         return {int(path.stem): read_record(path, partial(shard, int(path.stem))) for path in self._records()}

@@ -3,16 +3,16 @@
 import hashlib
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.embeddings.job import missing_files, share_of
+from lsar_jax.embeddings.job import check_digest, share_of
 from lsar_jax.embeddings.manifest import FILE_NAME, Manifest, file_names
 from lsar_jax.embeddings.shards import Sentences, check_shard, read_rows, read_sentences
+from lsar_jax.encoders.options import check_transform
 from lsar_jax.processes import wait_for_all
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform
@@ -118,16 +118,7 @@ class Embeddings:
 
     def check_transform(self, transform: Transform) -> None:
         """Raises ValueError if a transform is applied already, or was fitted on other embeddings or another width."""
-        source, spec = transform.source, self.spec
-        if (applied := {*self.manifest.job.applied}) and applied & transform.applied:
-            raise ValueError(
-                f"{transform.name} is already applied to the vectors of {self.folder}; apply each fit once"
-            )
-        if source is not None and not source.same_space(spec):
-            difference = f"{source.difference(spec)}{source.hint(spec.prompt)}"
-            raise ValueError(f"the transform was fitted on other embeddings than those of {self.folder}: {difference}")
-        if transform.dim != self.shape[1]:
-            raise ValueError(f"the transform takes width {transform.dim}, but {self.folder} has width {self.shape[1]}")
+        check_transform(transform, self.spec, self.shape[1], {*self.manifest.job.applied}, str(self.folder))
 
     def check(self, *, shared: bool = False) -> None:
         """Compares every shard with its digest, or, if ``shared``, a part of them in each process; a collective then.
@@ -136,10 +127,10 @@ class Embeddings:
           FileNotFoundError: a shard is missing.
           ValueError: a shard is damaged.
         """
-        shards = share_of(self.manifest.shards) if shared else self.manifest.shards
         advice = "remove it, and run the command that encoded the folder again"
-        for name in chain.from_iterable(missing_files(self.folder, [shard.files for shard in shards], advice)):
-            raise FileNotFoundError(f"{self.folder / name} is missing; run the command that encoded the folder again")
+        for shard in share_of(self.manifest.shards) if shared else self.manifest.shards:
+            for name, digest in shard.files.items():
+                check_digest(self.folder / name, digest, advice)
         if shared:
             wait_for_all(f"checked {self.folder.name}")
 
@@ -165,8 +156,6 @@ def open_folder(folder: str | Path) -> Embeddings:
       ValueError: its manifest is damaged, or is not that of its shards.
     """
     folder = Path(folder)
-    if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}")
     if not (folder / FILE_NAME).exists() and (folder / ".job").is_dir():
         raise FileNotFoundError(f"{folder} is not finished; run the command that encodes it again")
     manifest = Manifest.read(folder)

@@ -7,7 +7,7 @@ Process i of n takes the parts ``i::n``. Parts are compared with their digests, 
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -23,9 +23,9 @@ __all__ = [
     "RECORD",
     "Progress",
     "changed_options",
+    "check_digest",
     "check_own",
     "locked",
-    "missing_files",
     "remove_partial_files",
     "share_of",
     "versions",
@@ -70,15 +70,10 @@ def share_of(parts: Sequence[T]) -> Sequence[T]:
     return parts[number::count]
 
 
-def missing_files(folder: Path, parts: Iterable[Mapping[str, str]], advice: str) -> list[list[str]]:
-    """Returns the names of the files that each part lacks; a file with another digest is an error with ``advice``."""
-    missing = []
-    for files in parts:
-        missing.append([name for name in files if not (folder / name).is_file()])
-        for name in files.keys() - set(missing[-1]):
-            if sha256([folder / name]) != files[name]:
-                raise ValueError(f"{folder / name} is damaged: it is not what was written; {advice}")
-    return missing
+def check_digest(path: Path, digest: str, advice: str) -> None:
+    """Raises ValueError, which ends in ``advice``, if a file of a part has another digest."""
+    if sha256([path]) != digest:
+        raise ValueError(f"{path} is corrupt: its SHA-256 does not match the manifest; {advice}")
 
 
 def versions() -> str:

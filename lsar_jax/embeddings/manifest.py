@@ -1,14 +1,13 @@
-"""What a folder of embeddings says of itself: the embedding space, the inputs, and the digest of every shard.
+"""The manifest of a folder of embeddings: the embedding space, the inputs, and the digest of every shard.
 
-All of it is checked when it is read, because a folder may be another's.
+It carries a digest of itself, so that only the names of the files are checked, which must not lead out of the folder.
 """
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 from lsar_jax.corpora.records import Source
 from lsar_jax.embeddings.job import changed_options
@@ -36,7 +35,6 @@ DTYPES = ("float32", "float16")
 #: The most rows of a shard.
 MOST_ROWS = 1 << 24
 _FORMAT = "lsar_jax embeddings 2"
-_DIGEST = re.compile("(sha256:)?[0-9a-f]{64}")
 
 
 def file_names(format: str, number: int) -> tuple[str, ...]:
@@ -48,7 +46,7 @@ def file_names(format: str, number: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Job:
-    """What decides the bytes of the shards, besides the text: the arguments of ``encode``, devices and versions.
+    """All that decides the bytes of the shards, besides the text: the arguments of ``encode``, devices and versions.
 
     ``applied`` has the digests of the maps of the encoder's transform, ``Transform.applied``.
     """
@@ -89,20 +87,10 @@ class Job:
         }  # fmt: skip
 
     @classmethod
-    def from_dict(cls, fields: Any) -> "Job":
-        """Returns the job that ``to_dict`` wrote; other fields are a TypeError."""
-        _check("job", fields, isinstance(fields, dict), "an object")
-        _check("spec", fields["spec"], isinstance(fields["spec"], dict), "an object")
-        texts = {}
-        for name in ("inputs", "applied"):
-            _check(name, fields[name], isinstance(fields[name], list), "a list")
-            texts[name] = tuple(fields[name])
-        job = _typed(cls, {**fields, **texts, "spec": EncoderSpec.from_dict(fields["spec"])})
-        _check("dim", job.dim, job.dim >= 1, "at least 1")
-        _check("shard_rows", job.shard_rows, 1 <= job.shard_rows <= MOST_ROWS, f"from 1 to {MOST_ROWS}")
-        _check("dtype", job.dtype, job.dtype in DTYPES, " or ".join(DTYPES))
-        _check("format", job.format, job.format in FORMATS, " or ".join(FORMATS))
-        return job
+    def from_dict(cls, fields: dict[str, Any]) -> "Job":
+        """Returns the job that ``to_dict`` wrote."""
+        texts = {name: tuple(fields[name]) for name in ("inputs", "applied")}
+        return cls(**fields | texts | {"spec": EncoderSpec.from_dict(fields["spec"])})
 
 
 @dataclass(frozen=True)
@@ -116,18 +104,11 @@ class Shard:
     truncated: int
     decomposed: int = 0
 
-    @classmethod
-    def from_dict(cls, fields: Any, job: Job, number: int) -> "Shard":
-        """Returns the shard of this number of a job, of which ``fields`` are the record; others are a TypeError."""
-        shard = _typed(cls, fields)
-        names = file_names(job.format, number)
-        if tuple(shard.files) != names:
-            raise TypeError(f"shard {number} has the files {', '.join(shard.files)}, not {', '.join(names)}")
-        right = 1 <= shard.rows <= job.shard_rows
-        _check(f"rows of shard {number}", shard.rows, right, f"from 1 to {job.shard_rows}")
-        for digest in (*shard.files.values(), shard.text):
-            _check(f"a digest of shard {number}", digest, _DIGEST.fullmatch(digest) is not None, "SHA-256")
-        return shard
+    def check(self, job: Job, number: int) -> "Shard":
+        """Returns itself; raises ValueError unless its files are those of this number, and so in the folder."""
+        if tuple(self.files) != file_names(job.format, number):
+            raise ValueError(f"shard {number} has the files {', '.join(self.files)}")
+        return self
 
 
 @dataclass(frozen=True)
@@ -168,39 +149,9 @@ def read_record(path: Path, from_fields: Callable[[dict[str, Any]], T]) -> T:
 
 
 def _manifest(fields: dict[str, Any]) -> Manifest:
-    if fields["format"] != _FORMAT:
-        raise TypeError(f"its format is {fields['format']!r}, not {_FORMAT!r}")
-    if fields.pop("sha256") != text_sha256(json.dumps(fields)):
-        raise TypeError("it is not what was written")
+    digest = fields.pop("sha256")
+    if fields["format"] != _FORMAT or digest != text_sha256(json.dumps(fields)):
+        raise ValueError(f"its format is not {_FORMAT!r}, or its SHA-256 does not match")
     job = Job.from_dict(fields["job"])
-    sources = tuple(_typed(Source, source) for source in fields["sources"])
-    shards = tuple(Shard.from_dict(shard, job, number) for number, shard in enumerate(fields["shards"]))
-    manifest = Manifest(job, sources, shards)
-    _check("the number of shards", len(shards), len(shards) > 0, "at least 1")
-    records = sum(source.records for source in sources)
-    right = type(fields["rows"]) is int and fields["rows"] == manifest.rows == records
-    _check("rows", fields["rows"], right, f"{manifest.rows}, as its shards have, and {records}, as its sources have")
-    for number, shard in enumerate(shards[:-1]):
-        right = shard.rows == job.shard_rows
-        _check(f"rows of shard {number}, which is not the last,", shard.rows, right, str(job.shard_rows))
-    return manifest
-
-
-def _typed(kind: type[T], fields: Any) -> T:
-    """Returns a dataclass or tuple of fields; a TypeError if one is absent, unknown, negative or of another type."""
-    _check(f"a {kind.__name__.lower()}", fields, isinstance(fields, dict), "an object")
-    for name, expected in get_type_hints(kind).items():
-        value, outer = fields[name], get_origin(expected)
-        if outer in (tuple, dict):
-            texts = value.values() if isinstance(value, dict) else value
-            right = isinstance(value, outer) and all(isinstance(text, str) for text in texts)
-        else:
-            right = type(value) is int and value >= 0 if expected is int else isinstance(value, expected)
-        valid = "a whole number" if expected is int else getattr(expected, "__name__", expected)
-        _check(name, value, right, f"{valid}")
-    return kind(**fields)
-
-
-def _check(name: str, value: object, right: bool, valid: str) -> None:
-    if not right:
-        raise TypeError(f"{name} is {value!r:.200}; expected {valid}")
+    shards = tuple(Shard(**shard).check(job, number) for number, shard in enumerate(fields["shards"]))
+    return Manifest(job, tuple(Source(**source) for source in fields["sources"]), shards)

@@ -30,8 +30,6 @@ __all__ = [
     "write_file",
 ]
 
-_MAGIC = b"\x93NUMPY"
-
 
 class Sentences(NamedTuple):
     """The sentences of some rows, and the id of each."""
@@ -97,19 +95,12 @@ def write_file(
 
 def memory_mapped(path: Path) -> np.ndarray:
     """Returns the array of a ``.npy`` file, memory-mapped; a ValueError if it is damaged or something else."""
-    with path.open("rb") as file:
-        # Checked here, because numpy's own error suggests to load the file as a pickle.
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError(f"{path} is not a .npy file, which numpy.save writes; save the array [n, dim] as one")
     try:
-        x = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, OverflowError, SyntaxError, tokenize.TokenError) as error:
-        # Not numpy's text, which may have several lines and advise to trust the file.
-        reason = "it holds Python objects" if "object" in str(error).lower() else "its header is damaged, or it is cut"
-        raise ValueError(f"{path} is not a .npy file of floats: {reason}") from error
-    if isinstance(x, np.memmap) and path.stat().st_size != x.offset + x.nbytes:
-        raise ValueError(f"{path} is damaged: its header says {x.nbytes} bytes of vectors, but there are others")
-    return x
+        return np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, EOFError, OverflowError, SyntaxError, tokenize.TokenError) as error:
+        # One line: numpy's next ones advise to trust the file.
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{path} is not a .npy file of floats, which numpy.save writes: {reason}") from error
 
 
 def check_shard(folder: Path, manifest: Manifest, number: int) -> None:
@@ -123,14 +114,10 @@ def check_shard(folder: Path, manifest: Manifest, number: int) -> None:
         pyarrow, parquet = _pyarrow()
         try:
             with path.open("rb") as opened, parquet.ParquetFile(opened) as file:
-                types = {field.name: field.type for field in file.schema_arrow}
-                rows = file.metadata.num_rows
-        except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"{path} is damaged: it cannot be read as parquet") from error
-        text = pyarrow.string()
-        vector = pyarrow.list_(pyarrow.from_numpy_dtype(np.dtype(job.dtype)), job.dim)
-        right = types == {"id": text, "text": text, "vector": vector}
-        found = f"{job.dtype} of shape {[rows, job.dim]}" if right else f"columns {types}"
+                type_of, rows = file.schema_arrow.field("vector").type, file.metadata.num_rows
+                found = f"{type_of.value_type.to_pandas_dtype().__name__} of shape {[rows, type_of.list_size]}"
+        except (pyarrow.ArrowException, KeyError, AttributeError) as error:
+            raise ValueError(f"{path} is damaged: it cannot be read as parquet with a column of vectors") from error
     if found != expected:
         raise ValueError(f"{path} holds {found}, but the manifest says {expected}; encode the text into another folder")
 
@@ -158,11 +145,11 @@ def read_sentences(folder: Path, manifest: Manifest, number: int) -> Sentences:
             sentences = Sentences(table["text"].to_pylist(), table["id"].to_pylist())
         for column in sentences:
             "".join(column).encode()
+        if len(sentences.texts) != (count := manifest.shards[number].rows):
+            raise ValueError(f"it has {len(sentences.texts)} sentences for {count} vectors")
+        return sentences
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {type(error).__name__}: {error}") from error
-    if len(sentences.texts) != (count := manifest.shards[number].rows):
-        raise ValueError(f"{path} is damaged: it has {len(sentences.texts)} sentences for {count} vectors")
-    return sentences
 
 
 def _table(path: Path, columns: list[str]) -> Any:

@@ -4,6 +4,7 @@ The batches of a shard depend on its sentences alone. A job that goes on makes t
 whose vectors are not in the file, so that it ends in the same bytes.
 """
 
+import logging
 import time
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from lsar_jax.shapes import PooledLayers
 from lsar_jax.tokens.packing import PackedBatch
 
 __all__ = ["Unfinished"]
+
+_log = logging.getLogger("lsar_jax")
 
 _FORMAT = "lsar_jax.unfinished_shard.v1"
 # Seconds of work that may be lost. A shard that takes less is never kept.
@@ -28,13 +31,10 @@ class Unfinished(HostResult):
     """Collects the vectors of a shard, from the batches that were kept on.
 
     Args:
-      path: the file.
+      path: the file; one that is damaged is not read.
       digest: that of the job and the sentences; a file of others is not read.
       sentences: number of the sentences.
       dim: width of a vector.
-
-    Raises:
-      ValueError: the file is damaged.
     """
 
     def __init__(self, path: Path, digest: str, sentences: int, dim: int) -> None:
@@ -49,7 +49,7 @@ class Unfinished(HostResult):
                     self._result[0] = file.read("vectors")
                     self.kept, self.sentences = file.header["batches"], file.header["sentences"]
         except ValueError as error:
-            raise ValueError(f"{error}; remove it, and run the command again") from error
+            _log.warning("%s; its shard is encoded from the beginning", error)
 
     def add(self, batch: PackedBatch, value: PooledLayers) -> None:
         """Takes the embeddings of a batch, and keeps all of them if that was not done for a while."""

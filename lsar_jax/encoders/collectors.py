@@ -17,6 +17,7 @@ from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Bool, Float, Int
 
 from lsar_jax.arrays import all_finite, row_bucket
+from lsar_jax.checks import check_choice
 from lsar_jax.mesh import replicated, shares, split
 from lsar_jax.moments import Moments
 from lsar_jax.moments.accumulator import Accumulator
@@ -157,8 +158,7 @@ Collector = HostResult | DeviceResult | MomentsResult
 
 def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
     """Returns the collector for ``output``; other names are a ValueError."""
-    if output not in ("numpy", "jax"):
-        raise ValueError(f"output {output!r} is not one of numpy, jax")
+    check_choice("output", output, ("numpy", "jax"))
     if output == "numpy":
         return HostResult(layers, total, dim)
     # Several devices that share the threads of a CPU can deadlock in collectives; host memory is theirs anyway.

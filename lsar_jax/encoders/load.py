@@ -11,7 +11,7 @@ from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
 from lsar_jax.checkpoints.load_weights import load_weights, read_pooler
 from lsar_jax.checkpoints.locate import locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS, Preset
-from lsar_jax.checks import check_flags, whole_number
+from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.encoders.names import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, shares
@@ -176,8 +176,7 @@ def _pooling(checkpoint: Checkpoint, pooling: str | None, layer: int) -> tuple[s
     if pooling is not None and set(pooling.split("+")) <= set(POOLINGS):
         return pooling, pooling, []
     if pooling not in (None, "pooler", pipeline.name):
-        known = dict.fromkeys((*POOLINGS, "pooler", pipeline.name))
-        raise ValueError(f"pooling {pooling!r} is not one of {', '.join(known)}")
+        check_choice("pooling", pooling, dict.fromkeys((*POOLINGS, "pooler", pipeline.name)))
     if pipeline.problem and pooling != "pooler":
         choices = ", ".join(map(repr, POOLINGS))
         raise ValueError(f"{pipeline.problem}; set pooling to one of {choices} to use the blocks alone")

@@ -7,13 +7,16 @@ from typing import Any, TypedDict
 from lsar_jax.checkpoints.sentence_transformers import LONGEST_PROMPT
 from lsar_jax.checks import whole_number
 from lsar_jax.encoders.progress import ShowProgress
+from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
+from lsar_jax.transforms import Transform
 
 __all__ = [
     "EncodeOptions",
     "StreamOptions",
     "check_length",
     "check_prompt",
+    "check_transform",
     "chosen_layers",
     "ordered",
     "prompt_text",
@@ -112,6 +115,29 @@ def check_prompt(prompt: str, tokenizer: Tokenizer, limit: int) -> str:
                 f"the prompt {prompt!r:.60} leaves no room for text in {limit} tokens; shorten it or raise max_length"
             )
     return prompt
+
+
+def check_transform(
+    transform: Transform, spec: EncoderSpec, dim: int, applied: Set[str], place: str, earlier: Transform | None = None
+) -> None:
+    """Raises ValueError unless a transform can be applied to embeddings.
+
+    Args:
+      transform: the transform.
+      spec: the space of the embeddings, before ``earlier``.
+      dim: their width.
+      applied: ``Transform.applied`` of what was applied to them.
+      place: what the embeddings are of, for errors.
+      earlier: the transform that is applied before, if any.
+    """
+    if not transform.fits_after(spec, earlier):
+        source = transform.source or spec
+        difference = f"{source.difference(spec)}{source.hint(spec.prompt)}"
+        raise ValueError(f"the transform was fitted on other embeddings than those of {place}: {difference}")
+    if transform.dim != dim:
+        raise ValueError(f"the transform takes width {transform.dim}, but {place} has width {dim}")
+    if applied & transform.applied:
+        raise ValueError(f"{transform.name} is already applied to {place}; apply each fit once")
 
 
 def prompt_tokens(prompt: str, tokenizer: Tokenizer) -> int:

@@ -31,6 +31,7 @@ from lsar_jax.encoders.options import (
     StreamOptions,
     check_length,
     check_prompt,
+    check_transform,
     chosen_layers,
     ordered,
     prompt_text,
@@ -307,15 +308,8 @@ class SentenceEncoder(OtherNames):
         Raises:
           ValueError: the transform was fitted in another space or on another width; or it is already applied.
         """
-        source = transform.source
-        if source is not None and not transform.fits_after(self.spec.raw(), self.transform):
-            raise ValueError(
-                f"the transform was fitted on other embeddings than those of this encoder: "
-                f"{source.difference(self.spec)}{source.hint(self.prompt)}"
-            )
-        if transform.dim != self.dim:
-            raise ValueError(f"the transform takes width {transform.dim}, but this encoder returns width {self.dim}")
-        self.check_applied(transform)
+        place = f"the encoder {self.spec.id}"
+        check_transform(transform, self.spec.raw(), self.dim, self.applied, place, self.transform)
         result = copy.copy(self)
         result._warned = set()
         result.transform = transform if self.transform is None else self.transform.then(transform)
@@ -323,11 +317,6 @@ class SentenceEncoder(OtherNames):
         result._on_device = jax.device_put(result.transform, replicated(self.mesh))
         result.applied = self.applied | transform.applied
         return result
-
-    def check_applied(self, transform: Transform) -> None:
-        """Raises ValueError if a step of ``transform`` is part of this encoder."""
-        if self.applied & transform.applied:
-            raise ValueError(f"{transform.name} is already part of the encoder {self.spec.id}; apply each fit once")
 
     def with_prompt(self, prompt: str) -> "SentenceEncoder":
         """Returns an encoder that puts ``prompt`` before each sentence, unless ``encode`` is given another.

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.arrays import check_floats
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.mesh import check_process
 from lsar_jax.retrieval.search import Precision, nearest_both
 from lsar_jax.shapes import AnyArray
@@ -137,9 +137,8 @@ def mine(
 
 def check_options(margin: str, retrieval: str = "max") -> None:
     """Raises ValueError if the margin or the retrieval is unknown."""
-    for name, value, kinds in (("margin", margin, Margin), ("retrieval", retrieval, Retrieval)):
-        if value not in get_args(kinds):
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(get_args(kinds))}")
+    check_choice("margin", margin, get_args(Margin))
+    check_choice("retrieval", retrieval, get_args(Retrieval))
 
 
 def pairs_of_neighbours(

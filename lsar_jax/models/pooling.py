@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from lsar_jax.checks import check_choice
 from lsar_jax.models.segments import inside, starts_of
 from lsar_jax.shapes import Hidden, Lengths, Pooled
 from lsar_jax.tokens.tokenizer import Specials
@@ -40,8 +41,7 @@ def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials, prompt
     if "+" in name:
         parts = [pool(part, hidden, lengths, specials, prompt) for part in name.split("+")]
         return jnp.concatenate(parts, axis=2)
-    if name not in POOLINGS:
-        raise ValueError(f"pooling {name!r} is not one of {', '.join(POOLINGS)}")
+    check_choice("pooling", name, POOLINGS)
     length, there = hidden.shape[1], jnp.asarray(lengths)[:, :, None] > prompt
     if name in ("cls", "last"):
         at = starts_of(lengths) + (prompt if name == "cls" else jnp.maximum(lengths, 1) - 1)

@@ -28,7 +28,7 @@ from lsar_jax.arrays import (
     unit_rows,
     warn_far_off,
 )
-from lsar_jax.checks import positive_number, whole_number
+from lsar_jax.checks import check_choice, positive_number, whole_number
 from lsar_jax.mesh import replicated, shares, split
 from lsar_jax.retrieval.scan import Precision, products, search, search_both
 from lsar_jax.retrieval.top_k import Best
@@ -200,8 +200,7 @@ def mix_queries(
 
 def check_metric(metric: str) -> None:
     """Raises ValueError if the metric is unknown."""
-    if metric not in ("cosine", "dot"):
-        raise ValueError(f"metric {metric!r} is not one of cosine, dot")
+    check_choice("metric", metric, ("cosine", "dot"))
 
 
 def check_recall(recall: float) -> float:
@@ -232,8 +231,7 @@ def _check(sides: Mapping[str, AnyArray], metric: str, precision: str, chunk: tu
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"{left} {x.shape} and {right} {y.shape} differ in width")
     check_metric(metric)
-    if precision not in ("float32", "bfloat16"):
-        raise ValueError(f"precision {precision!r} is not one of float32, bfloat16")
+    check_choice("precision", precision, ("float32", "bfloat16"))
     if min(chunk) < 1:
         raise ValueError(f"chunk is {chunk}; it must be at least (1, 1)")
 

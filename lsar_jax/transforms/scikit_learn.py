@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from lsar_jax.checks import check_choice
 from lsar_jax.extras import import_extra
 from lsar_jax.transforms import Transform
 from lsar_jax.transforms.methods import METHODS
@@ -57,8 +58,7 @@ class LanguageRemover(_base.OneToOneFeatureMixin, _base.TransformerMixin, _base.
         Raises:
           ValueError: the method is unknown, the languages are missing or not one for each row, or as for its fit.
         """
-        if self.method not in METHODS:
-            raise ValueError(f"method {self.method!r} is not one of {', '.join(METHODS)}")
+        check_choice("method", self.method, METHODS)
         x = _validation.validate_data(self, X, dtype=(np.float64, np.float32))
         if language is None or isinstance(language, str):
             raise ValueError(

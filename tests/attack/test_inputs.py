@@ -202,7 +202,7 @@ def test_vectors_of_another_kind(folder, refused, name):
     for path in ("a.emb", "a.safetensors"):
         x.tofile(path)
     Path("pointer.npy").write_bytes(POINTER)
-    message = IS_POINTER if "pointer" in name else "is not a .npy file, which numpy.save writes"
+    message = IS_POINTER if "pointer" in name else "is not a .npy file of floats, which numpy.save writes"
     for command in (["apply", "t", name, "out"], ["fit", "lsar", "out", "--data", f"de={name}", f"en={name}"]):
         assert f"{name} {message}" in refused(main, command)
 

@@ -25,7 +25,7 @@ def test_a_transform_takes_the_cut_embeddings():
     cut = lj.load_encoder(GOLDEN / "bert", dim=8)
     lsar = lj.transforms.fit_lsar({"de": cut.moments(TEXTS), "en": cut.moments(TEXTS[2:])})
     np.testing.assert_allclose(cut.with_transform(lsar).encode(TEXTS), lsar(cut.encode(TEXTS)), atol=1e-6)
-    with pytest.raises(ValueError, match="those of this encoder: dim 8, not None"):
+    with pytest.raises(ValueError, match="those of the encoder bert: dim 8, not None"):
         lj.load_encoder(GOLDEN / "bert").with_transform(lsar)
 
 
@@ -90,19 +90,6 @@ def test_specs_of_older_files_are_read():
     for changed in (spec, replace(spec, dim=256), replace(spec, final_norm=True)):
         assert lj.EncoderSpec.from_dict(changed.to_dict()) == changed
     assert lj.EncoderSpec.from_dict(spec.to_dict() | {"dim": None, "final_norm": False}) == spec
-
-
-@pytest.mark.parametrize(
-    ("field", "message"),
-    [
-        ({"dim": "256"}, "dim is '256', not a whole number"),
-        ({"dim": 0}, "dim is 0, not a whole number"),
-        ({"final_norm": None}, "final_norm is None, not true or false"),
-    ],
-)
-def test_damaged_specs_are_refused(field, message):
-    with pytest.raises(TypeError, match=message):
-        lj.EncoderSpec.from_dict(lj.EncoderSpec("a", "0", 8, "mean", "float32").to_dict() | field)
 
 
 @pytest.mark.parametrize(

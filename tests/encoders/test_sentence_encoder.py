@@ -237,7 +237,7 @@ def test_transform_of_another_encoder_is_refused(tiny, tiny_folder, by_language,
     narrow = lj.transforms.fit_lsar({code: x[:, :8] for code, x in by_language.items()})
     for call, message in (
         (lambda: lj.load_encoder(tiny_folder, layer=2).with_transform(lsar), "was fitted on"),
-        (lambda: tiny.with_transform(narrow), "takes width 8, but this encoder returns width 32"),
+        (lambda: tiny.with_transform(narrow), "takes width 8, but the encoder bert has width 32"),
         (lambda: tiny.with_transform(lsar).encode(["abc"], layers=(2,)), "belongs to layer 3"),
         (lambda: center.encode(["abc"]), "depends on the language; give one of de, en, zh"),
         (

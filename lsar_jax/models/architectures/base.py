@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.checks import as_float, shown
+from lsar_jax.checks import as_float, check_choice, shown
 from lsar_jax.models.encoder import EncoderConfig
 from lsar_jax.models.laser import LaserConfig
 from lsar_jax.models.parts import ACTIVATIONS, LayerFactory
@@ -145,8 +145,7 @@ def positive(config: Mapping[str, Any], name: str, default: float | None = None,
 def activation(config: Mapping[str, Any], name: str = "hidden_act", default: str = "gelu") -> str:
     """Returns the activation of a config; raises ValueError if it is not known."""
     value = config.get(name, default)
-    if not isinstance(value, str) or value not in ACTIVATIONS:
-        raise ValueError(f"{name} {value!r} is not one of {', '.join(ACTIVATIONS)}")
+    check_choice(name, value, ACTIVATIONS)
     return value
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lsar_jax.checks import check_choice
 from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PostNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
@@ -51,8 +52,7 @@ class BertConfig(EncoderConfig):
         super().__post_init__()
         if self.hidden % self.heads:
             raise ValueError(f"hidden size {self.hidden} is not divisible by {self.heads} heads")
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation {self.activation!r} is not one of {', '.join(ACTIVATIONS)}")
+        check_choice("activation", self.activation, ACTIVATIONS)
 
 
 def build(config: BertConfig, factory: LayerFactory) -> Encoder:
