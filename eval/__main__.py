@@ -42,12 +42,9 @@ MEASURE = {
 REPORT = {
     "bias": Command("eval.bias.command", "Bias", "text of your own: which layer, method and rank to use"),
     "explore": Command("lsar_jax.cli.explore", "Explore", "look at text of your own on one page: lsar-jax explore"),
-    "report": Command("eval.report.page", "Report", "results of any tasks on one page"),
+    "report": Command("eval.report.page", "Report", "results of any tasks on one page, and what methods cost and gain"),
     "compare": Command(
         "eval.report.compare", "Compare", "test two methods on the same queries, or two encoders over seeds"
-    ),
-    "tradeoff": Command(
-        "eval.report.tradeoff", "Tradeoff", "what each method costs in one language, and gains across languages"
     ),
     "transfer": Command("eval.report.transfer", "Transfer", "tables of the runs of train.finetune, by encoder"),
 }

@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from eval.__main__ import TASKS
 from eval.report.page import Report
-from eval.report.tradeoff import Tradeoff, compare, read_all
 from lsar_jax import load_encoder
 from lsar_jax.console.output import console
 from lsar_jax.measures.methods import ALL_METHODS, FEW_METHODS, MethodName
@@ -101,9 +100,6 @@ class Suite:
                 failed.append(f"{name}: {error}")
         if any(self.out.rglob("results.jsonl")):
             Report(self.out).run()
-            found = compare(read_all(self.out))
-            if found.gains:
-                Tradeoff(self.out).write(found)
         for why in missing:
             console.print(f"not run: {why}")
         if failed:

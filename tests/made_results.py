@@ -13,6 +13,6 @@ def made_result(**changes):
     made = Result(
         task="tatoeba", languages=tuple(XTREME_36), encoder="bundled", revision="1", layer=8, pooling="mean",
         dtype="float32", max_length=128, transform="original", parameters={}, fitted_on="", metric="en-xx mean over 36",
-        value=50.0, n=31_692, seed=None, seconds=0.0,
+        value=50.0, n=31_692, seed=None, seconds=0.0, direction="higher",
     )  # fmt: skip
     return replace(made, **changes)

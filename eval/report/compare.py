@@ -53,31 +53,29 @@ class Compare:
     def run(self) -> None:
         """Prints one row per layer and metric; for transfer, one row per test."""
         tables = [read_results(folder / "results.jsonl") for folder in self.folders]
+        title = f"{self.second} minus {self.first}"
         if tables and all(results and is_transfer(results[0]) for results in tables):
-            self._over_seeds([of_task for results in tables for of_task in by_task(results)])
+            self._over_seeds(title, [of_task for results in tables for of_task in by_task(results)])
             return
         if len(tables) != 1:
             raise ValueError(
-                f"there are {len(tables)} folders; give one, or several that python -m eval transfer wrote"
+                f"{len(tables)} folders were given; give one, or several that python -m eval transfer wrote"
             )
-        rows: list[list[str | float]] = [
+        rows = [
             [f"layer {d.first.layer}: {d.first.metric}", _label(d.second), d.first.value, d.second.value,
              f"{d.value:+.2f}", f"{d.low:+.2f} to {d.high:+.2f}", f"{d.p:.4f}"]
             for d in differences(tables[0], self.first, self.second)
         ]  # fmt: skip
-        title = f"{self.second} minus {self.first}"
         print_table(title, ["", "method", self.first, self.second, "difference", "95% of resamples", "p"], rows)
         console.print("p: two-sided paired randomisation test with 10,000 draws")
 
-    def _over_seeds(self, tables: Sequence[Sequence[Result]]) -> None:
+    def _over_seeds(self, title: str, tables: Sequence[Sequence[Result]]) -> None:
         together = tasks_test(tables, self.first, self.second) if len(tables) > 1 else None
         for results in tables:
-            rows = []
-            for test in dict.fromkeys(str(result.options["test"]) for result in results if result.seed is not None):
-                difference, p, least = seed_test(results, self.first, self.second, test)
-                rows.append([test, f"{difference:+.2f}", f"{p:.4f}", f"{least:.4f}"])
-            title = f"{results[0].task}: {self.second} minus {self.first}"
-            print_table(title, ["test", "difference", "p", "least p"], rows)
+            tests = dict.fromkeys(str(result.options["test"]) for result in results if result.seed is not None)
+            found = {test: seed_test(results, self.first, self.second, test) for test in tests}
+            rows = [[test, f"{of.difference:+.2f}", f"{of.p:.4f}", f"{of.least:.4f}"] for test, of in found.items()]
+            print_table(f"{results[0].task}: {title}", ["test", "difference", "p", "least p"], rows)
         console.print("p: two-sided permutation test of the scores of all seeds, exact; uncorrected for several tests")
         if together is not None:
             console.print(

@@ -7,7 +7,7 @@ from string import Template
 
 from markdown_it import MarkdownIt
 
-__all__ = ["as_html", "document", "html_table", "plain", "table"]
+__all__ = ["as_html", "document", "html_table"]
 
 
 def as_html(title: str, text: str) -> str:
@@ -34,17 +34,6 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str
         f"{_BOX.format(name=name)}<table><caption><span>{name}</span></caption>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
-
-
-def plain(text: str) -> str:
-    """Text as it stands in a line or a cell of Markdown."""
-    return html.escape(text, quote=False).replace("|", "&#124;")
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose cells are Markdown; all columns but the first are aligned to the right."""
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 # A wide table scrolls in a box of its own, which the keyboard reaches.

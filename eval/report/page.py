@@ -5,30 +5,35 @@
 Rows are methods; columns are encoders and layers. A cell shows the mean over seeds, with the sample standard deviation
 if there are several seeds, or else the 95% interval over resampled queries. The best value of a column is bold if
 higher is better; an arrow marks a value that is significantly above or below the original (paired test, p < 0.05).
-Below the tables stands what they were measured with.
+Below the tables stands what they were measured with. The first section sets what methods cost in one language beside
+what they gain across languages (``eval.report.tradeoff``).
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 from urllib.parse import quote
 
 import numpy as np
 import tyro
 
+from eval.figures.plots import tradeoff_figure
 from eval.papers.published import published
-from eval.report.html_page import as_html, plain, table
-from eval.report.transfer import by_task, is_transfer, sizes, transfer_rows
+from eval.report.html_page import as_html
+from eval.report.tables import Cell, Table, number, plain
+from eval.report.tradeoff import TITLE, blocks, compare, mean_gains, summary
+from eval.report.transfer import by_task, is_transfer, transfer_table
 from lsar_jax.console.output import console
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.measures.methods import label
 from lsar_jax.measures.resampling import paired_test
 from lsar_jax.measures.results import Result, read_results
 
-__all__ = ["Cell", "Report", "Table", "provenance", "tables"]
+__all__ = ["Report", "provenance", "tables"]
 
+_PICTURE = "tradeoff.png"
 # Stands between a method and the text that it was fitted on.
 _FITTED_ON = ", fitted on "
 # Fits of one method, over layers and seeds, that a line names.
@@ -41,71 +46,59 @@ _LEGEND = (
 )
 
 
-class Cell(NamedTuple):
-    """A cell of a table; the note is set in smaller type."""
-
-    text: str
-    bold: bool = False
-    note: str = ""
-
-    def markdown(self) -> str:
-        """The cell as Markdown."""
-        text = f"**{plain(self.text)}**" if self.bold else plain(self.text)
-        return f"{text} <sub>{plain(self.note)}</sub>" if self.note else text
-
-
-class Table(NamedTuple):
-    """A table; the first cell of a row is its header."""
-
-    title: str
-    columns: list[str]
-    rows: list[list[Cell]]
-
-    def markdown(self) -> str:
-        """The table as Markdown."""
-        rows = [[cell.markdown() for cell in row] for row in self.rows]
-        return f"### {plain(self.title)}\n\n{table(list(map(plain, self.columns)), rows)}"
-
-
 @dataclass(frozen=True)
 class Report:
     """Writes Markdown and HTML pages of all results under a folder.
 
     Attributes:
       folder: folder with results.jsonl files, directly or in subfolders; the pages are written to this folder.
-      overwrite: replace pages that are not reports.
+      overwrite: replace files that are not of a report.
     """
 
     folder: Annotated[Path, tyro.conf.Positional] = Path("results")
     overwrite: bool = False
 
     def run(self) -> None:
-        """Writes ``report.md`` and ``report.html``."""
+        """Writes ``report.md``, ``report.html`` and, if several methods were tested, the picture of costs and gains."""
         paths = sorted(self.folder.rglob("results.jsonl"))
         if not paths:
             raise FileNotFoundError(f"there is no results.jsonl under {self.folder}; run python -m eval all first")
-        pages = {self.folder / "report.md": "# Results", self.folder / "report.html": "<h1>Results"}
-        for page, mark in pages.items():
-            ours = page.is_file() and mark in page.read_text(encoding="utf-8", errors="replace")
-            check_outputs([page], overwrite=self.overwrite or ours)
+        pages = [self.folder / name for name in ("report.md", "report.html", _PICTURE)]
+        ours = pages[0].is_file() and "# Results" in pages[0].read_text(encoding="utf-8", errors="replace")
+        check_outputs(pages, overwrite=self.overwrite or ours)
         sections: dict[str, list[tuple[Path, list[Result]]]] = {}
         for path in paths:
             if results := read_results(path):
                 sections.setdefault(_alike(results[0]), []).append((path.parent, results))
         if not sections:
             raise ValueError(f"every results.jsonl under {self.folder} is empty")
-        parts = ["# Results", _LEGEND, *(part for section in sections.values() for part in self._section(section))]
+        every = [result for section in sections.values() for _, results in section for result in results]
+        parts = ["# Results", _LEGEND, *self._tradeoff(every)]
+        parts += [part for section in sections.values() for part in self._section(section)]
         text = "\n\n".join(parts) + "\n"
-        for page in pages:
-            write_text(page, text if page.suffix == ".md" else as_html("Results", text))
-            console.print(f"wrote {page}")
+        write_text(pages[0], text)
+        write_text(pages[1], as_html("Results", text))
+        console.print(f"wrote {pages[0]} and {pages[1]}")
+
+    def _tradeoff(self, results: Sequence[Result]) -> list[str]:
+        """The section of costs and gains, with its picture; empty if no task measured several methods."""
+        try:
+            found = compare(results)
+        except ValueError as error:
+            return [f"## {TITLE}", plain(f"Not shown: {error}.")]
+        if not found.gains:
+            return []
+        tradeoff_figure(mean_gains(found), self.folder / _PICTURE)
+        for line in summary(found):
+            console.print(line)
+        return blocks(found)
 
     def _section(self, section: Sequence[tuple[Path, Sequence[Result]]]) -> list[str]:
         """The heading, tables, provenance and figures of the folders of one task."""
         results = [result for _, of_folder in section for result in of_folder]
         first = section[0][0]
         name = results[0].task if first == self.folder else f"{first.relative_to(self.folder)}"
-        figures = [figure for folder, _ in section for figure in sorted(folder.glob("*.png"))]
+        figures = [file for folder, _ in section for file in sorted(folder.glob("*.png")) if file.name != _PICTURE]
         return [
             f"## {plain(name)}",
             *(found.markdown() for found in tables(results)),
@@ -115,12 +108,12 @@ class Report:
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """A table for each metric of a task: methods as rows; encoders and layers as columns, then the papers' numbers.
+    """Returns a table for each metric of a task: methods as rows; encoders and layers, then papers, as columns.
 
     Metrics are those that cover more than two languages, or two if a paper reports them; all if none covers more.
     """
     if is_transfer(results[0]):
-        return [_transfer_table(of_task) for of_task in by_task(results)]
+        return [transfer_table(of_task) for of_task in by_task(results)]
     if not results[0].encoder:
         return [_count_table(results)]
     by_metric: dict[str, list[Result]] = {}
@@ -128,8 +121,8 @@ def tables(results: Sequence[Result]) -> list[Table]:
         by_metric.setdefault(r.metric, []).append(r)
     few = all(len(r.languages) <= 2 for r in results)
     return [
-        _table(metric, of_metric)
-        for metric, of_metric in by_metric.items()
+        _table(of_metric)
+        for of_metric in by_metric.values()
         if few or any(len(r.languages) > 2 or (len(r.languages) == 2 and published(r)) for r in of_metric)
     ]
 
@@ -162,52 +155,41 @@ def _alike(result: Result) -> str:
 
 
 def _count_table(results: Sequence[Result]) -> Table:
-    """What ``python -m eval study --count`` counted: parts of the text as rows, tasks as columns."""
+    """The numbers of examples of a study, which have no encoder: parts of the text as rows, tasks as columns."""
     counts = {(r.metric, r.task): Cell(f"{r.n:,}") for r in results}
     parts, tasks = (list(dict.fromkeys(key[n] for key in counts)) for n in (0, 1))
     rows = [[Cell(part), *(counts[part, task] for task in tasks)] for part in parts]
     return Table("Number of examples", ["", *(task.removeprefix("transfer-") for task in tasks)], rows)
 
 
-def _transfer_table(results: Sequence[Result]) -> Table:
-    """The table of an encoder in each row, and a test in each column."""
-    rows = transfer_rows(results)
-    tests = list(next(iter(rows.values())))
-    best = {test: max(cells[test].mean for cells in rows.values() if test in cells) for test in tests}
-    lines = []
-    for encoder, cells in rows.items():
-        spreads = [(cells.get(test), best[test]) for test in tests]
-        lines.append([Cell(encoder), *(Cell(s.text, s.mean == top, s.note) if s else Cell("") for s, top in spreads)])
-    metric = results[0].metric.partition(" ")[0]
-    task = results[0].task.removeprefix("transfer-")
-    title = f"{metric} of zero-shot transfer, {task}, mean and std over seeds; {sizes(results)}"
-    return Table(title, ["encoder", *tests], lines)
-
-
-def _table(metric: str, results: Sequence[Result]) -> Table:
-    grid: dict[tuple[str, str], list[Result]] = {}
+def _table(results: Sequence[Result]) -> Table:
+    """The table of a metric."""
+    grid: dict[str, dict[str, list[Result]]] = {}
     for r in results:
-        grid.setdefault((_row(r, results), _column(r, results)), []).append(r)
-    methods, columns = (list(dict.fromkeys(key[n] for key in grid)) for n in (0, 1))
-    means = {key: float(np.mean([r.value for r in of_cell])) for key, of_cell in grid.items()}
-    best = {column: max(value for (_, other), value in means.items() if other == column) for column in columns}
+        grid.setdefault(_row(r, results), {}).setdefault(_column(r, results), []).append(r)
+    columns = list(dict.fromkeys(column for row in grid.values() for column in row))
+    best = {c: max(_mean(row[c]) for row in grid.values() if c in row) for c in columns}
     papers = list({id(value): value for r in results for value in published(r)}.values())
     encoders = list(dict.fromkeys((value.encoder, value.source) for value in papers))
-    names = [method.split(_FITTED_ON)[0] for method in methods]
+    names = {method: method.split(_FITTED_ON)[0] for method in grid}
+    # Methods that only a paper has are rows of their own.
+    names |= {value.method: value.method for value in papers if not any(map(value.is_of, names.values()))}
     rows = []
-    for method in [*methods, *dict.fromkeys(value.method for value in papers if not any(map(value.is_of, names)))]:
-        cells = [Cell(method)]
-        for column in columns:
-            bold = results[0].direction == "higher" and means.get((method, column)) == best[column]
-            cells.append(_cell(grid.get((method, column), []), grid.get(("original", column), []), bold))
+    for method, name in names.items():
+        row = grid.get(method, {})
+        cells = [_cell(row[c], grid.get("original", {}).get(c, []), best[c]) if c in row else Cell("") for c in columns]
         for encoder in encoders:
-            name = method.split(_FITTED_ON)[0]
             theirs = [v.value for v in papers if (v.encoder, v.source) == encoder and v.is_of(name)]
-            cells.append(Cell(_number(theirs[0]) if theirs else ""))
-        rows.append(cells)
+            cells.append(Cell(number(theirs[0], results[0].unit) if theirs else ""))
+        rows.append([Cell(method), *cells])
     languages = sorted({len(set(r.languages)) for r in results})
-    title = f"{metric} ({', '.join(map(str, languages))} languages, n = {max(r.n for r in results)})"
-    return Table(title, ["", *columns, *(f"{encoder} ({source})" for encoder, source in encoders)], rows)
+    counts = f"{', '.join(map(str, languages))} languages, n = {max(r.n for r in results)}"
+    names_of_papers = [f"{encoder} ({source})" for encoder, source in encoders]
+    return Table(f"{results[0].metric} ({counts})", ["", *columns, *names_of_papers], rows)
+
+
+def _mean(results: Sequence[Result]) -> float:
+    return float(np.mean([r.value for r in results]))
 
 
 def _row(r: Result, results: Sequence[Result]) -> str:
@@ -227,23 +209,16 @@ def _column(r: Result, results: Sequence[Result]) -> str:
     return ", ".join(parts)
 
 
-def _cell(results: Sequence[Result], original: Sequence[Result], bold: bool) -> Cell:
+def _cell(results: Sequence[Result], original: Sequence[Result], best: float) -> Cell:
     """The mean over seeds, with its spread or interval, and how it compares with the original."""
-    if not results:
-        return Cell("")
-    values = [r.value for r in results]
     first, note, mark = results[0], "", ""
-    if len(values) > 1:
-        note = f"± {_number(float(np.std(values, ddof=1)))}"
+    if len(results) > 1:
+        note = f"± {number(float(np.std([r.value for r in results], ddof=1)), first.unit)}"
     elif first.low is not None and first.high is not None:
-        note = f"{_number(first.low)} to {_number(first.high)}"
+        note = f"{number(first.low, first.unit)} to {number(first.high, first.unit)}"
     before, after = original[0].queries if original else None, first.queries
     if before is not None and after is not None and before is not after and after.same(before):
         difference, p = paired_test(before, after)
         mark = "" if p >= 0.05 else " ▲" if difference > 0 else " ▼"
-    return Cell(_number(float(np.mean(values))) + mark, bold, note)
-
-
-def _number(value: float) -> str:
-    """Formats percentages with one decimal; cosines, shares and correlations with three."""
-    return f"{value:.1f}" if abs(value) > 1 or value == 0 else f"{value:.3f}"
+    mean = _mean(results)
+    return Cell(number(mean, first.unit) + mark, first.direction == "higher" and mean == best, note)

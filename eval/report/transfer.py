@@ -15,14 +15,15 @@ for a frozen encoder. Only the results of one way of training, frozen or not, ne
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import tyro
 from jaxtyping import Float
+from scipy.stats import permutation_test
 
+from eval.report.tables import Cell, Table
 from lsar_jax import EncoderSpec
 from lsar_jax.console.output import console, print_table
 from lsar_jax.files import read_json
@@ -31,8 +32,8 @@ from lsar_jax.measures.run_record import recorded
 from train.finetune.conllu_ner_xnli import is_dataset
 
 __all__ = [
-    "AVERAGE", "MEAN", "SeedTest", "Spread", "Transfer", "by_task", "is_transfer", "seed_test", "sizes", "tasks_test",
-    "transfer_results", "transfer_rows",
+    "AVERAGE", "MEAN", "SeedTest", "Spread", "Transfer", "by_task", "is_transfer", "seed_test", "tasks_test",
+    "transfer_results", "transfer_rows", "transfer_table",
 ]  # fmt: skip
 
 # The tests that stand for the mean of those that are not English, and for the mean of all.
@@ -115,7 +116,7 @@ def transfer_results(folders: Sequence[Path], out: Path, seeds: Sequence[int] = 
 
 
 class _Run(NamedTuple):
-    """What train.finetune wrote: its folder, ``transfer.json`` and ``config.json``."""
+    """A folder of train.finetune, with its ``transfer.json`` and ``config.json``."""
 
     folder: Path
     transfer: dict[str, Any]
@@ -124,13 +125,14 @@ class _Run(NamedTuple):
 
 def _of_task(runs: Sequence[_Run]) -> list[Result]:
     """The results of the runs of a task, after checking that they can be compared; scores of seeds come first."""
-    alike: dict[tuple[Any, ...], tuple[Path, dict[str, Any]]] = {}
+    alike: dict[bool | None, tuple[Path, dict[str, Any]]] = {}
     results: list[Result] = []
     others: list[Result] = []
     for folder, transfer, config in runs:
-        text, training = _options(config), {name: config.get(name) for name in _TRAINING}
-        for key, options in (((), text), ((bool(training["features"]),), training)):
-            first, same = alike.setdefault(key, (folder, options))
+        training = {name: config.get(name) for name in _TRAINING}
+        # The options of the text must be the same in all runs, and those of training in those that are trained alike.
+        for way, options in ((None, _options(config)), (bool(training["features"]), training)):
+            first, same = alike.setdefault(way, (folder, options))
             for option in sorted({*same, *options}):
                 if options.get(option) != same.get(option):
                     raise ValueError(
@@ -157,7 +159,7 @@ def _print(results: Sequence[Result], runs: Sequence[_Run]) -> None:
     rows, transfer = transfer_rows(results), runs[0].transfer
     first, *others = rows
     counts = ", ".join(f"{name} {max(map(len, tests.values()))}" for name, tests in _scores(results).items())
-    title = f"{transfer['task']}, {transfer['metric']}; {sizes(results)}; seeds: {counts}"
+    title = f"{transfer['task']}, {transfer['metric']}; {_sizes(results)}; seeds: {counts}"
     # On the screen, tests are rows: there are more of them than of encoders.
     lines = [[test, *(str(cells[test]) for cells in rows.values())] for test in rows[first]]
     print_table(title, ["test", *rows], lines)
@@ -220,8 +222,22 @@ def _scores(results: Sequence[Result]) -> dict[str, dict[str, list[float]]]:
     return scores
 
 
-def sizes(results: Sequence[Result]) -> str:
-    """What the encoders of a table were trained and tested on, for its title."""
+def transfer_table(results: Sequence[Result]) -> Table:
+    """Returns the table of a task for the report: an encoder in each row, and a test in each column."""
+    rows = transfer_rows(results)
+    tests = list(next(iter(rows.values())))
+    best = {test: max(cells[test].mean for cells in rows.values() if test in cells) for test in tests}
+    lines = []
+    for encoder, cells in rows.items():
+        line = [(cells[test], best[test]) if test in cells else None for test in tests]
+        lines.append([Cell(encoder), *(Cell(s[0].text, s[0].mean == s[1], s[0].note) if s else Cell("") for s in line)])
+    metric, task = results[0].metric.partition(" ")[0], results[0].task.removeprefix("transfer-")
+    title = f"{metric} of zero-shot transfer, {task}, mean and std over seeds; {_sizes(results)}"
+    return Table(title, ["encoder", *tests], lines)
+
+
+def _sizes(results: Sequence[Result]) -> str:
+    """How much text the encoders of a table were trained and tested on."""
     ways = dict.fromkeys(_training(result.options) for result in results if result.seed is not None)
     tested = results[0].options["most_tested"]
     tested = "all sentences" if tested is None else f"at most {tested} sentences"
@@ -244,10 +260,9 @@ class SeedTest(NamedTuple):
 
 
 def seed_test(results: Sequence[Result], first: str, second: str, test: str = MEAN) -> SeedTest:
-    """Tests whether two encoders differ by more than their seeds do.
+    """Tests whether two encoders differ by more than their seeds do, by all ways to assign the scores to the two.
 
-    Of all ways to assign the scores to the two encoders, p is the share with a difference in means at least as large,
-    in either direction. All ways are tried; raises ValueError if there are more than twenty scores, or none.
+    Raises ValueError if there are more than twenty scores, or none.
     """
     found, ways, least = _assigned(results, first, second, test)
     return SeedTest(found, float((np.abs(ways) >= abs(found) - 1e-9).mean()), least)
@@ -256,39 +271,39 @@ def seed_test(results: Sequence[Result], first: str, second: str, test: str = ME
 def tasks_test(tables: Sequence[Sequence[Result]], first: str, second: str) -> SeedTest:
     """Tests whether two encoders differ on average over tasks, by more than their seeds do.
 
-    The difference is the mean over tasks of that of ``seed_test``, in points of each task's own metric. Scores are
-    assigned to the two encoders anew within each task, at random. Raises ValueError if two tables are of one task.
+    The difference is the mean over tasks, in points of each task's own metric, of the difference in ``seed_test``.
+    Scores are assigned to the two encoders anew within each task, at random. Raises ValueError if two tables are of one
+    task.
     """
     tasks = [results[0].task for results in tables]
     if again := {task for task in tasks if tasks.count(task) > 1}:
         raise ValueError(f"several tables are of {min(again)}; give one for each task")
-    parts = [_assigned(results, first, second, MEAN) for results in tables]
+    found, ways, lowest = zip(*(_assigned(results, first, second, MEAN) for results in tables), strict=True)
     # The lowest share of all joint assignments: the one found and, if both have equally many scores of every task, the
     # one that exchanges the two.
-    mirrored = all(least * len(ways) > 1.5 for _, ways, least in parts)
-    least = (2 if mirrored else 1) / np.prod([float(len(ways)) for _, ways, _ in parts])
-    found = float(np.mean([difference for difference, _, _ in parts]))
+    mirrored = all(least * len(of) > 1.5 for of, least in zip(ways, lowest, strict=True))
+    least = (2 if mirrored else 1) / np.prod([float(len(of)) for of in ways])
     rng = np.random.default_rng(0)
-    drawn = np.mean([rng.choice(ways, _DRAWS) for _, ways, _ in parts], axis=0)
-    as_large = int((np.abs(drawn) >= abs(found) - 1e-9).sum())
-    return SeedTest(found, (1 + as_large) / (1 + _DRAWS), max(1 / (1 + _DRAWS), float(least)))
+    drawn = np.mean([rng.choice(of, _DRAWS) for of in ways], axis=0)
+    difference = float(np.mean(found))
+    as_large = int((np.abs(drawn) >= abs(difference) - 1e-9).sum())
+    return SeedTest(difference, (1 + as_large) / (1 + _DRAWS), max(1 / (1 + _DRAWS), float(least)))
 
 
 def _assigned(
     results: Sequence[Result], first: str, second: str, test: str
 ) -> tuple[float, Float[np.ndarray, " way"], float]:
-    """The difference of two encoders, that of each way to assign their scores, and the lowest p-value."""
+    """The difference of two encoders, the differences of all ways to assign their scores, and the lowest p-value."""
     scores = _scores(results)
     for encoder in (first, second):
         if test not in scores.get(encoder, ()):
             raise ValueError(f"{encoder!r} has no scores of {test!r}; the encoders are {', '.join(scores)}")
-    a, b = (np.array(scores[encoder][test]) for encoder in (first, second))
-    pooled = np.concatenate([a, b])
-    if len(pooled) > 20:
-        raise ValueError(f"{first} and {second} have {len(pooled)} scores of {test!r}; the test takes at most 20")
-    of_second = pooled[np.array(list(combinations(range(len(pooled)), len(b))))].sum(axis=1)
-    differences = of_second / len(b) - (pooled.sum() - of_second) / len(a)
-    return float(b.mean() - a.mean()), differences, (2 if len(a) == len(b) else 1) / len(differences)
+    sides = [np.array(scores[encoder][test]) for encoder in (first, second)]
+    if (count := sum(map(len, sides))) > 20:
+        raise ValueError(f"{first} and {second} have {count} scores of {test!r}; the test takes at most 20")
+    found = permutation_test(sides, lambda a, b, axis: b.mean(axis) - a.mean(axis), n_resamples=np.inf)
+    ways = found.null_distribution
+    return float(found.statistic), ways, (2 if len(sides[0]) == len(sides[1]) else 1) / len(ways)
 
 
 def _read(folder: Path) -> _Run:
@@ -297,7 +312,7 @@ def _read(folder: Path) -> _Run:
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What must be the same for encoders to be compared, but for training; files are compared by their contents."""
+    """The options of the text, which must be the same in all runs; files are compared by their contents."""
     files = {str(path): f"the file {digest}" for path, digest in config["files"].items()}
     texts = {name: files.get(str(config[name]), config[name]) for name in ("train", "dev")}
     tests = {f"test {path if is_dataset(path) else Path(path).name}": file for path, file in files.items()}
@@ -332,7 +347,7 @@ def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Res
             revision=spec.revision, layer=spec.layer, pooling=spec.pooling, dtype=spec.dtype,
             max_length=config["max_length"], transform=(aligned or {}).get("objective", unaligned), parameters={},
             fitted_on=str(config["train"]), metric=f"{metric} {names.get(test, test)}", value=value, n=count, seed=seed,
-            seconds=0.0, options={"test": test, **options},
+            seconds=0.0, options={"test": test, **options}, direction="higher",
         )
         for seed, test, value, languages, count in scores
     ]  # fmt: skip
@@ -370,6 +385,6 @@ def _names(results: Sequence[Result]) -> list[str]:
 
 
 def _key(result: Result) -> tuple[str, int, str]:
-    """What identifies a result: the encoder with its maps, the seed and the test."""
+    """The encoder with its maps, the seed and the test, which identify a result."""
     encoder = f"{result.encoder}, layer {result.layer}, {result.revision}, {result.transform}"
     return encoder, result.seed or 0, str(result.options["test"])

@@ -39,9 +39,19 @@ class Interval(NamedTuple):
     low: float = nan
     high: float = nan
 
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval."""
+        return not isnan(self.low)
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 where the interval is above or below zero, else 0."""
+        return int(self.low > 0) - int(self.high < 0)
+
     def __str__(self) -> str:
         value, low, high = (f"{round(number, 1) + 0.0:.1f}" for number in self)  # zero is printed without a sign
-        return value if isnan(self.low) else f"{value} ({low} to {high})"
+        return f"{value} ({low} to {high})" if self.known else value
 
 
 class _Part(NamedTuple):

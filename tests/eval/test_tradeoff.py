@@ -6,13 +6,29 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.report.tradeoff import Gain, compare
+from eval.report import tradeoff
 from lsar_jax import Moments
 from lsar_jax.measures.methods import FITTED, Method
-from lsar_jax.measures.resampling import QueryScores
+from lsar_jax.measures.resampling import Interval, QueryScores
 from lsar_jax.measures.results import write_results
 from lsar_jax.transforms import fit_langsae
 from tests.made_results import made_result as made
+
+
+def compare(results):
+    """The comparison, with differences by encoder and layer, method and column."""
+    found = tradeoff.compare(results)
+    nested = [{}, {}]
+    for tree, differences in zip(nested, (found.gains, found.leads), strict=True):
+        for (where, name, column), value in differences.items():
+            tree.setdefault(where, {}).setdefault(name, {})[column] = value
+    return found._replace(gains=nested[0], leads=nested[1])
+
+
+def of_metric(metric):
+    """The fields of a result that its metric gives."""
+    kind = "in one language" if "one language" in metric else "across languages" if metric != "F1" else ""
+    return {"metric": metric, "kind": kind, "column": "from English" if " over " in metric else ""}
 
 
 def scored(rng, task, metric, transform, shift, layer=8, **more):
@@ -21,7 +37,13 @@ def scored(rng, task, metric, transform, shift, layer=8, **more):
     values = base + shift + rng.normal(0, 1, 300) * (shift != 0)
     one_map = transform not in ("original", "center", "cbie")
     return made(
-        one_map=one_map, task=task, metric=metric, transform=transform, layer=layer, value=float(values.mean()), **more
+        one_map=one_map,
+        task=task,
+        **of_metric(metric),
+        transform=transform,
+        layer=layer,
+        value=float(values.mean()),
+        **more,
     ).resampled(QueryScores(values))
 
 
@@ -33,8 +55,8 @@ def results(rng):
         scored(rng, "lareqa", "mAP", "center", 0.01),
         scored(rng, "lareqa", "mAP in one language", "original", 0),
         scored(rng, "lareqa", "mAP in one language", "lsar", -3),
-        made(task="sts17", metric="Spearman cross-lingual mean", transform="original", layer=8, value=40.0),
-        made(task="sts17", metric="Spearman cross-lingual mean", transform="lsar", value=46.0, one_map=True),
+        made(task="sts17", **of_metric("Spearman cross-lingual mean"), transform="original", value=40.0),
+        made(task="sts17", **of_metric("Spearman cross-lingual mean"), transform="lsar", value=46.0, one_map=True),
         scored(rng, "lareqa", "mAP", "lsar", 50, options={"fit_on": "evaluated"}),
         scored(rng, "bucc", "F1", "lsar", 5),
     ]
@@ -44,27 +66,27 @@ def test_differences_are_those_of_each_layer_and_measure(results):
     found = compare(results).gains
     assert list(found) == [("bundled", 8)]
     lsar, center = (found["bundled", 8][name] for name in ("lsar", "center"))
-    assert list(lsar) == ["answers, pool of all", "STS17 across", "answers, each alone"]
-    assert lsar["answers, pool of all"].value == pytest.approx(results[1].value - results[0].value)
-    assert [gain.sign for gain in lsar.values()] == [1, 0, -1]
-    assert lsar["STS17 across"] == Gain(6.0)
-    assert center["answers, pool of all"].sign == 0
+    assert list(lsar) == ["lareqa, mAP", "lareqa, mAP in one language", "sts17, Spearman cross-lingual mean"]
+    assert lsar["lareqa, mAP"].value == pytest.approx(results[1].value - results[0].value)
+    assert [gain.sign for gain in lsar.values()] == [1, -1, 0]
+    assert lsar["sts17, Spearman cross-lingual mean"] == Interval(6.0)
+    assert center["lareqa, mAP"].sign == 0
 
 
 def test_intervals_are_wider_than_single_ones(results, rng):
     """All of twenty methods without a gain stay within their intervals at once."""
     same = [scored(rng, "lareqa", "mAP", f"method{number}", 1e-9) for number in range(20)]
     found = compare([results[0], *same]).gains["bundled", 8]
-    single = compare([results[0], same[0]]).gains["bundled", 8]["method0"]["answers, pool of all"]
+    single = compare([results[0], same[0]]).gains["bundled", 8]["method0"]["lareqa, mAP"]
     assert len(found) == 20
-    widths = [of["answers, pool of all"].high - of["answers, pool of all"].low for of in found.values()]
+    widths = [of["lareqa, mAP"].high - of["lareqa, mAP"].low for of in found.values()]
     assert min(widths) > 1.2 * (single.high - single.low)
-    assert sum(of["answers, pool of all"].sign != 0 for of in found.values()) == 0
+    assert sum(of["lareqa, mAP"].sign != 0 for of in found.values()) == 0
 
 
 def test_seeds_are_one_method(results, rng):
     seeds = [scored(rng, "lareqa", "mAP", "cbie", shift, seed=number) for number, shift in enumerate((2, 4, 6))]
-    gain = compare([results[0], *seeds]).gains["bundled", 8]["cbie"]["answers, pool of all"]
+    gain = compare([results[0], *seeds]).gains["bundled", 8]["cbie"]["lareqa, mAP"]
     assert gain.value == pytest.approx(4, abs=0.3)
     assert gain.sign == 1
 
@@ -79,8 +101,8 @@ def test_full_ranks_of_other_numbers_of_languages_are_one_method(results, rng):
     ]
     found = compare([results[0], *ranks]).gains["bundled", 8]
     assert {name: list(of) for name, of in found.items()} == {
-        "mean+lsar": ["answers, pool of all", "declaration, pool of all"],
-        "mean+lsar rank=2": ["declaration, pool of all"],
+        "mean+lsar": ["lareqa, mAP", "udhr, mAP"],
+        "mean+lsar rank=2": ["udhr, mAP"],
     }
 
 
@@ -91,7 +113,7 @@ def test_of_several_means_the_widest_is_taken(rng):
         for name, shifts in (("original", (0, 0)), ("lsar", (9, 4)))
         for codes, shift in zip((few, many), shifts, strict=True)
     ]
-    gain = compare(both).gains["bundled", 8]["lsar"]["Tatoeba, from English"]
+    gain = compare(both).gains["bundled", 8]["lsar"]["tatoeba, from English"]
     assert gain.value == pytest.approx(4, abs=0.3)
 
 
@@ -105,7 +127,7 @@ def test_of_means_over_languages_that_is_taken_which_most_methods_have(rng):
         for codes, shift in zip((few, many), of, strict=False)
     ]
     found = compare(means).gains["bundled", 8]
-    values = {name: of["Tatoeba, from English"].value for name, of in found.items()}
+    values = {name: of["tatoeba, from English"].value for name, of in found.items()}
     assert values == pytest.approx({"lsar": 9, "center": 6}, abs=0.3)
 
 
@@ -127,7 +149,7 @@ def test_the_best_is_compared_with_each_of_the_others(results, rng):
         "cbie": [-1, -1],
     }
     joint = next(r for r in more if r.transform == "joint")
-    assert leads["lsar"]["answers, pool of all"].value == pytest.approx(joint.value - rows[1].value)
+    assert leads["lsar"]["lareqa, mAP"].value == pytest.approx(joint.value - rows[1].value)
 
 
 def test_methods_that_were_measured_by_different_tasks(rng):
@@ -143,7 +165,7 @@ def test_methods_that_were_measured_by_different_tasks(rng):
         ]
     )
     assert found.best == {("bundled", 8): "joint"}
-    assert {name: list(of) for name, of in found.leads["bundled", 8].items()} == {"lsar": ["answers, pool of all"]}
+    assert {name: list(of) for name, of in found.leads["bundled", 8].items()} == {"lsar": ["lareqa, mAP"]}
 
 
 def test_methods_with_one_map(rng):
@@ -170,7 +192,9 @@ def test_of_many_equal_methods_the_best_is_not_ahead(rng):
     for _ in range(60):
         same = {name: QueryScores(rng.normal(50, 10, 60)) for name in ("original", *map(str, range(12)))}
         rows = [
-            made(task="lareqa", metric="mAP", transform=name, value=of.mean, one_map=name != "original").resampled(of)
+            made(
+                task="lareqa", **of_metric("mAP"), transform=name, value=of.mean, one_map=name != "original"
+            ).resampled(of)
             for name, of in same.items()
         ]
         leads = compare(rows).leads["bundled", 8].values()
@@ -187,8 +211,8 @@ def test_data_and_options_are_not_mixed(rng):
     first, second = ({"data": f"data/{name}", "mix": ""} for name in ("xquad-r", "mlqa-r"))
     found = compare([*both(options=first), *both(options=second)])
     assert list(found.gains["bundled", 8]["lsar"]) == [
-        "answers, pool of all (data/xquad-r)",
-        "answers, pool of all (data/mlqa-r)",
+        "lareqa, mAP (data/xquad-r)",
+        "lareqa, mAP (data/mlqa-r)",
     ]
     assert found.data == ["data/xquad-r", "data/mlqa-r"]
     original, lsar = both(options=first)
@@ -206,18 +230,18 @@ def test_data_and_options_are_not_mixed(rng):
 
 def test_the_page(results, tmp_path, capsys):
     write_results(results, tmp_path / "lareqa" / "results.jsonl")
-    assert main(["tradeoff", str(tmp_path)]) == 0
+    assert main(["report", str(tmp_path)]) == 0
     assert (
         "layer 8: of the methods that need no language and are one affine map, lsar gains most"
         in capsys.readouterr().out
     )
-    page = (tmp_path / "tradeoff.md").read_text()
+    page = (tmp_path / "report.md").read_text()
     assert "for these 4 differences" in page
     assert "layer 8: lsar minus another method" in page
     assert "+10.0 ▲" in page
     assert "▼" in page
     assert (tmp_path / "tradeoff.png").read_bytes()[:4] == b"\x89PNG"
     # The page may be written again, and no other file is replaced.
-    assert main(["tradeoff", str(tmp_path)]) == 0
-    (tmp_path / "tradeoff.md").write_text("mine")
-    assert main(["tradeoff", str(tmp_path)]) == 1
+    assert main(["report", str(tmp_path)]) == 0
+    (tmp_path / "report.md").write_text("mine")
+    assert main(["report", str(tmp_path)]) == 1
