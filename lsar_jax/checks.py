@@ -23,6 +23,7 @@ __all__ = [
     "check_flags",
     "check_seeds",
     "positive_number",
+    "share",
     "shown",
     "whole_number",
     "whole_numbers",
@@ -66,6 +67,14 @@ def positive_number(name: str, value: object) -> float:
     number = as_float(value)
     if not 0 < number < math.inf:
         raise ValueError(f"{name} is {shown(value)}; it must be a positive, finite number")
+    return number
+
+
+def share(name: str, value: object) -> float:
+    """Returns ``value`` as a float; raises ValueError unless it is a number above 0 and at most 1."""
+    number = as_float(value)
+    if not 0 < number <= 1:
+        raise ValueError(f"{name} is {shown(value)}; it must be a share, above 0 and at most 1")
     return number
 
 

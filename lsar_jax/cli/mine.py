@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -12,8 +12,8 @@ import tyro
 from lsar_jax import embeddings
 from lsar_jax.corpora.records import input_path
 from lsar_jax.encoders import SentenceEncoder
-from lsar_jax.mining import KnownPairs, mine_folders
-from lsar_jax.mining.job import check_languages, check_paths, check_settings, notes_of
+from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
+from lsar_jax.mining.job import check_languages, check_paths, notes_of
 from lsar_jax.mining.pairs import Margin, Retrieval
 from lsar_jax.mining.thresholds import Cut
 from lsar_jax.options.encoder import InputOptions
@@ -88,7 +88,7 @@ class Mine:
     def run(self) -> None:
         """Mines, and prints how many pairs there are."""
         paths = {"source": input_path(self.source), "target": input_path(self.target)}
-        settings, text = self._checked(paths)
+        options, text = self._checked(paths)
         transform = None if self.transform is None else Transform.load(self.transform)
         files = {name: path for name, path in paths.items() if not path.is_dir()}
         encoder = text.load(transform) if files else None
@@ -102,29 +102,31 @@ class Mine:
                 embeddings.encode(
                     encoder, [path], paths[name], language=language, max_length=self.max_length, show_progress=True
                 )
-        if transform is not None and transform.languages is not None and self.languages:
-            settings["languages"] = self.languages
+        if transform is not None:
+            languages = (self.languages or (None, None)) if transform.languages is not None else (None, None)
+            options = replace(options, transform=transform, languages=languages)
         source, target = map(embeddings.open, paths.values())
         count = mine_folders(
-            source, target, self.out, **settings, precision=self.precision, transform=transform,
-            overwrite=self.overwrite, show_progress=True, report=partial(print, flush=True),
+            source, target, self.out, options, overwrite=self.overwrite, show_progress=True,
+            report=partial(print, flush=True),
         )  # fmt: skip
         print(f"wrote {count:,} pairs to {self.out}")
-        if settings["threshold"] is None:
+        if options.threshold is None:
             print(_ALL_PAIRS, file=sys.stderr)
 
-    def _checked(self, paths: dict[str, Path]) -> tuple[dict, InputOptions]:
-        """Returns the settings of ``mine_folders`` and the encoder's options; errors come before any work."""
+    def _checked(self, paths: dict[str, Path]) -> tuple[MiningOptions, InputOptions]:
+        """Returns the options of the mining and those of the encoder; errors come before any work."""
         for path in paths.values():
             if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(notes_of(self.out))):
                 raise ValueError(f"{path} is in {notes_of(self.out)}, which is deleted at the end; write another file")
         check_paths(paths["source"], paths["target"], self.out, overwrite=self.overwrite)
-        names = ("k", "margin", "retrieval", "block")
-        settings = {name: getattr(self, name) for name in names} | {"threshold": self._threshold()}
-        check_settings(**settings)
+        options = MiningOptions(
+            k=self.k, margin=self.margin, retrieval=self.retrieval, precision=self.precision, block=self.block,
+            threshold=self._threshold(),
+        )  # fmt: skip
         text = InputOptions(encoder=self.encoder, layer=self.layer, prompt=self.prompt, max_length=self.max_length)
         text.check_text([path for path in paths.values() if not path.is_dir()])
-        return settings, text
+        return options, text
 
     def _check_languages(
         self, files: dict[str, Path], encoder: SentenceEncoder | None, transform: Transform | None
@@ -139,8 +141,10 @@ class Mine:
         except ValueError as error:
             given = f"is {' '.join(self.languages)}" if self.languages else "is not given"
             raise ValueError(f"--languages {given}: {error}") from error
-        if encoder is not None and transform is not None:
-            encoder.with_transform(transform)
+        if encoder is not None:
+            encoder.encode([], language=languages[0] if encoder.uses_language else None, max_length=self.max_length)
+            if transform is not None:
+                encoder.with_transform(transform)
 
     def _threshold(self) -> Cut:
         """The threshold, or the known pairs that choose it."""

@@ -14,17 +14,15 @@ the lists, chooses the pairs and writes them.
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from lsar_jax.array_files import ArrayFile, open_arrays, save_arrays
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
@@ -39,47 +37,29 @@ from lsar_jax.embeddings.manifest import FILE_NAME
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import new_file, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
-from lsar_jax.mining.job import (
-    begin,
-    check_languages,
-    check_paths,
-    check_settings,
-    neighbour_options,
-    notes_of,
-    threshold_record,
-    work_files,
-)
+from lsar_jax.mining.job import MiningOptions, begin, check_paths, neighbour_options, notes_of, work_files
 from lsar_jax.mining.known_pairs import flat, known_rows
-from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, pairs_of_neighbours
-from lsar_jax.mining.thresholds import Cut, choose_threshold
+from lsar_jax.mining.neighbour_files import Nearest, NeighbourFiles, forward_name, merged, no_neighbours
+from lsar_jax.mining.pairs import Pairs, pairs_of_neighbours
+from lsar_jax.mining.thresholds import choose_threshold
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
-from lsar_jax.retrieval.search import Precision, nearest_both
-from lsar_jax.transforms import Transform
+from lsar_jax.retrieval.search import nearest_both
 
 __all__ = ["mine_folders"]
 
 _log = logging.getLogger("lsar_jax")
 
+_DEFAULTS = MiningOptions()
 # Pairs whose sentences are read at a time.
 _PAIRS = 262_144
-# The cosines of the nearest rows of the other side, best first, and the numbers of these rows, ``[row, k]`` each.
-_Best = tuple[Float[np.ndarray, "_ _"], Int[np.ndarray, "_ _"]]
 
 
 def mine_folders(
     source: Embeddings,
     target: Embeddings,
     out: str | Path,
+    options: MiningOptions = _DEFAULTS,
     *,
-    k: int = 4,
-    margin: Margin = "ratio",
-    retrieval: Retrieval = "max",
-    precision: Precision = "float32",
-    recall: float = 1.0,
-    threshold: Cut = None,
-    transform: Transform | None = None,
-    languages: tuple[str | None, str | None] = (None, None),
-    block: int = 65_536,
     overwrite: bool = False,
     show_progress: bool = False,
     progress: Callable[[Progress], None] | None = None,
@@ -96,17 +76,7 @@ def mine_folders(
       out: the file to write, a line for each pair, best first: in ``.jsonl`` and the like, an object with ``score``,
         ``source``, ``target``, ``source_id`` and ``target_id``; else score, source and target, separated by tabs, with
         a space for a tab or line break of a sentence.
-      k: number of nearest neighbours in each direction.
-      margin: as for ``mine``.
-      retrieval: as for ``mine``.
-      precision: as for ``mine``.
-      recall: as for ``mine``.
-      threshold: the lowest score to write; only positive scores are written, and by default all of these. Or
-        ``"estimate"``, as ``estimate_threshold`` does, or ``KnownPairs`` to choose it by: mined pairs that are not
-        among them count as wrong, so they should be all translations in the two folders.
-      transform: applied to the vectors as they are read.
-      languages: language codes of the source and the target, for a transform that needs them.
-      block: number of vectors of each side in memory.
+      options: what the pairs depend on.
       overwrite: whether to replace a file at ``out``.
       show_progress: whether to show the share that is done and the time left, as ``encode`` of an encoder does.
       progress: called after each block of sources.
@@ -117,10 +87,10 @@ def mine_folders(
 
     Raises:
       FileExistsError: there is a file at ``out``, and ``overwrite`` is not given.
-      ValueError: the folders are the same or of different embedding spaces, an option is out of range, the transform is
-        applied already, the job was begun with other options or folders, its folder holds something else, no known
-        pair is in the folders, or no threshold reaches the precision or can be estimated. A job that ended so goes on
-        with another threshold.
+      ValueError: the folders are the same or of different embedding spaces, ``k`` exceeds the smallest block, the
+        transform is applied already, the job was begun with other options or folders, its folder holds something else,
+        no known pair is in the folders, or no threshold reaches the precision or can be estimated. A job that ended so
+        goes on with another threshold.
 
     Example:
       >>> import tempfile
@@ -132,66 +102,60 @@ def mine_folders(
       ...         _ = Path(name, f"{code}.txt").write_text(lines)
       ...         lj.embeddings.encode(encoder, [Path(name, f"{code}.txt")], Path(name, code))
       ...     sides = [lj.embeddings.open(Path(name, code)) for code in ("de", "en")]
-      ...     lj.mining.mine_folders(*sides, Path(name, "pairs.tsv"), k=1)
+      ...     lj.mining.mine_folders(*sides, Path(name, "pairs.tsv"), lj.mining.MiningOptions(k=1))
       2
     """
     out = Path(out)
     check_flags(overwrite=overwrite, show_progress=show_progress)
-    check_settings(margin=margin, retrieval=retrieval, recall=recall, threshold=threshold, k=k, block=block)
-    check_languages(transform, languages)
-    recall, block = float(recall), int(block)
     notes = notes_of(out)
-    options = {name: sha256([x.folder / FILE_NAME]) for name, x in (("source", source), ("target", target))} | {
-        "k": k, "margin": margin, "retrieval": retrieval, "precision": precision, "recall": recall,
-        "threshold": threshold_record(threshold), "languages": list(languages), "block": block,
-        "transform": list(transform.digests) if transform else [], "versions": versions(),
-        "devices": jax.local_devices()[0].device_kind,
-    }  # fmt: skip
-    check_alike("the options", repr([out.name, options]))
+    record = {name: sha256([x.folder / FILE_NAME]) for name, x in (("source", source), ("target", target))}
+    record |= options.record | {"versions": versions(), "devices": jax.local_devices()[0].device_kind}
+    check_alike("the options", repr([out.name, record]))
     check_paths(source.folder, target.folder, out, overwrite=overwrite)
-    if options["source"] == options["target"]:
+    if record["source"] == record["target"]:
         raise ValueError(f"{source.folder} and {target.folder} hold the same; give the folders of two collections")
     if not source.spec.same_space(target.spec):
         raise ValueError(
             f"{source.folder} and {target.folder} are of different embedding spaces: "
             f"{source.spec.difference(target.spec)}; encode both with one encoder"
         )
-    left, right = (_Side(side, transform, code, block) for side, code in zip((source, target), languages, strict=True))
+    left, right = (_Side(*side, options) for side in zip((source, target), options.languages, strict=True))
     least = min(len(rows) for side in (left, right) for rows in side.blocks)
-    options["k"] = k = whole_number("k", k, 1, least, "the distinct sentences of the smallest block")
-    known = known_rows(threshold, *((side.embeddings, side.rows) for side in (left, right)))
+    whole_number("k", options.k, 1, least, "the distinct sentences of the smallest block")
+    known = known_rows(options.threshold, *((side.embeddings, side.rows) for side in (left, right)))
     with work_folder(notes, out, work_files(notes, source.folder, target.folder)):
-        written: int | None = agreed(begin(notes, out, options) if is_first() else None)
+        written: int | None = agreed(begin(notes, out, record) if is_first() else None)
         if written is not None:
             return written
-        parts = _Parts(notes, f"lsar_jax mining 4, job {text_sha256(json.dumps(neighbour_options(options)))}")
+        files = NeighbourFiles(notes, f"lsar_jax mining 4, job {text_sha256(json.dumps(neighbour_options(record)))}")
         with Meter(show_progress) as meter:
-            _compare(left, right, parts, meter, progress, k=k, precision=precision, recall=recall)
+            _compare(left, right, files, options, meter, progress)
         wait_for_all("compared")
         if is_first():
-            pairs = pairs_of_neighbours(*_neighbours(left, right, k, parts), margin, retrieval)
-            least_score, text = choose_threshold(pairs, threshold, known)
+            neighbours = _neighbours(left, right, files, options.k)
+            pairs = pairs_of_neighbours(*neighbours, options.margin, options.retrieval)
+            least_score, text = choose_threshold(pairs, options.threshold, known)
             if text and report is not None:
                 report(text)
             chosen = pairs.score >= least_score
             written = int(chosen.sum())
-            _write(out, Pairs(*(part[chosen] for part in pairs)), left, right, options)
+            _write(out, Pairs(*(part[chosen] for part in pairs)), left, right, record)
     return agreed(written or 0)
 
 
 class _Side:
     """The distinct sentences of a folder, in blocks."""
 
-    def __init__(self, embeddings: Embeddings, transform: Transform | None, language: str | None, block: int) -> None:
-        if transform is not None:
-            embeddings.check_transform(transform)
+    def __init__(self, embeddings: Embeddings, language: str | None, options: MiningOptions) -> None:
+        if options.transform is not None:
+            embeddings.check_transform(options.transform)
         embeddings.check(shared=True)
-        self.embeddings, self.transform, self.language = embeddings, transform, language
+        self.embeddings, self.transform, self.language = embeddings, options.transform, language
         self.rows = embeddings.distinct()
         if not len(self.rows):
             raise ValueError(f"{embeddings.folder} has only blank sentences")
         # Blocks of nearly one size: in a block with less than k rows, neighbours would be lost.
-        self.blocks = np.array_split(self.rows, -(-len(self.rows) // block))
+        self.blocks = np.array_split(self.rows, -(-len(self.rows) // options.block))
         self.starts = np.cumsum([0, *map(len, self.blocks)]).tolist()
 
     def vectors(self, number: int) -> Float[np.ndarray, "row dim"]:
@@ -200,118 +164,63 @@ class _Side:
         return x if self.transform is None else np.asarray(self.transform(x, self.language))
 
 
-class _Parts(NamedTuple):
-    """The files of neighbours of a job, each with the blocks of sources that they were found for or among."""
-
-    folder: Path
-    format: str
-
-    def save(self, name: str, best: _Best, blocks: list[int]) -> None:
-        """Writes a file."""
-        arrays = {"cosines": best[0], "rows": best[1]}
-        save_arrays(self.folder / name, arrays, format=f"{self.format}, {name}", header=blocks)
-
-    def read(self, name: str) -> _Best:
-        """Returns the neighbours of a file."""
-        with self._opened(name) as file:
-            return file.read("cosines"), file.read("rows")
-
-    def carried(self) -> dict[str, list[int]]:
-        """Returns the files of the neighbours of targets, one a process, and the blocks that they were found among."""
-        blocks = {}
-        for path in sorted(self.folder.glob("backward-*.safetensors")):
-            with self._opened(path.name) as file:
-                blocks[path.name] = list(map(int, file.header))
-        return blocks
-
-    @contextmanager
-    def _opened(self, name: str) -> Iterator[ArrayFile]:
-        try:
-            with open_arrays(self.folder / name, format=f"{self.format}, {name}", what="neighbours") as file:
-                yield file
-        except ValueError as error:
-            raise ValueError(f"{error}; remove {self.folder}, and mine again") from error
-
-
 def _compare(
     source: _Side,
     target: _Side,
-    parts: _Parts,
+    files: NeighbourFiles,
+    options: MiningOptions,
     meter: Meter,
     progress: Callable[[Progress], None] | None,
-    *,
-    k: int,
-    **options: Any,
 ) -> None:
     """Compares this process's share of the blocks of sources with all targets, unless that was done before."""
-    total = len(source.blocks)
+    total, k = len(source.blocks), options.k
     # What process 0 sees of the folder, because others may see it later.
-    carried = agreed(parts.carried())
+    carried = agreed(files.carried() if is_first() else {})
     done = {block for blocks in carried.values() for block in blocks}
-    if absent := [block for block in sorted(done) if is_first() and not (parts.folder / _forward(block)).is_file()]:
-        raise ValueError(f"{parts.folder / _forward(absent[0])} is missing; remove {parts.folder}, and mine again")
     remaining = share_of([block for block in range(total) if block not in done])
     name = f"backward-{share()[0]:05d}.safetensors"
-    backward = parts.read(name) if name in carried else _empty(len(target.rows), k)
+    backward = files.read(name) if name in carried else no_neighbours(len(target.rows), k)
     blocks = carried.get(name, [])
     mesh = data_mesh() if jax.local_device_count() > 1 else None
     left = None
     for finished, block in enumerate(remaining):
         x = source.vectors(block)
-        forward = _empty(len(x), k)
+        forward = no_neighbours(len(x), k)
         for number, (start, stop) in enumerate(pairwise(target.starts)):
-            targets, sources = nearest_both(x, target.vectors(number), k, mesh=mesh, **options)
-            forward = _merged(forward, targets, start)
-            cosines, rows = _merged((backward[0][start:stop], backward[1][start:stop]), sources, source.starts[block])
+            targets, sources = nearest_both(x, target.vectors(number), k, precision=options.precision, mesh=mesh)
+            forward = merged(forward, targets, start)
+            cosines, rows = merged((backward[0][start:stop], backward[1][start:stop]), sources, source.starts[block])
             backward[0][start:stop], backward[1][start:stop] = cosines, rows
             # The other processes are about as far.
             compared = len(done) + share()[1] * (finished + (number + 1) / len(target.blocks))
             near = int(len(source.rows) * min(1.0, compared / total))
             left = meter(f"compared {near:,} of {len(source.rows):,} sources", compared, total)
         blocks = [*blocks, block]
-        parts.save(_forward(block), forward, [block])
+        files.save(forward_name(block), forward, [block])
         # After it, the block is finished.
-        parts.save(name, backward, blocks)
+        files.save(name, backward, blocks)
         if progress is not None:
             count = len(done) + finished + 1
             progress(Progress(count, count / total, left))
 
 
-def _neighbours(source: _Side, target: _Side, k: int, parts: _Parts) -> tuple[_Best, _Best]:
+def _neighbours(source: _Side, target: _Side, files: NeighbourFiles, k: int) -> tuple[Nearest, Nearest]:
     """The nearest targets of each source, and the nearest sources of each target, that all processes found."""
-    carried = parts.carried()
+    carried = files.carried()
     numbers = range(len(source.blocks))
     if sorted(block for blocks in carried.values() for block in blocks) != list(numbers):
         raise ValueError(
-            f"the notes in {parts.folder} are of other blocks than those of this job: another process has written "
+            f"the notes in {files.folder} are of other blocks than those of this job: another process has written "
             "there; remove the files backward-* in it, and run the command again"
         )
-    backward = _empty(len(target.rows), k)
+    backward = no_neighbours(len(target.rows), k)
     for name in carried:
-        backward = _merged(backward, parts.read(name))
-    cosines, rows = zip(*(parts.read(_forward(block)) for block in numbers), strict=True)
+        backward = merged(backward, files.read(name))
+    cosines, rows = zip(*(files.read(forward_name(block)) for block in numbers), strict=True)
     return (np.concatenate(cosines), np.concatenate(rows)), backward
 
 
-def _forward(block: int) -> str:
-    """The name of the file of the nearest targets of a block of sources."""
-    return f"forward-{block:05d}.safetensors"
-
-
-def _empty(rows: int, k: int) -> _Best:
-    """Lists that any neighbour improves."""
-    return np.full((rows, k), -np.inf, np.float32), np.zeros((rows, k), np.int64)
-
-
-def _merged(best: _Best, other: tuple[Any, Any], first: int = 0) -> _Best:
-    """The best k of two lists; rows of the second count from ``first``. Ties go to the lower row."""
-    cosines = np.concatenate([best[0], np.asarray(other[0])], axis=1)
-    rows = np.concatenate([best[1], np.asarray(other[1], np.int64) + first], axis=1)
-    order = np.lexsort((rows, -cosines), axis=1)[:, : best[0].shape[1]]
-    return np.take_along_axis(cosines, order, axis=1), np.take_along_axis(rows, order, axis=1)
-
-
-def _write(out: Path, pairs: Pairs, source: _Side, target: _Side, options: Mapping[str, Any]) -> None:
+def _write(out: Path, pairs: Pairs, source: _Side, target: _Side, record: Mapping[str, Any]) -> None:
     """Writes the pairs with their sentences, and before it their digest into the record of the job."""
     as_json = out.suffix.lower() in JSON_LINES
     names = "score", "source", "target", "source_id", "target_id"
@@ -331,7 +240,7 @@ def _write(out: Path, pairs: Pairs, source: _Side, target: _Side, options: Mappi
                     texts = [flat(text) for text in sentences[:2]]
                     broken += texts != sentences[:2]
                     file.write(f"{score:.6f}\t{texts[0]}\t{texts[1]}\n")
-        write_json(notes_of(out) / RECORD, {**options, "written": sha256([partial]), "pairs": len(pairs.score)})
+        write_json(notes_of(out) / RECORD, {**record, "written": sha256([partial]), "pairs": len(pairs.score)})
     if broken:
         advice = "which are written as spaces; a .jsonl file keeps them"
         _log.warning("%d of %d pairs have tabs or line breaks, %s", broken, len(pairs.score), advice)

@@ -2,29 +2,29 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.embeddings.encode_folder import FILES
 from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, check_own
 from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
-from lsar_jax.mining.pairs import check_options
+from lsar_jax.mining.pairs import Margin, Retrieval, check_options
 from lsar_jax.mining.thresholds import Cut, check_cut
-from lsar_jax.retrieval.search import check_recall
+from lsar_jax.retrieval.search import Precision
 from lsar_jax.transforms import Transform
 
 __all__ = [
+    "MiningOptions",
     "begin",
     "check_languages",
     "check_paths",
-    "check_settings",
     "neighbour_options",
     "notes_of",
-    "threshold_record",
     "work_files",
 ]
 
@@ -34,25 +34,62 @@ _OTHER_FORMS = (".csv", ".gz", ".bz2", ".xz", ".zst", ".parquet", ".pq")
 _WORK_FILES = rf"lock|job\.json|(forward|backward)-{NUMBER}\.safetensors"
 
 
-def check_settings(*, margin: str, retrieval: str, recall: float = 1.0, threshold: Cut, k: int, block: int) -> None:
-    """Raises ValueError if an option is out of range, as far as this does not depend on the folders."""
-    check_options(margin, retrieval)
-    check_recall(recall)
-    check_cut(threshold)
-    whole_number("k", k, 1, 1 << 24, "the neighbours of a sentence")
-    whole_number("block", block, 1024, 1 << 24, "vectors")
+@dataclass(frozen=True)
+class MiningOptions:
+    """What the pairs of two folders depend on; the record of a job has it all.
+
+    Attributes:
+      k: number of nearest neighbours in each direction.
+      margin: as for ``mine``.
+      retrieval: as for ``mine``.
+      precision: of the products, as for ``mine``.
+      threshold: the lowest score to write; only positive scores are written, and by default all of these. Or
+        ``"estimate"``, as ``estimate_threshold`` does, or ``KnownPairs`` to choose it by: mined pairs that are not
+        among them count as wrong, so they should be all translations in the two folders.
+      transform: applied to the vectors as they are read.
+      languages: language codes of the source and the target, for a transform that needs them.
+      block: number of vectors of each side in memory.
+
+    Raises:
+      ValueError: an option is out of range, as far as this does not depend on the folders, or the transform does not
+        know a language.
+    """
+
+    k: int = 4
+    margin: Margin = "ratio"
+    retrieval: Retrieval = "max"
+    precision: Precision = "float32"
+    threshold: Cut = None
+    transform: Transform | None = None
+    languages: tuple[str | None, str | None] = (None, None)
+    block: int = 65_536
+
+    def __post_init__(self) -> None:
+        check_options(self.margin, self.retrieval)
+        check_choice("precision", self.precision, get_args(Precision))
+        check_cut(self.threshold)
+        whole_number("k", self.k, 1, 1 << 24, "the neighbours of a sentence")
+        whole_number("block", self.block, 1024, 1 << 24, "vectors")
+        check_languages(self.transform, self.languages)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The options as the record of a job has them."""
+        threshold = self.threshold
+        if isinstance(threshold, KnownPairs):
+            threshold = ["known", text_sha256(json.dumps(threshold.pairs)), threshold.least_precision]
+        elif not isinstance(threshold, str | None):
+            threshold = float(threshold)
+        return {
+            "k": int(self.k), "margin": self.margin, "retrieval": self.retrieval, "precision": self.precision,
+            "threshold": threshold, "languages": list(self.languages),
+            "block": int(self.block), "transform": list(self.transform.digests) if self.transform else [],
+        }  # fmt: skip
 
 
 def neighbour_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that the neighbours depend on."""
     return {name: value for name, value in options.items() if name != "threshold"}
-
-
-def threshold_record(threshold: Cut) -> Any:
-    """The threshold as the record of a job has it."""
-    if isinstance(threshold, KnownPairs):
-        return ["known", text_sha256(json.dumps(threshold.pairs)), threshold.least_precision]
-    return threshold if threshold is None or isinstance(threshold, str) else float(threshold)
 
 
 def check_languages(transform: Transform | None, languages: Sequence[str | None]) -> None:

@@ -12,8 +12,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.arrays import check_floats
-from lsar_jax.checks import check_choice, whole_number
+from lsar_jax.checks import check_choice
 from lsar_jax.mesh import check_process
 from lsar_jax.retrieval.search import Precision, nearest_both
 from lsar_jax.shapes import AnyArray
@@ -94,7 +93,7 @@ def mine(
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
     precision: Precision = "float32",
-    recall: float = 1.0,
+    recall_target: float = 1.0,
     mesh: Mesh | None = None,
 ) -> Pairs:
     """Finds pairs of rows that may be translations of each other.
@@ -109,8 +108,8 @@ def mine(
         pairs that are the best of both rows; ``forward`` and ``backward`` keep the best pair of each source or of each
         target, so a row of the other side may occur repeatedly.
       precision: numeric precision of the products, as for ``retrieval.nearest``.
-      recall: the share of the neighbours to find at least, as for ``retrieval.nearest``; below 1, a TPU sorts less in
-        float32 too.
+      recall_target: the share of the neighbours to find at least, as for ``retrieval.nearest``; below 1, a TPU sorts
+        less in float32 too.
       mesh: devices that the targets are split over, as for the candidates of ``retrieval.nearest``.
 
     Returns:
@@ -128,10 +127,7 @@ def mine(
       [(0, 3), (1, 8)]
     """
     check_options(margin, retrieval)
-    check_floats("source", source)
-    check_floats("target", target)
-    k = whole_number("k", k, 1, min(len(source), len(target)), "the rows of the smaller collection")
-    forward, backward = nearest_both(source, target, k, precision=precision, recall=recall, mesh=mesh)
+    forward, backward = nearest_both(source, target, k, precision=precision, recall_target=recall_target, mesh=mesh)
     return pairs_of_neighbours(forward, backward, margin, retrieval)
 
 

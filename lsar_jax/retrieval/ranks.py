@@ -5,6 +5,7 @@ relevant candidates alone.
 """
 
 from functools import partial
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from lsar_jax.arrays import near_one, padded_rows
-from lsar_jax.checks import whole_number, whole_numbers
-from lsar_jax.retrieval.search import Metric, check_metric
+from lsar_jax.checks import check_choice, whole_number, whole_numbers
+from lsar_jax.retrieval.search import Metric
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["candidate_ranks"]
@@ -50,7 +51,7 @@ def candidate_ranks(
       [[-1, 0, 1]]
     """
     chunk = whole_number("chunk", chunk, 1, 2**31 - 1, "int32")
-    check_metric(metric)
+    check_choice("metric", metric, get_args(Metric))
     rows, columns = padded_rows({"queries": queries, "candidates": candidates}, unit=metric == "cosine")
     if metric == "dot":
         (rows, _), (columns, _) = near_one(rows, by_row=True), near_one(columns, by_row=False)

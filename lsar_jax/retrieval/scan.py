@@ -6,7 +6,7 @@ searches its own candidates.
 """
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from lsar_jax.retrieval.top_k import Best, best_of, best_of_columns, merged
 
-__all__ = ["Precision", "products", "search", "search_both"]
+__all__ = ["Precision", "SearchPlan", "products", "search", "search_both"]
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -33,60 +33,62 @@ _LISTS = PartitionSpec(None, "data")
 _Lists = tuple[Float[Array, "_ _ _"], Int[Array, "_ _ _"]]
 
 
-@partial(jax.jit, static_argnames=("k", "rows", "precision", "mesh", "recall"))
-def search(
-    queries: _Rows,
-    candidates: _Chunks,
-    real: _Count,
-    *,
-    k: int,
-    rows: int,
-    precision: Precision,
-    mesh: Mesh | None,
-    recall: float = 1.0,
-) -> Best:
+class SearchPlan(NamedTuple):
+    """What a program of the search is compiled for, besides shapes.
+
+    Attributes:
+      k: number of neighbours, at most ``columns``.
+      rows: queries of a chunk; all queries are a multiple of it.
+      columns: candidates of a chunk.
+      precision: of the products.
+      recall_target: share of the neighbours to find at least.
+      mesh: devices that share the candidates, with equally many chunks on each; or None.
+    """
+
+    k: int
+    rows: int
+    columns: int
+    precision: Precision
+    recall_target: float = 1.0
+    mesh: Mesh | None = None
+
+    def wide(self, columns: int) -> int:
+        """The number of candidates that are kept until all are scored again in float32."""
+        return self.k if self.precision == "float32" else min(columns, self.k + max(self.k, _SPARE))
+
+
+@partial(jax.jit, static_argnames="plan")
+def search(queries: _Rows, candidates: _Chunks, real: _Count, plan: SearchPlan) -> Best:
     """Returns the k best candidates of each query; over a mesh, those of each device, one list after another.
 
-    There is a multiple of ``rows`` queries, and an equal number of chunks of candidates on each device. Candidates
-    after the first ``real`` are filler; ``k`` is at most the number of a chunk.
+    Candidates after the first ``real`` are filler.
     """
 
     def one_device(queries: _Rows, candidates: _Chunks, first: _Count) -> Best:
-        wide = _wide(k, candidates.shape[1], precision)
         # Each side is rounded once rather than in every step.
-        sides = queries.astype(precision), candidates.astype(precision)
-        best = _one_way(*sides, first, real, wide, rows, precision, recall)
-        return best if precision == "float32" else _rescored(best, queries, candidates, first, k)
+        sides = queries.astype(plan.precision), candidates.astype(plan.precision)
+        best = _one_way(*sides, first, real, plan)
+        return best if plan.precision == "float32" else _rescored(best, queries, candidates, first, plan.k)
 
-    return _over(mesh, one_device, _LISTS)(queries, candidates)
+    return _over(plan.mesh, one_device, _LISTS)(queries, candidates)
 
 
-@partial(jax.jit, static_argnames=("k", "rows", "precision", "mesh", "recall"))
+@partial(jax.jit, static_argnames="plan")
 def search_both(
-    source: _Rows,
-    target: _Chunks,
-    real_source: _Count,
-    real: _Count,
-    *,
-    k: int,
-    rows: int,
-    precision: Precision,
-    mesh: Mesh | None,
-    recall: float = 1.0,
+    source: _Rows, target: _Chunks, real_source: _Count, real: _Count, plan: SearchPlan
 ) -> tuple[Best, Best]:
     """Returns the k best targets of each source, as ``search`` does, and the k best sources of each target."""
 
     def one_device(source: _Rows, target: _Chunks, first: _Count) -> tuple[Best, Best]:
-        wide = _wide(k, target.shape[1], precision), _wide(k, rows, precision)
-        sides = source.astype(precision), target.astype(precision)
-        forward, backward = _both_ways(*sides, first, real_source, real, wide, rows, precision, recall)
-        if precision == "float32":
+        sides = source.astype(plan.precision), target.astype(plan.precision)
+        forward, backward = _both_ways(*sides, first, real_source, real, plan)
+        if plan.precision == "float32":
             return forward, backward
-        chunks = source.reshape(-1, rows, source.shape[1])
+        chunks = source.reshape(-1, plan.rows, source.shape[1])
         targets = target.reshape(-1, target.shape[2])
-        return _rescored(forward, source, target, first, k), _rescored(backward, targets, chunks, 0, k)
+        return _rescored(forward, source, target, first, plan.k), _rescored(backward, targets, chunks, 0, plan.k)
 
-    return _over(mesh, one_device, (_LISTS, PartitionSpec("data")))(source, target)
+    return _over(plan.mesh, one_device, (_LISTS, PartitionSpec("data")))(source, target)
 
 
 def products(x: Float[Array, "*row dim"], y: _Rows, precision: Precision) -> Float[Array, "*row column"]:
@@ -95,67 +97,53 @@ def products(x: Float[Array, "*row dim"], y: _Rows, precision: Precision) -> Flo
     return jnp.matmul(x, y.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
 
 
-def _one_way(
-    queries: _Rows,
-    candidates: _Chunks,
-    first: _Count,
-    real: _Count,
-    k: int,
-    rows: int,
-    precision: Precision,
-    recall: float,
-) -> Best:
-    among = candidates.shape[0] * candidates.shape[1]
+def _one_way(queries: _Rows, candidates: _Chunks, first: _Count, real: _Count, plan: SearchPlan) -> Best:
+    among, k = candidates.shape[0] * candidates.shape[1], plan.wide(plan.columns)
     # In float32, XLA's product that fills bins takes longer than the exact list.
-    recall = recall if precision == "bfloat16" else 1.0
+    recall_target = plan.recall_target if plan.precision == "bfloat16" else 1.0
 
     def of_chunk(query: _Rows) -> Best:
         def step(best: Best, numbered: tuple[Array, Array]) -> tuple[Best, None]:
             number, chunk = numbered
-            start = first + number * chunk.shape[0]
-            top, where = best_of(products(query, chunk, precision), k, real - start, recall=recall, among=among)
+            start = first + number * plan.columns
+            scores = products(query, chunk, plan.precision)
+            top, where = best_of(scores, k, real - start, recall_target=recall_target, among=among)
             return merged(best, (top, where + start)), None
 
-        return jax.lax.scan(step, _none(rows, k, real), _numbered(candidates))[0]
+        return jax.lax.scan(step, _none(plan.rows, k, real), _numbered(candidates))[0]
 
-    return _joined(jax.lax.map(of_chunk, queries.reshape(-1, rows, queries.shape[1])))
+    return _joined(jax.lax.map(of_chunk, queries.reshape(-1, plan.rows, queries.shape[1])))
 
 
 def _both_ways(
-    source: _Rows,
-    target: _Chunks,
-    first: _Count,
-    real_source: _Count,
-    real: _Count,
-    neighbours: tuple[int, int],
-    rows: int,
-    precision: Precision,
-    recall: float,
+    source: _Rows, target: _Chunks, first: _Count, real_source: _Count, real: _Count, plan: SearchPlan
 ) -> tuple[Best, Best]:
-    k, k_backward = neighbours
+    k, k_backward = plan.wide(plan.columns), plan.wide(plan.rows)
     chunks, columns, dim = target.shape
     numbers, _ = _numbered(target)
     start_of_targets = jax.tree.map(
         lambda part: jnp.tile(part, (chunks, 1, 1)), _none(columns, k_backward, real_source)
     )
+    recall: Any = {"recall_target": plan.recall_target}
 
     def of_sources(backward: _Lists, numbered: tuple[Array, Array]) -> tuple[_Lists, Best]:
         row_number, sources = numbered
-        row_start = row_number * rows
+        row_start = row_number * plan.rows
 
+        # Each product serves both directions: its rows, and its columns.
         def of_targets(forward: Best, numbered: tuple[Array, Array, Best]) -> tuple[Best, Best]:
             number, chunk, known = numbered
             start = first + number * columns
-            scores = products(sources, chunk, precision)
-            top, where = best_of(scores, k, real - start, recall=recall, among=chunks * columns)
+            scores = products(sources, chunk, plan.precision)
+            top, where = best_of(scores, k, real - start, among=chunks * columns, **recall)
             known_top, known_where = best_of_columns(
-                scores, k_backward, real_source - row_start, recall=recall, among=len(source)
+                scores, k_backward, real_source - row_start, among=len(source), **recall
             )
             return merged(forward, (top, where + start)), merged(known, (known_top, known_where + row_start))
 
-        return jax.lax.scan(of_targets, _none(rows, k, real), (numbers, target, backward))[::-1]
+        return jax.lax.scan(of_targets, _none(plan.rows, k, real), (numbers, target, backward))[::-1]
 
-    backward, forward = jax.lax.scan(of_sources, start_of_targets, _numbered(source.reshape(-1, rows, dim)))
+    backward, forward = jax.lax.scan(of_sources, start_of_targets, _numbered(source.reshape(-1, plan.rows, dim)))
     return _joined(forward), _joined(backward)
 
 
@@ -169,10 +157,6 @@ def _numbered(chunks: _Chunks) -> tuple[Int[Array, " chunk"], _Chunks]:
 
 def _joined(best: _Lists) -> Best:
     return best[0].reshape(-1, best[0].shape[-1]), best[1].reshape(-1, best[1].shape[-1])
-
-
-def _wide(k: int, columns: int, precision: Precision) -> int:
-    return k if precision == "float32" else min(columns, k + max(k, _SPARE))
 
 
 def _rescored(best: Best, queries: _Rows, candidates: _Chunks, first: _Count, k: int) -> Best:

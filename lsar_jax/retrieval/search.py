@@ -7,7 +7,7 @@ similarities. Ties go to the lower index, whatever the chunk sizes and the numbe
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -28,16 +28,15 @@ from lsar_jax.arrays import (
     unit_rows,
     warn_far_off,
 )
-from lsar_jax.checks import check_choice, positive_number, whole_number
+from lsar_jax.checks import check_choice, share, whole_number
 from lsar_jax.mesh import replicated, shares, split
-from lsar_jax.retrieval.scan import Precision, products, search, search_both
+from lsar_jax.retrieval.scan import Precision, SearchPlan, products, search, search_both
 from lsar_jax.retrieval.top_k import Best
 from lsar_jax.shapes import AnyArray
 
 __all__ = [
+    "Metric",
     "Precision",
-    "check_metric",
-    "check_recall",
     "chunk_for",
     "mix_queries",
     "nearest",
@@ -59,7 +58,7 @@ def nearest(
     *,
     metric: Metric = "cosine",
     precision: Precision = "float32",
-    recall: float = 1.0,
+    recall_target: float = 1.0,
     chunk: tuple[int, int] | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
@@ -72,9 +71,9 @@ def nearest(
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
       precision: of the products. ``bfloat16`` is faster on accelerators: the best 2k candidates, or k + 8 if
         that is more, are scored again in float32, so that scores are exact, but a neighbour may be missed.
-      recall: the share of the neighbours to find at least, on average over queries whose candidates are in random
-        order, as ``recall_target`` of ``jax.lax.approx_max_k``. Below 1, a TPU sorts less in bfloat16, and ties go to
-        any index; in float32 and on other devices, all are found nevertheless.
+      recall_target: the share of the neighbours to find at least, on average over queries whose candidates are in
+        random order, as in ``jax.lax.approx_max_k``. Below 1, a TPU sorts less in bfloat16, and ties go to any index;
+        in float32 and on other devices, all are found nevertheless.
       chunk: number of queries and of candidates per product; by default, what suits the device: a product then takes
         64 MiB, or 256 MiB on a GPU.
       mesh: devices that the candidates are split over; by default those that a jax array of candidates is split
@@ -85,8 +84,8 @@ def nearest(
       ``[query, k]``.
 
     Raises:
-      ValueError: shapes do not fit, the metric or precision is unknown, ``k``, ``recall`` or ``chunk`` is out of range,
-        a value is not finite, a vector is too short for float32, or a dot product is too large for it.
+      ValueError: shapes do not fit, the metric or precision is unknown, a number is out of range, a value is not
+        finite, a vector is too short for float32, or a dot product is too large for it.
 
     Example:
       >>> english = np.random.default_rng(0).normal(size=(100, 16))
@@ -95,17 +94,11 @@ def nearest(
       >>> ids.ravel().tolist(), np.round(scores, 2).ravel().tolist()
       ([7, 42], [1.0, 1.0])
     """
-    mesh = mesh or _mesh_of(candidates)
-    chunk = chunk_for(_platform(candidates, mesh)) if chunk is None else chunk
-    _check({"queries": queries, "candidates": candidates}, metric, precision, chunk)
-    k = whole_number("k", k, 1, len(candidates), "the candidates")
-    recall = check_recall(recall)
-    rows, columns = _rows(len(queries), chunk[0]), _columns(len(candidates), k, chunk[1], mesh)
-    sides = {"queries": (queries, rows), "candidates": (candidates, columns)}
-    (left, right), exponents = _prepared(sides, metric, mesh)
-    chunks = _chunked(right, columns, mesh)
-    lists = search(left, chunks, len(candidates), k=k, rows=rows, precision=precision, mesh=mesh, recall=recall)
-    scores, ids = _of_all_devices(lists, k, mesh)
+    sides = {"queries": queries, "candidates": candidates}
+    check_choice("metric", metric, get_args(Metric))
+    plan = _plan(sides, k, precision, recall_target, chunk, mesh)
+    (left, right), exponents = _prepared(sides, metric, plan)
+    scores, ids = _of_all_devices(search(left, right, len(candidates), plan), plan)
     return _scaled(scores, exponents)[: len(queries)], ids[: len(queries)]
 
 
@@ -125,7 +118,7 @@ def nearest_both(
     k: int = 1,
     *,
     precision: Precision = "float32",
-    recall: float = 1.0,
+    recall_target: float = 1.0,
     chunk: tuple[int, int] | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Best, Best]:
@@ -134,16 +127,11 @@ def nearest_both(
     Options and errors are those of ``nearest``; ``k`` is at most the number of rows of the smaller side. Returns
     cosines and indices of targets, ``[source, k]`` each, and of sources, ``[target, k]`` each.
     """
-    mesh = mesh or _mesh_of(target)
-    chunk = chunk_for(_platform(target, mesh), both=True) if chunk is None else chunk
-    _check({"source": source, "target": target}, "cosine", precision, chunk)
-    k = whole_number("k", k, 1, min(len(source), len(target)), "the rows of the smaller side")
-    options: Any = {"k": k, "precision": precision, "mesh": mesh, "recall": check_recall(recall)}
-    rows, columns = max(k, _rows(len(source), chunk[0])), _columns(len(target), k, chunk[1], mesh)
-    (left, right), _ = _prepared({"source": (source, rows), "target": (target, columns)}, "cosine", mesh)
-    chunks = _chunked(right, columns, mesh)
-    forward, backward = search_both(left, chunks, len(source), len(target), rows=rows, **options)
-    scores, ids = _of_all_devices(forward, k, mesh)
+    sides = {"source": source, "target": target}
+    plan = _plan(sides, k, precision, recall_target, chunk, mesh, both=True)
+    (left, right), _ = _prepared(sides, "cosine", plan)
+    forward, backward = search_both(left, right, len(source), len(target), plan)
+    scores, ids = _of_all_devices(forward, plan)
     return (scores[: len(source)], ids[: len(source)]), (backward[0][: len(target)], backward[1][: len(target)])
 
 
@@ -163,11 +151,12 @@ def similarity(
       >>> lj.retrieval.similarity(x, x).tolist()
       [[1.0, 0.0], [0.0, 1.0]]
     """
-    given = {"queries": queries, "candidates": candidates}
-    _check(given, metric, precision, (1, 1))
-    sides = {name: (x, row_bucket(len(x), 1024)) for name, x in given.items()}
-    (left, right), exponents = _prepared(sides, metric, None)
-    return _scaled(_products(left, right, precision), exponents)[: len(queries), : len(candidates)]
+    sides = {"queries": queries, "candidates": candidates}
+    check_choice("metric", metric, get_args(Metric))
+    plan = _plan(sides, 1, precision, 1.0, (_SHARE, _SHARE), None)
+    (left, right), exponents = _prepared(sides, metric, plan)
+    scores = _products(left, right.reshape(-1, right.shape[2]), precision)
+    return _scaled(scores, exponents)[: len(queries), : len(candidates)]
 
 
 def mix_queries(
@@ -198,19 +187,6 @@ def mix_queries(
     return ((rows + others) / 2)[: len(queries)]
 
 
-def check_metric(metric: str) -> None:
-    """Raises ValueError if the metric is unknown."""
-    check_choice("metric", metric, ("cosine", "dot"))
-
-
-def check_recall(recall: float) -> float:
-    """Returns the recall as a float; raises ValueError unless it is a number above 0 and at most 1."""
-    number = positive_number("recall", recall)
-    if number > 1:
-        raise ValueError(f"recall is {recall}; it must be above 0 and at most 1, which finds all")
-    return number
-
-
 def chunk_for(platform: str, *, both: bool = False) -> tuple[int, int]:
     """Returns the number of queries and of candidates per product that suit a ``cpu``, ``gpu`` or ``tpu``."""
     if platform == "gpu":
@@ -224,16 +200,31 @@ def chunk_for(platform: str, *, both: bool = False) -> tuple[int, int]:
     return (1024, 8192) if platform == "tpu" else (2048, 4096)
 
 
-def _check(sides: Mapping[str, AnyArray], metric: str, precision: str, chunk: tuple[int, int]) -> None:
+def _plan(
+    sides: Mapping[str, AnyArray],
+    k: int,
+    precision: Precision,
+    recall_target: float,
+    chunk: tuple[int, int] | None,
+    mesh: Mesh | None,
+    both: bool = False,
+) -> SearchPlan:
+    """Checks the arguments of a search, and chooses its chunks."""
     for name, x in sides.items():
         check_floats(name, x)
     (left, x), (right, y) = sides.items()
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"{left} {x.shape} and {right} {y.shape} differ in width")
-    check_metric(metric)
-    check_choice("precision", precision, ("float32", "bfloat16"))
-    if min(chunk) < 1:
-        raise ValueError(f"chunk is {chunk}; it must be at least (1, 1)")
+    check_choice("precision", precision, get_args(Precision))
+    mesh = mesh or _mesh_of(y)
+    most = chunk_for(_platform(y, mesh), both=both) if chunk is None else chunk
+    for count in most:
+        whole_number("chunk", count, 1, 2**31 - 1, "int32")
+    fewest, why = (min(len(x), len(y)), "the rows of the smaller side") if both else (len(y), f"the {right}")
+    k = whole_number("k", k, 1, fewest, why)
+    rows, columns = _rows(len(x), most[0]), row_bucket(-(-len(y) // (1 if mesh is None else shares(mesh))), most[1])
+    rows = max(k, rows) if both else rows
+    return SearchPlan(k, rows, max(k, columns), precision, share("recall_target", recall_target), mesh)
 
 
 def _mesh_of(x: AnyArray) -> Mesh | None:
@@ -260,18 +251,15 @@ def _rows(count: int, most: int) -> int:
     return -(-share // _SHARE) * _SHARE
 
 
-def _columns(count: int, k: int, most: int, mesh: Mesh | None) -> int:
-    return max(k, row_bucket(-(-count // (1 if mesh is None else shares(mesh))), most))
-
-
 def _prepared(
-    sides: Mapping[str, tuple[AnyArray, int]], metric: str, mesh: Mesh | None
-) -> tuple[list[Float[Array, "row dim"]], list[Array]]:
-    """Returns both sides in float32, filled up to a multiple of their rows, and the products' powers of two."""
-    ready, exponents = [], []
-    for number, (name, (x, rows)) in enumerate(sides.items()):
+    sides: Mapping[str, AnyArray], metric: str, plan: SearchPlan
+) -> tuple[tuple[Float[Array, "row dim"], Float[Array, "chunk column dim"]], list[Array]]:
+    """Returns both sides in float32 as ``search`` takes them, and the powers of two of the products."""
+    ready, exponents, mesh = [], [], plan.mesh
+    parts = 1 if mesh is None else shares(mesh)
+    for number, (name, x) in enumerate(sides.items()):
         warn_far_off(name, x, cosines=metric == "cosine")
-        padded = pad_rows(x, rows * (shares(mesh) if mesh is not None and number else 1), repeat=True)
+        padded = pad_rows(x, plan.columns * parts if number else plan.rows, repeat=True)
         if mesh is not None:
             padded = jax.device_put(padded, split(mesh) if number else replicated(mesh))
         padded = in_float32(padded)
@@ -281,16 +269,13 @@ def _prepared(
             padded, powers = near_one(padded, by_row=number == 0)
             exponents.append(powers)
         ready.append(unit_rows(padded) if metric == "cosine" else padded)
-    return ready, exponents
+    left, right = ready
+    chunks = right.reshape(-1, plan.columns, right.shape[1])
+    return (left, chunks if mesh is None else jax.device_put(chunks, split(mesh))), exponents
 
 
-def _chunked(x: Float[Array, "row dim"], rows: int, mesh: Mesh | None) -> Float[Array, "chunk column dim"]:
-    chunks = x.reshape(-1, rows, x.shape[1])
-    return chunks if mesh is None else jax.device_put(chunks, split(mesh))
-
-
-def _of_all_devices(lists: Best, k: int, mesh: Mesh | None) -> Best:
-    return lists if mesh is None else _best_of_lists(jax.device_put(lists, replicated(mesh)), k)
+def _of_all_devices(lists: Best, plan: SearchPlan) -> Best:
+    return lists if plan.mesh is None else _best_of_lists(jax.device_put(lists, replicated(plan.mesh)), plan.k)
 
 
 @partial(jax.jit, static_argnames="k")

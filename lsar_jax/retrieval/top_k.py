@@ -33,11 +33,13 @@ _LARGEST_BLOCK = 64
 _SUBLANES, _LANES = 8, 128
 
 
-def best_of(scores: Float[Array, "row column"], k: int, real: _Count, *, recall: float = 1.0, among: int = -1) -> Best:
+def best_of(
+    scores: Float[Array, "row column"], k: int, real: _Count, *, recall_target: float = 1.0, among: int = -1
+) -> Best:
     """Returns the k largest scores of each row, and their columns; those from ``real`` on repeat the one before it.
 
-    With a ``recall`` below 1, a TPU finds this share of them on average, or more, if the row is a part of ``among``
-    scores whose order is random.
+    With a ``recall_target`` below 1, a TPU finds this share of them on average, or more, if the row is a part of
+    ``among`` scores whose order is random.
     """
     block = _block_width(scores.shape[1], k)
 
@@ -52,15 +54,15 @@ def best_of(scores: Float[Array, "row column"], k: int, real: _Count, *, recall:
 
     def by_bin(scores: Float[Array, "row column"]) -> Best:
         scores = _masked(scores, jnp.arange(scores.shape[1], dtype=jnp.int32), real)
-        found = jax.lax.approx_max_k(scores, k, recall_target=recall, reduction_input_size_override=among)
+        found = jax.lax.approx_max_k(scores, k, recall_target=recall_target, reduction_input_size_override=among)
         return found[0], found[1]
 
-    on_tpu = by_bin if recall < 1 else partial(_best_of_tiles, k=k, real=real) if _tiled(scores, k) else whole
+    on_tpu = by_bin if recall_target < 1 else partial(_best_of_tiles, k=k, real=real) if _tiled(scores, k) else whole
     return _by_platform(on_tpu, partial(by_block, block=block) if block else whole, scores)
 
 
 def best_of_columns(
-    scores: Float[Array, "row column"], k: int, real: _Count, *, recall: float = 1.0, among: int = -1
+    scores: Float[Array, "row column"], k: int, real: _Count, *, recall_target: float = 1.0, among: int = -1
 ) -> Best:
     """Returns the k largest scores of each column, and their rows: ``best_of`` of the transpose, which is not made."""
     block = _block_width(len(scores), k)
@@ -77,10 +79,12 @@ def best_of_columns(
 
     def by_bin(scores: Float[Array, "row column"]) -> Best:
         scores = jnp.where(jnp.arange(len(scores), dtype=jnp.int32)[:, None] < real, scores, -jnp.inf)
-        found = jax.lax.approx_max_k(scores, k, 0, recall, reduction_input_size_override=among)
+        found = jax.lax.approx_max_k(scores, k, 0, recall_target, reduction_input_size_override=among)
         return found[0].T, found[1].T
 
-    return _by_platform(by_bin if recall < 1 else whole, partial(by_block, block=block) if block else whole, scores)
+    return _by_platform(
+        by_bin if recall_target < 1 else whole, partial(by_block, block=block) if block else whole, scores
+    )
 
 
 def merged(first: Best, second: Best) -> Best:

@@ -11,6 +11,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.files import text_sha256
+from lsar_jax.mining import MiningOptions
 from tests.conftest import TINY
 from tests.embeddings.made_folder import SPEC, made_folder
 from tests.optional import need
@@ -74,20 +75,20 @@ def test_a_mining_killed_in_its_clean_up(sides, tmp_path, monkeypatch):
     """The same call goes on, and another one never takes its pairs."""
     whole = {k: tmp_path / f"{k}.tsv" for k in (2, 5)}
     for k, path in whole.items():
-        lj.mining.mine_folders(*sides, path, k=k)
+        lj.mining.mine_folders(*sides, path, MiningOptions(k=k))
     assert whole[2].read_bytes() != whole[5].read_bytes()
     out, work = tmp_path / "out.tsv", tmp_path / "out.tsv.job"
     step = went_on = 0
-    while killed(monkeypatch, step, out, lambda: lj.mining.mine_folders(*sides, out, k=2)):
+    while killed(monkeypatch, step, out, lambda: lj.mining.mine_folders(*sides, out, MiningOptions(k=2))):
         step += 1
         if work.exists():
             went_on += 1
             with pytest.raises(ValueError, match=r"out.tsv.job was begun with other options: k was 2 and is now 5"):
-                lj.mining.mine_folders(*sides, out, k=5, overwrite=True)
-            assert lj.mining.mine_folders(*sides, out, k=2) == len(out.read_text().splitlines())
+                lj.mining.mine_folders(*sides, out, MiningOptions(k=5), overwrite=True)
+            assert lj.mining.mine_folders(*sides, out, MiningOptions(k=2)) == len(out.read_text().splitlines())
             assert out.read_bytes() == whole[2].read_bytes()
         else:
-            lj.mining.mine_folders(*sides, out, k=5, overwrite=True)
+            lj.mining.mine_folders(*sides, out, MiningOptions(k=5), overwrite=True)
             assert out.read_bytes() == whole[5].read_bytes()
         assert not work.exists()
         out.unlink()
@@ -138,7 +139,7 @@ def test_parts_of_other_jobs_or_places(x, tmp_path):
     ]
     for k in (2, 3):
         with pytest.raises(Killed):
-            lj.mining.mine_folders(*sides, tmp_path / f"{k}.tsv", k=k, block=1024, progress=end_after(2))
+            lj.mining.mine_folders(*sides, tmp_path / f"{k}.tsv", MiningOptions(k=k, block=1024), progress=end_after(2))
     work = tmp_path / "2.tsv.job"
     whole = {path.name: path.read_bytes() for path in work.iterdir()}
     zero, one, backward = "forward-00000.safetensors", "forward-00001.safetensors", "backward-00000.safetensors"
@@ -150,21 +151,21 @@ def test_parts_of_other_jobs_or_places(x, tmp_path):
     ):
         (work / name).write_bytes(other.read_bytes())
         with pytest.raises(ValueError, match=rf"{name} has format .*, expected .*; remove .*2.tsv.job, and mine again"):
-            lj.mining.mine_folders(*sides, tmp_path / "2.tsv", k=2, block=1024)
+            lj.mining.mine_folders(*sides, tmp_path / "2.tsv", MiningOptions(k=2, block=1024))
         (work / name).write_bytes(whole[name])
     (work / one).unlink()
     with pytest.raises(ValueError, match=f"{one} is missing; remove .*2.tsv.job"):
-        lj.mining.mine_folders(*sides, tmp_path / "2.tsv", k=2, block=1024)
+        lj.mining.mine_folders(*sides, tmp_path / "2.tsv", MiningOptions(k=2, block=1024))
     (work / one).write_bytes(whole[one])
     # Neighbours of another version may differ.
     record = json.loads(whole["job.json"])
     (work / "job.json").write_text(json.dumps(record | {"versions": "lsar_jax 0.0.1"}))
     with pytest.raises(ValueError, match="versions was 'lsar_jax 0.0.1' and is now"):
-        lj.mining.mine_folders(*sides, tmp_path / "2.tsv", k=2, block=1024)
+        lj.mining.mine_folders(*sides, tmp_path / "2.tsv", MiningOptions(k=2, block=1024))
     for name in ("job.json", backward):
         (work / name).unlink()
     with pytest.raises(ValueError, match=f"{zero} is of no job that is known"):
-        lj.mining.mine_folders(*sides, tmp_path / "2.tsv", k=2, block=1024)
+        lj.mining.mine_folders(*sides, tmp_path / "2.tsv", MiningOptions(k=2, block=1024))
     assert (work / zero).read_bytes() == whole[zero]
 
 
@@ -276,7 +277,9 @@ def test_files_that_come_to_a_job_stay(sides, tmp_path, tiny):
     assert all((tmp_path / "out" / name).read_text() == "mine" for name in names)
     for name in ("notes.txt", "mine/notes.txt"):
         path = tmp_path / "pairs.tsv.job" / name
-        lj.mining.mine_folders(*sides, tmp_path / "pairs.tsv", k=2, progress=lambda _, path=path: inside(path))
+        lj.mining.mine_folders(
+            *sides, tmp_path / "pairs.tsv", MiningOptions(k=2), progress=lambda _, path=path: inside(path)
+        )
         assert list(path.parents[name.count("/")].rglob("*.txt")) == [path]
         shutil.rmtree(tmp_path / "pairs.tsv.job")
         (tmp_path / "pairs.tsv").unlink()

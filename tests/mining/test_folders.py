@@ -8,7 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.mining.job import notes_of
+from lsar_jax.mining.job import MiningOptions, notes_of
 from tests.conftest import TINY
 from tests.embeddings.made_folder import SPEC, made_folder
 
@@ -53,7 +53,7 @@ def test_pairs_are_those_of_mine(retrieval, sides, tmp_path):
     source, target, left, right = sides
     expected = lj.mining.mine(source, target, k=4, retrieval=retrieval)
     out = tmp_path / "pairs.tsv"
-    count = lj.mining.mine_folders(left, right, out, k=4, retrieval=retrieval, block=BLOCK)
+    count = lj.mining.mine_folders(left, right, out, MiningOptions(k=4, retrieval=retrieval, block=BLOCK))
     found, scores = read(out)
     assert count == len(found) == len(expected.score)
     # Scores that are equal but for rounding may be in another order.
@@ -62,37 +62,37 @@ def test_pairs_are_those_of_mine(retrieval, sides, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
 
 
-def stopped(sides, out, blocks, **options):
+def stopped(sides, out, blocks, options):
     def stop(progress):
         if progress.done == blocks:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, progress=stop, **options)
+        lj.mining.mine_folders(*sides[2:], out, options, progress=stop)
 
 
 def test_a_stopped_job_goes_on(sides, tmp_path):
     whole, out = tmp_path / "whole.tsv", tmp_path / "out.tsv"
-    lj.mining.mine_folders(*sides[2:], whole, block=BLOCK, threshold=1.2)
+    lj.mining.mine_folders(*sides[2:], whole, MiningOptions(block=BLOCK, threshold=1.2))
     for blocks in (1, 2):
-        stopped(sides, out, blocks, threshold=1.2)
+        stopped(sides, out, blocks, MiningOptions(block=BLOCK, threshold=1.2))
         assert not out.exists()
     with pytest.raises(ValueError, match="was begun with other options: k was 4 and is now 3; remove it, or write"):
-        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, k=3, threshold=1.2)
+        lj.mining.mine_folders(*sides[2:], out, MiningOptions(block=BLOCK, k=3, threshold=1.2))
     # Neighbours of another job, or damaged ones, are refused.
     notes = tmp_path / "out.tsv.job"
     before = {name: (notes / name).read_bytes() for name in ("job.json", "forward-00000.safetensors")}
     (notes / "job.json").write_text(json.dumps(json.loads(before["job.json"]) | {"k": 3}))
     with pytest.raises(ValueError, match=r"backward-00000.safetensors has format .*, expected 'lsar_jax mining 4, job"):
-        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, k=3, threshold=1.2)
+        lj.mining.mine_folders(*sides[2:], out, MiningOptions(block=BLOCK, k=3, threshold=1.2))
     (notes / "job.json").write_bytes(before["job.json"])
     content = before["forward-00000.safetensors"]
     (notes / "forward-00000.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     done = []
     with pytest.raises(ValueError, match=r"forward-00000.safetensors is damaged"):
-        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, threshold=1.2, progress=done.append)
+        lj.mining.mine_folders(*sides[2:], out, MiningOptions(block=BLOCK, threshold=1.2), progress=done.append)
     (notes / "forward-00000.safetensors").write_bytes(content)
-    lj.mining.mine_folders(*sides[2:], out, block=BLOCK, threshold=1.2, progress=done.append)
+    lj.mining.mine_folders(*sides[2:], out, MiningOptions(block=BLOCK, threshold=1.2), progress=done.append)
     assert [progress.done for progress in done] == [3]
     assert out.read_bytes() == whole.read_bytes()
     scores = read(out)[1]
@@ -121,7 +121,7 @@ def test_refusals(sides, tmp_path, unchecked):
         *((right, tmp_path / f"a.{end}", {}, "its name end in .tsv or .jsonl") for end in ("csv", "tsv.gz", "PQ")),
     ):
         with pytest.raises((ValueError, FileExistsError), match=message):
-            lj.mining.mine_folders(left, target, path, **options)
+            lj.mining.mine_folders(left, target, path, MiningOptions(**options))
 
 
 def test_an_error_before_the_work_is_no_dead_end(small, tmp_path, refused):
@@ -133,7 +133,7 @@ def test_an_error_before_the_work_is_no_dead_end(small, tmp_path, refused):
         ({"transform": center, "languages": ("de", "auto")}, "has no identifier"),
     ):
         with pytest.raises(ValueError, match=message):
-            lj.mining.mine_folders(*small, out, k=2, **options)
+            lj.mining.mine_folders(*small, out, MiningOptions(k=2, **options))
         assert not notes_of(out).exists()
     center.save(tmp_path / "center")
     (tmp_path / "in.txt").write_text("a\n")
@@ -154,7 +154,7 @@ def test_an_error_before_the_work_is_no_dead_end(small, tmp_path, refused):
 
     notes_of(out).mkdir()
     (notes_of(out) / "job.json").write_text('{"k": 3}')  # of a job that ended at once
-    assert lj.mining.mine_folders(*small, out, k=2, transform=center, languages=("de", "en")) > 0
+    assert lj.mining.mine_folders(*small, out, MiningOptions(k=2, transform=center, languages=("de", "en"))) > 0
     assert not notes_of(out).exists()
 
 
@@ -162,7 +162,7 @@ def test_a_transform_is_applied_to_both(sides, tmp_path):
     source, target, left, right = sides
     center = lj.transforms.fit_center({"de": source + 1, "en": target - 1}, source=SPEC)
     out = tmp_path / "pairs.jsonl"
-    lj.mining.mine_folders(left, right, out, k=2, transform=center, languages=("de", "en"), block=BLOCK)
+    lj.mining.mine_folders(left, right, out, MiningOptions(k=2, transform=center, languages=("de", "en"), block=BLOCK))
     expected = lj.mining.mine(center(source, "de"), center(target, "en"), k=2)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     found = [(int(row["source"].split()[1]), int(row["target"].split()[1])) for row in rows]

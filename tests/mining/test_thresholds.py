@@ -8,7 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.mining import KnownPairs, best_threshold, estimate_threshold
+from lsar_jax.mining import KnownPairs, MiningOptions, best_threshold, estimate_threshold
 from lsar_jax.mining.job import notes_of
 from lsar_jax.mining.thresholds import choose_threshold, histogram
 from tests.embeddings.made_folder import made_folder
@@ -137,7 +137,7 @@ def sides(tmp_path_factory):
 
 def texts(folders, out, **options):
     said: list[str] = []
-    lj.mining.mine_folders(*folders, out, **options, overwrite=True, report=said.append)
+    lj.mining.mine_folders(*folders, out, MiningOptions(**options), overwrite=True, report=said.append)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     return {(row["source_id"], row["target_id"]): row["score"] for row in rows}, "".join(said)
 
@@ -181,11 +181,11 @@ def test_errors_keep_the_work_for_another_threshold(sides, tmp_path):
         ((("0", "0"), ("40", "40")), "no threshold reaches a precision of 100%; the highest is"),
     ):
         with pytest.raises(ValueError, match=message):
-            lj.mining.mine_folders(*sides, out, threshold=KnownPairs(pairs, 100.0))
+            lj.mining.mine_folders(*sides, out, MiningOptions(threshold=KnownPairs(pairs, 100.0)))
         assert not out.exists()
         assert notes_of(out).exists() == ("mined" in message or "reaches" in message)
     done: list[object] = []
-    assert lj.mining.mine_folders(*sides, out, threshold=1.2, progress=done.append) > 0
+    assert lj.mining.mine_folders(*sides, out, MiningOptions(threshold=1.2), progress=done.append) > 0
     assert not done  # nothing was compared again
 
 

@@ -76,7 +76,7 @@ def test_most_of_the_best_are_of_the_real_ones(rng, as_on_tpu, k):
     expected = np.argsort(-scores[:, :1900], axis=1)[:, :k]
     for best in (top_k.best_of, top_k.best_of_columns):
         given = scores if best is top_k.best_of else scores.T
-        top, ids = best(jnp.asarray(given), k, 1900, recall=0.9, among=4096)
+        top, ids = best(jnp.asarray(given), k, 1900, recall_target=0.9, among=4096)
         np.testing.assert_array_equal(top, np.take_along_axis(scores, np.asarray(ids), axis=1))
         first = 2048 * np.arange(16)[:, None]  # so that each row has ids of its own
         assert np.isin(ids + first, expected + first).mean() >= 0.9
@@ -89,7 +89,7 @@ def test_recall_of_planted_neighbours(rng, precision):
     order = rng.permutation(4096)
     candidates = np.concatenate([near, rng.standard_normal((3840, 32))]).astype(np.float32)[order]
     planted = np.argsort(order)[:256].reshape(64, 4)
-    options = {"precision": precision, "recall": 0.9}
+    options = {"precision": precision, "recall_target": 0.9}
     (_, forward), (_, backward) = nearest_both(queries, candidates, 4, **options)
     for ids in (nearest(queries, candidates, 4, **options)[1], forward):
         found = [len(np.intersect1d(ours, theirs)) for ours, theirs in zip(planted, np.asarray(ids), strict=True)]
@@ -164,8 +164,8 @@ def test_bfloat16_scores_the_best_again(rng):
         ({"metric": "l2"}, "metric 'l2' is not one of cosine, dot"),
         ({"precision": "int8"}, "precision 'int8' is not one of"),
         ({"chunk": (0, 1)}, "chunk"),
-        ({"recall": 0}, "recall is 0; it must be a positive, finite number"),
-        ({"recall": 1.5}, "recall is 1.5; it must be above 0 and at most 1"),
+        ({"recall_target": 0}, "recall_target is 0; it must be a share, above 0"),
+        ({"recall_target": 1.5}, "recall_target is 1.5; it must be a share"),
         ({"queries": np.ones((2, 3), np.float32)}, r"queries \(2, 3\) and candidates \(3, 2\) differ in width"),
         ({"queries": np.ones(2, np.float32)}, r"the shape of queries is \(2,\); expected \[n, dim\]$"),
         ({"queries": np.ones((0, 2), np.float32)}, r"queries is \(0, 2\); expected \[n, dim\] with n at least 1"),

@@ -189,7 +189,7 @@ def test_it_takes_no_further_languages(fitted):
         (lambda x: fit_langsae(x, width=0), "width is 0; it must be a whole number from 1 to 1024"),
         (lambda x: fit_langsae(x, 2, 41), "active is 41; it must be a whole number from 1 to 40 .the features"),
         (lambda x: fit_langsae(x, threshold=1.5), "threshold is 1.5; it must be a share"),
-        (lambda x: fit_langsae(x, threshold="all"), "threshold is 'all'; it must be a positive"),
+        (lambda x: fit_langsae(x, threshold="all"), "threshold is 'all'; it must be a share"),
         (lambda x: fit_langsae(x, steps=0), "steps is 0"),
         (lambda x: fit_langsae(x, seed=-1), "seed is -1"),
         (lambda x: fit_langsae(x, per_language=1), "per_language is 1"),

@@ -200,7 +200,7 @@ def test_refusals(x, unchecked, call, message):
         ("langsae", {"active": 321}, "active is 321; it must be a whole number from 1 to 320"),
         ("langsae", {"active": 81, "width": 2}, "active is 81; it must be a whole number from 1 to 80"),
         ("langsae", {"threshold": 0.0}, "threshold is 0"),
-        ("langsae", {"threshold": 1.5}, "threshold is 1.5; it must be a share, at most 1"),
+        ("langsae", {"threshold": 1.5}, "threshold is 1.5; it must be a share, above 0 and at most 1"),
     ],
 )
 def test_options_are_checked_before_any_text_is_encoded(x, name, options, message):

@@ -3,7 +3,7 @@
 The vectors are random, of unit length. faiss searches its flat index of inner products, on as many threads as it
 chooses. On a GPU, for which this faiss is not built, the peer is PyTorch: the products of 4,096 queries with all
 candidates, in float32, and ``topk``. The answer is the share of our neighbours in float32 that a version finds, such
-as with ``recall=0.99``, which only a TPU makes use of. Mining reads both directions from one pass of products. The
+as with ``recall_target=0.99``, of which only a TPU makes use. Mining reads both directions from one pass. The
 bound is the time of the products alone, at the measured rate of a product whose result stays in the cache.
 """
 
@@ -49,7 +49,7 @@ def search(
             HERE: partial(nearest, *ours, count),
             name: partial(find, count),
             half: partial(nearest, *ours, count, precision="bfloat16"),
-            most: partial(nearest, *ours, count, recall=0.99),
+            most: partial(nearest, *ours, count, recall_target=0.99),
         }
         seconds, results = fastest(calls, repeats)
         _, expected = results[HERE]

@@ -1,14 +1,13 @@
 """The programs of search and of mining, whose candidates are split over the devices."""
 
 from functools import partial
-from typing import Any
 
 import jax
 from jax.sharding import Mesh
 
 from eval.bench.programs.shapes import DTYPES, Sizes, Trace, floats, placed
 from lsar_jax.mesh import replicated, split
-from lsar_jax.retrieval.scan import Precision, search, search_both
+from lsar_jax.retrieval.scan import Precision, SearchPlan, search, search_both
 from lsar_jax.retrieval.search import chunk_for
 
 __all__ = ["programs"]
@@ -20,22 +19,21 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
         f"nearest/{precision}/{k}": partial(_traced, sizes, precision, k) for precision in DTYPES for k in (1, 4, 16)
     }
     traces |= {f"mine/{precision}/4": partial(_traced, sizes, precision, 4, both=True) for precision in DTYPES}
-    traces["nearest/bfloat16/4/recall-0.99"] = partial(_traced, sizes, "bfloat16", 4, recall=0.99)
+    traces["nearest/bfloat16/4/recall-0.99"] = partial(_traced, sizes, "bfloat16", 4, recall_target=0.99)
     for precision in DTYPES:
-        traces[f"mine/{precision}/4/recall-0.99"] = partial(_traced, sizes, precision, 4, both=True, recall=0.99)
+        traces[f"mine/{precision}/4/recall-0.99"] = partial(_traced, sizes, precision, 4, both=True, recall_target=0.99)
     return traces
 
 
 def _traced(
-    sizes: Sizes, precision: Precision, k: int, mesh: Mesh, *, both: bool = False, recall: float = 1.0
+    sizes: Sizes, precision: Precision, k: int, mesh: Mesh, *, both: bool = False, recall_target: float = 1.0
 ) -> jax.stages.Traced:
     """Traces a search; with ``both``, that of both directions."""
     rows, most = chunk_for(mesh.devices.flat[0].platform, both=both)
     columns = min(most, sizes.candidates // mesh.size)
     (queries,) = placed(replicated(mesh), floats(sizes.queries, sizes.dim))
     (candidates,) = placed(split(mesh), floats(sizes.candidates // columns, columns, sizes.dim))
-    options: Any = {"k": k, "rows": rows, "precision": precision, "recall": recall}
-    options["mesh"] = None if mesh.size == 1 else mesh
+    plan = SearchPlan(k, rows, columns, precision, recall_target, None if mesh.size == 1 else mesh)
     if both:
-        return search_both.trace(queries, candidates, sizes.queries, sizes.candidates, **options)
-    return search.trace(queries, candidates, sizes.candidates, **options)
+        return search_both.trace(queries, candidates, sizes.queries, sizes.candidates, plan)
+    return search.trace(queries, candidates, sizes.candidates, plan)

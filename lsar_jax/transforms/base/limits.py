@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lsar_jax.checks import positive_number, whole_number
+from lsar_jax.checks import positive_number, share, whole_number
 
-__all__ = ["DIMENSIONS", "SEED", "Limit", "positive", "share"]
+__all__ = ["DIMENSIONS", "SEED", "Limit", "positive", "share_of"]
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,9 @@ def positive(name: str, value: object, **_: Any) -> float:
     return positive_number(name, value)
 
 
-def share(name: str, value: object, **_: Any) -> float:
-    """Returns the value; raises ValueError unless it is above 0 and at most 1."""
-    number = positive_number(name, value)
-    if number > 1:
-        raise ValueError(f"{name} is {number:g}; it must be a share, at most 1")
-    return number
+def share_of(name: str, value: object, **_: Any) -> float:
+    """Returns the value; raises ValueError unless it is a share, above 0 and at most 1."""
+    return share(name, value)
 
 
 SEED = Limit(0, (1 << 32) - 1, "32 bits")

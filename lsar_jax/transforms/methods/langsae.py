@@ -45,7 +45,7 @@ from lsar_jax.moments import Moments, moments_by_language
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, SparseAutoencoder, Transform
-from lsar_jax.transforms.base.limits import SEED, Limit, share
+from lsar_jax.transforms.base.limits import SEED, Limit, share_of
 from lsar_jax.transforms.base.sparse_autoencoder import largest
 from lsar_jax.transforms.methods.center import fit_center
 
@@ -91,7 +91,7 @@ def fit_langsae(
     width: Annotated[int, _WIDTH] = 8,
     active: Annotated[int, _ACTIVE] = 64,
     *,
-    threshold: Annotated[float, share] = 0.95,
+    threshold: Annotated[float, share_of] = 0.95,
     center: bool = False,
     keep_error: bool = False,
     per_language: bool = False,
@@ -139,7 +139,7 @@ def fit_langsae(
     moments = moments_by_language(x, least=1)
     dim = next(iter(moments.values())).dim
     width, steps, seed = _WIDTH("width", width), _BATCHES("steps", steps), SEED("seed", seed)
-    active, threshold = _ACTIVE("active", active, dim=dim, width=width), share("threshold", threshold)
+    active, threshold = _ACTIVE("active", active, dim=dim, width=width), share_of("threshold", threshold)
     parts = {code: np.asarray(rows, np.float32) for code, rows in canonical_keys(x).items()}
     # The autoencoder has no biases, so that it is the same for embeddings of any length.
     squares = [_mean_square(part) for part in parts.values()]
