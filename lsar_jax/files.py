@@ -18,6 +18,7 @@ __all__ = [
     "check_outside",
     "check_parent",
     "inside",
+    "is_within",
     "new_file",
     "new_folder",
     "read_json",
@@ -39,17 +40,16 @@ def read_json(path: Path, kind: type, keys: Collection[str] = ()) -> Any:
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the path is not that of a file, the file is not JSON, or its value is another.
+      ValueError: the path is not a file's, the file is not JSON, or its value is another.
     """
     check_file(path)
     try:
         value: Any = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
-    if not isinstance(value, kind):
-        raise ValueError(f"{path} holds a JSON {type(value).__name__}, expected a {kind.__name__}")
-    if lacking := [key for key in keys if not isinstance(value, dict) or key not in value]:
-        raise ValueError(f"{path} has no {lacking[0]!r}; expected {', '.join(keys)}")
+    if not isinstance(value, kind) or not {*keys} <= {*value}:
+        of_keys = f" with {', '.join(keys)}" if keys else ""
+        raise ValueError(f"{path} holds a JSON {type(value).__name__}, expected a {kind.__name__}{of_keys}")
     return value
 
 
@@ -64,12 +64,12 @@ def check_file(path: Path, *, streams: bool = False) -> None:
       FileNotFoundError: there is nothing.
       ValueError: it is not a file, or it is what Git LFS has in place of one.
     """
-    if not path.is_file():
-        if streams and path.exists() and not path.is_dir():
-            return
-        if os.path.lexists(path):
-            raise ValueError(f"{path} is not a file; give one, or put one in its place")
+    if streams and path.exists() and not (path.is_dir() or path.is_file()):
+        return
+    if not os.path.lexists(path):
         raise FileNotFoundError(f"there is no {path.name} in {path.parent}")
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file; give one, or put one in its place")
     if path.stat().st_size < _MOST_OF_POINTER and path.read_bytes().startswith(_POINTER):
         raise ValueError(f"{path} is a pointer of Git LFS, not the file itself, which git lfs pull fetches")
 
@@ -100,7 +100,7 @@ def check_absent(folder: Path, besides: Collection[str] = (), without: str = "")
     Args:
       folder: the path.
       besides: names of files and folders that may be in it.
-      without: a file that it has not, quoted in the error.
+      without: name of the file whose absence the error mentions.
     """
     if folder.exists() and not (folder.is_dir() and all(path.name in besides for path in folder.iterdir())):
         why = f"already exists without {without}" if without else "already exists"
@@ -111,8 +111,6 @@ def check_parent(path: Path) -> None:
     """Raises an error unless a file can be written at ``path``: no folder, device, pipe or socket, in a folder."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the path of a file")
     # Standard output is a link in /dev, perhaps to a regular file.
     system = {"/dev", "/proc"} & {str(place) for place in Path(os.path.abspath(path)).parents}
     if system or (path.exists() and not path.is_file()):
@@ -123,7 +121,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, overw
     """Checks, before any work, that files can be written without losing others.
 
     Raises:
-      OSError: a file exists, and ``overwrite`` is not given, or a file cannot be written.
+      OSError: a file exists, and ``overwrite`` is not given, or its folder does not exist or cannot be written.
       ValueError: an output is also an input, in a folder that is an input, or another output.
     """
     outputs, inputs = list(outputs), list(inputs)
@@ -131,10 +129,8 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, overw
         check_parent(path)
         for folder in inputs:
             check_outside(path, folder)
-        if any(same_file(path, other) for other in inputs):
-            raise ValueError(f"{path} is read and would be overwritten; choose another file for the output")
-        if any(same_file(path, other) for other in outputs[:number]):
-            raise ValueError(f"{path} is given for two outputs; choose another file for one of them")
+        if any(same_file(path, other) for other in (*inputs, *outputs[:number])):
+            raise ValueError(f"{path} is also an input or another output; choose another file")
         if os.path.lexists(path) and not overwrite:
             raise FileExistsError(f"{path} already exists; choose another file, or replace it with --overwrite")
         if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -143,8 +139,13 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, overw
 
 def check_outside(path: Path, folder: Path) -> None:
     """Raises ValueError if ``path`` is a folder that is read, or in it, because its digest would change."""
-    if folder.is_dir() and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+    if folder.is_dir() and is_within(path, folder):
         raise ValueError(f"{path} is in {folder}, which is read; choose another place for the output")
+
+
+def is_within(path: Path, folder: Path) -> bool:
+    """Whether a path, after all links, is a folder or in it; neither need exist."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def same_file(path: Path, other: Path) -> bool:

@@ -63,12 +63,10 @@ def random_pairs(
       distinct: whether to require ``i != j``, for pairs within one set.
 
     Raises:
-      ValueError: a number is out of range, or there is no pair to draw.
+      ValueError: a number is out of range, or there is no pair to draw, as with n = m = 1.
     """
     n, m, count = (whole_number(*given, 1, 2**31 - 1, "int32") for given in (("n", n), ("m", m), ("count", count)))
     same = min(n, m) if distinct else 0
-    if n * m == same:
-        raise ValueError("n and m are 1; two different indices need at least two vectors")
     numbers = np.random.default_rng(seed).integers(n * m - same, size=count)
     if distinct:
         # Row by row, the n m pairs have (i, i) at every (m + 1)-th place, with m others in between.
@@ -99,8 +97,6 @@ def pair_contributions(
       (2, True)
     """
     units = padded_rows({"x": x, "y": y})
-    if np.ndim(pairs) != 2 or np.shape(pairs)[1] != 2 or len(pairs) == 0:
-        raise ValueError(f"pairs have shape {np.shape(pairs)}; expected [pair, 2] with at least one pair")
     if not isinstance(pairs, jax.core.Tracer):
         low, high = np.asarray(pairs).min(axis=0), np.asarray(pairs).max(axis=0)
         if low.min() < 0 or (high >= (len(x), len(y))).any():
@@ -182,11 +178,11 @@ def isoscore(x: Embeddings) -> float:
       (1.0, 0.0)
     """
     covariance = Moments.from_embeddings(x, second_moment=True).covariance()
-    if len(covariance) < 2:
-        raise ValueError(f"the shape of x is {x.shape}; IsoScore needs at least two dimensions")
     # Rows are compared too, because rounding of their mean may give equal rows a nonzero covariance.
-    if covariance.trace() == 0 or bool((x == x[:1]).all()):
-        raise ValueError(f"all {len(x)} rows are the same in float32; IsoScore needs embeddings that vary")
+    if len(covariance) < 2 or covariance.trace() == 0 or bool((x == x[:1]).all()):
+        raise ValueError(
+            f"x has shape {x.shape}; IsoScore needs two dimensions or more, and rows that differ in float32"
+        )
     scaled = covariance / covariance.trace()  # squares of small entries would vanish
     return float((1 / (scaled**2).sum() - 1) / (len(covariance) - 1))
 

@@ -144,9 +144,6 @@ def check_codes(language: str | Iterable[str]) -> list[str]:
     check_given(language)
     codes = [language] if isinstance(language, str) else list(language)
     for code in codes:
-        if not isinstance(code, str):
-            raise ValueError(f"language has {code!r:.80}, which is not a code, such as 'de'")
-    for code in set(codes):
         language_code(code)
     return codes
 
@@ -176,9 +173,9 @@ def own_name(language: object, names: Iterable[str], where: str) -> str:
     same = [name for name in names if code_or_none(name) == code]
     if len(same) == 1:
         return same[0]
-    if same:
-        raise ValueError(f"language {language!r} matches {' and '.join(same)} in {where}; name one of them")
-    raise ValueError(f"language {language!r} is not in {where}; known languages are {', '.join(names) or 'none'}")
+    several = f"matches {' and '.join(same)} in {where}; name one of them"
+    unknown = f"is not in {where}; known languages are {', '.join(names) or 'none'}"
+    raise ValueError(f"language {language!r} {several if same else unknown}")
 
 
 def code_or_none(name: str) -> str | None:

@@ -72,12 +72,12 @@ def cache_programs(folder: str | Path | None = None) -> Path:
 
 
 def _check_private(folder: Path) -> None:
-    state, advice = folder.stat(), "choose a folder of your own"
+    state = folder.stat()
+    writable = hasattr(os, "getuid") and state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     # Who owns a link can let it lead elsewhere later.
-    if not (_own(state) and _own(folder.lstat())):
-        raise ValueError(f"{folder} belongs to another user, and programs in it would be run; {advice}")
-    if hasattr(os, "getuid") and state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise ValueError(f"others can write {folder}, and programs in it would be run; delete it, or {advice}")
+    if writable or not (_own(state) and _own(folder.lstat())):
+        who = "others can write it" if writable else "it belongs to another user"
+        raise ValueError(f"programs in {folder} would be run, and {who}; delete it, or choose a folder of your own")
 
 
 def _own(state: os.stat_result) -> bool:

@@ -1,6 +1,5 @@
 """``lsar-jax mine``: finds translations in two collections of any size; a job that was stopped goes on."""
 
-import os
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +11,7 @@ import tyro
 from lsar_jax import embeddings
 from lsar_jax.corpora.records import input_path
 from lsar_jax.encoders import SentenceEncoder
+from lsar_jax.files import is_within
 from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
 from lsar_jax.mining.job import check_languages, check_paths, notes_of
 from lsar_jax.mining.pairs import Margin, Retrieval
@@ -117,7 +117,7 @@ class Mine:
     def _checked(self, paths: dict[str, Path]) -> tuple[MiningOptions, InputOptions]:
         """Returns the options of the mining and those of the encoder; errors come before any work."""
         for path in paths.values():
-            if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(notes_of(self.out))):
+            if is_within(path, notes_of(self.out)):
                 raise ValueError(f"{path} is in {notes_of(self.out)}, which is deleted at the end; write another file")
         check_paths(paths["source"], paths["target"], self.out, overwrite=self.overwrite)
         options = MiningOptions(

@@ -8,7 +8,6 @@ The vectors of a shard depend only on its own sentences, so a job ends in the sa
 
 import json
 import logging
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -46,7 +45,7 @@ from lsar_jax.embeddings.shards import as_jsonl, as_stored, write_file
 from lsar_jax.embeddings.unfinished import Unfinished
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
-from lsar_jax.files import check_absent, text_sha256, write_json
+from lsar_jax.files import check_absent, is_within, text_sha256, write_json
 from lsar_jax.processes import check_alike, is_first, share, wait_for_all
 
 __all__ = ["FILES", "encode"]
@@ -132,7 +131,7 @@ def encode(
     shard_rows = whole_number("shard_rows", shard_rows, 1, MOST_ROWS, "rows of a shard")
     folder = Path(folder)
     for path in paths:
-        if path != STANDARD_INPUT and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+        if path != STANDARD_INPUT and is_within(path, folder):
             raise ValueError(f"{path} is read, and is in {folder}, which is written; choose another folder")
     work = folder / _WORK
     if not (folder / FILE_NAME).is_file() and not (work / RECORD).is_file():

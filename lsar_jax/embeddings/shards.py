@@ -96,7 +96,10 @@ def write_file(
 def memory_mapped(path: Path) -> np.ndarray:
     """Returns the array of a ``.npy`` file, memory-mapped; a ValueError if it is damaged or something else."""
     try:
-        return np.lib.format.open_memmap(path, mode="r")
+        x = np.lib.format.open_memmap(path, mode="r")
+        if (size := path.stat().st_size) != x.offset + x.nbytes:
+            raise ValueError(f"its header says {x.nbytes} bytes of vectors, and it has {size - x.offset}")
+        return x
     except (ValueError, EOFError, OverflowError, SyntaxError, tokenize.TokenError) as error:
         # One line: numpy's next ones advise to trust the file.
         reason = str(error).partition("\n")[0]

@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax import corpora, languages, transforms
-from lsar_jax.arrays import check_floats
+from lsar_jax.arrays import padded_rows
 from lsar_jax.console.output import console
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
-from lsar_jax.corpora.records import Records, has_columns, is_parquet
+from lsar_jax.corpora.records import Records, is_parquet
 from lsar_jax.corpora.row_files import parquet_rows
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.options.inputs import open_vectors
@@ -119,14 +119,13 @@ def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Alig
         text = _read_files(folder, codes, count, aligned, seed)
     else:
         text = _read_pairs(folder, codes, count, seed)
-    if len(text.sentences) < 2:
-        raise ValueError(f"{folder} has only {', '.join(text.sentences)}; give text in at least two languages")
-    for code, sentences in text.sentences.items():
-        if len(sentences) < _LEAST:
-            raise ValueError(
-                f"{folder} has {len(sentences)} different sentences in {code}; give at least {_LEAST}, or leave the "
-                "language out with --languages"
-            )
+    counts = {code: len(sentences) for code, sentences in text.sentences.items()}
+    if len(counts) < 2 or min(counts.values()) < _LEAST:
+        shared = ", or have lines read as not aligned with --aligned no" if text.aligned and not text.pairs else ""
+        raise ValueError(
+            f"{folder} has {counts} different sentences; give two languages or more, each with at least {_LEAST}, "
+            f"leave languages out with --languages{shared}"
+        )
     return text
 
 
@@ -155,14 +154,7 @@ def read_user_vectors(path: Path, folder: Path, text: UserText) -> dict[str, Flo
         pairs.
     """
     x = _read_vectors(path, folder, text)
-    widths = {code: rows.shape[-1] for code, rows in x.items()}
-    if len({*widths.values()}) > 1:
-        raise ValueError(f"the vectors of {path} have different widths: {widths}")
-    for code, rows in x.items():
-        check_floats(f"{path}, {code}", rows)
-        if len(bad := np.flatnonzero(~np.isfinite(rows).all(axis=1))):
-            sentence = text.sentences[code][bad[0]]
-            raise ValueError(f"{path}, {code}: the vector of {sentence!r:.80} has a value that is not finite")
+    padded_rows({f"{path}, {code}": rows for code, rows in x.items()})  # their floats, widths and finite values
     return x
 
 
@@ -176,10 +168,8 @@ def _read_vectors(path: Path, folder: Path, text: UserText) -> dict[str, Float[n
             code: np.asarray(vectors)[[places[code, sentence] for sentence in sentences]]
             for code, sentences in text.sentences.items()
         }
-    if text.pairs:
-        raise ValueError(f"--vectors needs a file per language in {folder}, such as de.txt; it has pairs")
-    if not path.is_dir():
-        raise ValueError(f"--vectors is {path}; for the text files of {folder}, it must be a folder with de.npy, ...")
+    if text.pairs or not path.is_dir():
+        raise ValueError(f"--vectors {path} must be a folder with de.npy for de.txt in {folder}, which has {text.form}")
     x = {}
     for code, file in corpora.language_files(folder, ".txt", text.codes).items():
         found = [place for place in (path / f"{file.stem}.npy", path / file.stem) if place.exists()]
@@ -198,10 +188,10 @@ def _open(path: Path) -> np.ndarray | Embeddings:
         return open_vectors(path)
     with path.open("rb") as file:
         vectors = [row["vector"] for _, row in parquet_rows(file, ["vector"], str(path))]
-    widths = {len(vector) if isinstance(vector, list) else 0 for vector in vectors}
-    if len(widths) != 1 or 0 in widths or not all(isinstance(value, float) for vector in vectors for value in vector):
-        raise ValueError(f"{path}: the column vector must hold lists of as many floats in every row")
-    return np.array(vectors, np.float32)
+    try:
+        return np.array(vectors, np.float32)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: the column vector must hold lists of as many floats in every row") from error
 
 
 def _check_count(path: Path, vectors: np.ndarray | Embeddings, file: Path, lines: Sequence[Any]) -> None:
@@ -216,8 +206,6 @@ def _first_places(lines: Sequence[K]) -> dict[K, int]:
 
 def _rows(path: Path) -> list[tuple[str, str]]:
     """The language and the sentence of each row of a file with columns."""
-    if not has_columns(path):
-        raise ValueError(f"{path} is neither a folder nor a file with the columns language and text, such as parquet")
     return [(languages.language_code(str(of.id)), of.text.strip()) for of in Records([path], ids="language")]
 
 
@@ -227,9 +215,7 @@ def _read_columns(path: Path, codes: Sequence[str], count: int, aligned: Aligned
     texts: dict[str, list[str]] = {}
     for code, sentence in _rows(path):
         texts.setdefault(code, []).append(sentence)
-    chosen = list(dict.fromkeys(map(languages.language_code, codes))) or sorted(texts)
-    if absent := [code for code in chosen if code not in texts]:
-        raise ValueError(f"{path} has no rows in {absent[0]}; it has {', '.join(sorted(texts))}")
+    chosen = dict.fromkeys(languages.own_name(code, texts, str(path)) for code in codes) or sorted(texts)
     return _not_aligned({code: texts[code] for code in chosen}, count, np.random.default_rng(seed))
 
 
@@ -259,12 +245,6 @@ def _read_files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned
     rows = {code: _different(text) for code, text in texts.items()}
     shared = reduce(np.intersect1d, rows.values())
     _print_left_out(max(counts.values()) - len(shared), f"lines of {folder} that are blank or repeated in a language")
-    if len(shared) < _LEAST:
-        raise ValueError(
-            f"{folder} has {len(shared)} lines with text in all of {', '.join(texts)}, of "
-            f"{ {code: len(of) for code, of in rows.items()} } in each; choose languages with --languages, or have the "
-            "files read as not aligned with --aligned no"
-        )
     shared = np.sort(rng.permutation(shared)[:count])
     sentences = {code: [text[i] for i in shared] for code, text in texts.items()}
     return UserText(sentences, dict.fromkeys(texts, np.arange(len(shared))), {}, True)
@@ -274,14 +254,8 @@ def _read_pairs(folder: Path, codes: Sequence[str], count: int, seed: int) -> Us
     others = [code for code in map(languages.language_code, codes) if code != "en"]
     if codes and not others:
         raise ValueError("--languages names only English; name the languages of the pairs, such as de")
-    try:
-        read = read_bitext(folder, others, "--texts")
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"{folder} has neither a file per language, such as de.txt, nor parallel text: {error}"
-        ) from error
     pairs = {}
-    for code, bitext in read.items():
+    for code, bitext in read_bitext(folder, others, "--texts").items():
         different = distinct(bitext)
         _print_left_out(len(bitext) - len(different), f"pairs of en-{code} that repeat a side of another pair")
         pairs[code] = shuffled(different, seed)[:count]

@@ -38,8 +38,8 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-READ = "is read and would be overwritten; choose another file for the output"
-TWICE = "is given for two outputs"
+READ = "is also an input or another output; choose another file"
+TWICE = READ
 
 
 @pytest.mark.parametrize(

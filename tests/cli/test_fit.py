@@ -121,7 +121,7 @@ MISTAKES = [
     ("lsar {out} --moments nowhere", "there is no moments file at nowhere"),
     ("lsar {out} --data de={de} en={text} --encoder bundled", "--data mixes text and vectors, but the encoder of the"),
     ("lir {out} --moments {means}", "lir needs second moments by language, but the saved moments have means; save"),
-    ("lsar {folder} --data de={de}", "is a folder; give the path of a file"),
+    ("lsar {folder} --data de={de}", "is not a file, and will not be replaced by one"),
 ]
 
 

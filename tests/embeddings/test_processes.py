@@ -39,7 +39,7 @@ def test_two_processes_write_what_one_does(text, tmp_path):
     shard.write_bytes(shard.read_bytes()[:-1] + b"\1")
     status, errors = ended(start(tmp_path, "two", 2))
     assert status[1] == 1
-    assert "vectors-00001.npy is damaged" in errors[1]
+    assert "vectors-00001.npy is corrupt" in errors[1]
     assert status[0] != 0
 
 
