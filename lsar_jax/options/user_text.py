@@ -105,9 +105,9 @@ def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Alig
     """
     if folder.is_file():
         text = _read_columns(folder, codes, count, aligned, seed)
-    elif not folder.is_dir():
+    elif not folder.is_dir() or not any(folder.iterdir()):
         raise FileNotFoundError(
-            f"there is no folder {folder}; put a file per language there, such as de.txt and en.txt, with one sentence "
+            f"there is no folder {folder}, or it is empty; put a file per language there, such as de.txt and en.txt, with one sentence "
             "per line, or parallel text, such as en-de.tsv"
         )
     elif any(folder.glob("*.txt")):
