@@ -107,8 +107,8 @@ def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Alig
         text = _read_columns(folder, codes, count, aligned, seed)
     elif not folder.is_dir() or not any(folder.iterdir()):
         raise FileNotFoundError(
-            f"there is no folder {folder}, or it is empty; put a file per language there, such as de.txt and en.txt, with one sentence "
-            "per line, or parallel text, such as en-de.tsv"
+            f"there is no folder {folder}, or it is empty; put a file per language there, such as de.txt and en.txt, "
+            "with one sentence per line, or parallel text, such as en-de.tsv"
         )
     elif any(folder.glob("*.txt")):
         if tables := sorted([*folder.glob("*.tsv"), *folder.glob("*.*-*.*")]):
