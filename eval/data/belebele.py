@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lsar_jax.corpora.row_files import json_rows
 from lsar_jax.corpora.tables import Data, named_tables, one_split
-from lsar_jax.corpora.text_files import language_files
+from lsar_jax.corpora.by_language import language_files
 from lsar_jax.files import check_file
 from lsar_jax.languages import code_or_none, language_code, own_name
 

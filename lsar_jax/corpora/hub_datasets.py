@@ -10,14 +10,13 @@ Data: wikimedia/wikipedia (20231101.{language}), google/wiki40b ({language}).
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.corpora.row_files import BUFFER, json_rows, parquet_rows
-from lsar_jax.corpora.sentence_filters import COUNT, Filter, check_count, oscar_lines, take, wiki40b_pieces
-from lsar_jax.corpora.text_files import unpacked
+from lsar_jax.corpora.row_files import BUFFER, is_parquet, rows_in
+from lsar_jax.corpora.sentence_filters import COUNT, Filter, oscar_lines, take, wiki40b_pieces
 from lsar_jax.files import check_file
 from lsar_jax.hub import Repository
 from lsar_jax.languages import code_or_none, own_name
@@ -52,15 +51,11 @@ _FORMS = (".parquet", ".jsonl", ".jsonl.gz")
 
 @dataclass(frozen=True)
 class HubFiles:
-    """A dataset on the Hub at a commit, or in a folder, with files in a folder per configuration.
-
-    ``failed`` turns the exception raised while reading a file into the one to raise.
-    """
+    """A dataset on the Hub at a commit, or in a folder, with files in a folder per configuration."""
 
     name: str
     files: Sequence[str]
-    open: Callable[[str], Any]
-    failed: Callable[[Exception], Exception]
+    open: Callable[[str], AbstractContextManager[Any]]
     commit: str = ""
 
     @property
@@ -75,20 +70,10 @@ class HubFiles:
     def rows(self, config: str, split: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
         """Yields the rows of a split in order, with all columns or the given ones."""
         for name in self._files(config, split):
-            try:
-                with closing(self.open(name)) as file:
-                    where = f"{name} of {self.name}"
-                    if name.endswith(".parquet"):
-                        rows = parquet_rows(file, columns, where)
-                    else:
-                        lines = unpacked(io.BufferedReader(file, BUFFER), Path(name))
-                        rows = json_rows(lines, columns, where)
-                    for _, row in rows:
-                        yield row
-            except (ValueError, TypeError, ImportError):
-                raise
-            except Exception as error:
-                raise self.failed(error) from error
+            with self.open(name) as file:
+                buffered = file if is_parquet(Path(name)) else io.BufferedReader(file, BUFFER)
+                for _, row in rows_in(buffered, Path(name), columns, f"{name} of {self.name}"):
+                    yield row
 
     def _inside(self, config: str) -> list[str]:
         start = f"{config}/"
@@ -141,7 +126,6 @@ def hub(
     Example:
       >>> text = lj.corpora.hub("wikimedia/wikipedia", "de", count=100)  # doctest: +SKIP
     """
-    check_count(count)
     folder = Path(id)
     # A folder is recognised as a copy of a known dataset by its name.
     names = [name for name in HUB_SETS if name == str(id) or (folder.is_dir() and name.endswith(f"/{folder.name}"))]
@@ -194,26 +178,26 @@ def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -
         return _folder(cached, cached.name)
     system = HfFileSystem(endpoint=constants.ENDPOINT)
 
-    def open_there(path: str) -> Any:
+    @contextmanager
+    def open_there(path: str) -> Iterator[Any]:
         repository.check_answers(str(info.sha), path)
-        # No cache or read-ahead: pyarrow asks for exactly the byte ranges that it needs.
-        return system.open(f"datasets/{id}@{info.sha}/{path}", "rb", cache_type="none")
+        try:
+            # No cache or read-ahead: pyarrow asks for exactly the byte ranges that it needs.
+            with system.open(f"datasets/{id}@{info.sha}/{path}", "rb", cache_type="none") as file:
+                yield file
+        except (ValueError, TypeError, ImportError):
+            raise
+        except Exception as error:
+            raise repository.unavailable(error) from error
 
-    files = [file.rfilename for file in info.siblings or []]
-    return HubFiles(f"{id}@{info.sha}", files, open_there, repository.unavailable, str(info.sha))
+    return HubFiles(f"{id}@{info.sha}", [file.rfilename for file in info.siblings or []], open_there, str(info.sha))
 
 
 def _folder(folder: Path, commit: str = "") -> HubFiles:
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.name.endswith(_FORMS)]
 
-    def failed(error: Exception) -> Exception:
-        if isinstance(error, FileNotFoundError):
-            return FileNotFoundError(f"{error.filename} is missing; download it too, or read fewer sentences")
-        return error
-
     def open_there(path: str) -> Any:
-        if (folder / path).is_file():
-            check_file(folder / path)
+        check_file(folder / path)
         return (folder / path).open("rb")
 
-    return HubFiles(str(folder), names, open_there, failed, commit)
+    return HubFiles(str(folder), names, open_there, commit)

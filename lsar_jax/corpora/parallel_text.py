@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lsar_jax.corpora.builders import Parallel
+from lsar_jax.corpora.by_language import chosen
 from lsar_jax.corpora.tables import Data, named_pairs, named_tables
-from lsar_jax.languages import language_code
 
 __all__ = ["Pair", "distinct", "held_out", "read_bitext", "shuffled", "text_key"]
 
@@ -54,19 +54,14 @@ def _files(folder: Path, languages: Sequence[str], option: str) -> dict[str, tup
         pairs = ()
     # English may come first or second.
     places = {code: pair for pair in pairs for code in pair.split("-") if code != "en" and "en" in pair.split("-")}
-    codes = [language_code(code) for code in languages] or list(places)
-    missing = ", ".join(code for code in codes if code not in places)
-    if missing or not codes:
-        raise FileNotFoundError(
-            f"{folder} has no en-xx.tsv{missing and f' for {missing}'}; it has {', '.join(places) or 'none'}. Put "
-            "tables of tab-separated domain, English and xx there (for example the messages of Debian's gimp-data, "
-            "inkscape and gnucash-common), or Moses files (NAME.en-xx.en and NAME.en-xx.xx), or name another folder "
-            f"with {option}"
-        )
+    advice = (
+        ". Put tables of tab-separated domain, English and xx there (for example the messages of Debian's gimp-data, "
+        "inkscape and gnucash-common), or Moses files (NAME.en-xx.en and NAME.en-xx.xx), or name another folder with "
+    )
     result = {}
-    for code in codes:
-        first, second, _ = Parallel.load(folder, places[code], "train")
-        result[code] = (first, second) if places[code].startswith("en-") else (second, first)
+    for code, pair in chosen(places, languages or None, folder, "en-{}.tsv", advice + option).items():
+        first, second, _ = Parallel.load(folder, pair, "train")
+        result[code] = (first, second) if pair.startswith("en-") else (second, first)
     return result
 
 

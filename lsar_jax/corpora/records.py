@@ -4,12 +4,12 @@ import hashlib
 import io
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from lsar_jax.corpora.row_files import JSON_LINES, Rows, csv_rows, json_rows, parquet_rows, tsv_rows
+from lsar_jax.corpora.row_files import has_columns, is_parquet, rows_in
 from lsar_jax.corpora.text_files import LONGEST, decoded_lines, unpacked
 from lsar_jax.files import check_file, sha256
 from lsar_jax.processes import share
@@ -35,14 +35,6 @@ VECTORS = (".npy", ".npz", ".emb", ".pt", ".safetensors")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _AT_ONCE = 1 << 16
 _ROWS = 4096
-
-# How the rows of files with columns are read; all others are text.
-_ROWS_OF: dict[str, Callable[..., Rows]] = {
-    **dict.fromkeys(JSON_LINES, json_rows),
-    **dict.fromkeys((".parquet", ".pq"), parquet_rows),
-    ".csv": csv_rows,
-    ".tsv": tsv_rows,
-}
 
 
 class Record(NamedTuple):
@@ -83,26 +75,20 @@ class Records:
 
     def __post_init__(self) -> None:
         for path in self.paths:
-            if path == STANDARD_INPUT:
-                continue
-            if not path.exists():
-                raise FileNotFoundError(f"there is no file {path}")
-            check_file(path, streams=True)
+            if path != STANDARD_INPUT:
+                check_file(path, streams=True)
             if path.suffix.lower() in VECTORS:
                 raise ValueError(f"{path} is named as vectors, which are not text; give the text, or rename it")
-            if is_parquet(path) and path.suffix.lower() == ".gz":
-                raise ValueError(f"{path} is parquet, which is compressed in itself; decompress it with gunzip")
-            if self.ids is not None and not has_columns(path):
-                raise ValueError(f"{path} is text, which has no column of ids ({self.ids!r}); leave out the ids")
-        if self.text is not None and not any(map(has_columns, self.paths)):
-            raise ValueError(f"{_name(self.paths[0])} is text, which has no column {self.text!r}; leave out --text")
+        # A column of text is read of those files that have columns; a column of ids, of all.
+        plain = [path for path in self.paths if not has_columns(path)]
+        for column, wrong in ((self.text, plain if len(plain) == len(self.paths) else []), (self.ids, plain)):
+            if column is not None and wrong:
+                raise ValueError(
+                    f"{_name(wrong[0])} is text, which has no column {column!r}; leave out --text and --ids"
+                )
         streams = [path for path in self.paths if not is_file(path)]
-        if streams and share()[1] > 1:
-            raise ValueError(
-                f"{_name(streams[0])} cannot be shared by processes; write the text to a file that all of them see"
-            )
-        if again := [path for path in streams if streams.count(path) > 1 or is_parquet(path)]:
-            raise ValueError(f"{_name(again[0])} can be read only once; write it to a file")
+        if again := [path for path in streams if share()[1] > 1 or is_parquet(path) or streams.count(path) > 1]:
+            raise ValueError(f"{_name(again[0])} can be read only once, by one process; write it to a file")
 
     @property
     def total(self) -> int | None:
@@ -128,28 +114,29 @@ class Records:
         if is_parquet(path):
             before = self.position
             with path.open("rb") as file:
-                for number, (place, row) in enumerate(parquet_rows(file, columns, name), start=1):
+                for number, (where, row) in enumerate(rows_in(file, path, columns, name), start=1):
                     if number % _ROWS == 0:
                         self.position = before + min(file.tell(), path.stat().st_size)
-                    yield self._of_row(row, text, f"{name}, {place}")
+                    yield self._of_row(row, text, where)
             self.position = before + path.stat().st_size
             return
         with _opened(path) as raw, io.BufferedReader(_Counted(raw, digest, self), _AT_ONCE) as counted:
-            lines = unpacked(counted, path)
-            if rows_of := _ROWS_OF.get(_suffix(path)):
-                yield from (self._of_row(row, text, f"{name}, {place}") for place, row in rows_of(lines, columns, name))
+            if has_columns(path):
+                yield from (self._of_row(row, text, where) for where, row in rows_in(counted, path, columns, name))
             else:
-                yield from ((line, None) for line in decoded_lines(lines, name))
+                yield from ((line, None) for line in decoded_lines(unpacked(counted, path), name))
 
     def _of_row(self, row: dict[str, Any], text: str, where: str) -> tuple[str, str | None]:
         for column, value in row.items():
             if not isinstance(value, str) and (column == text or type(value) is not int):
-                number = "" if column == text else " or a whole number"
-                raise ValueError(f"{where}: {column} is {value!r:.80}, which is not text{number}")
-            if _SURROGATE.search(str(value)):
-                raise ValueError(f"{where}: {column} holds a lone surrogate, which is not text")
-            if len(str(value)) > LONGEST:
-                raise ValueError(f"{where}: {column} is longer than {LONGEST >> 20} MiB; write a sentence a row")
+                why = f"is {value!r:.80}, which is not text{'' if column == text else ' or a whole number'}"
+            elif _SURROGATE.search(str(value)):
+                why = "holds a lone surrogate, which is not text"
+            elif len(str(value)) > LONGEST:
+                why = f"is longer than {LONGEST >> 20} MiB; write a sentence a row"
+            else:
+                continue
+            raise ValueError(f"{where}: {column} {why}")
         return row[text], None if self.ids is None else str(row[self.ids])
 
 
@@ -179,20 +166,6 @@ def input_path(name: str | Path) -> Path:
 def is_file(path: Path) -> bool:
     """Whether an input is a file, and not a pipe, a device or standard input."""
     return path != STANDARD_INPUT and path.is_file()
-
-
-def has_columns(path: Path) -> bool:
-    """Whether an input is a file with columns, judging by its suffix."""
-    return _suffix(path) in _ROWS_OF
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether an input is parquet, judging by its suffix."""
-    return _ROWS_OF.get(_suffix(path)) is parquet_rows
-
-
-def _suffix(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def _name(path: Path) -> str:

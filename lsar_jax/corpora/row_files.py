@@ -1,16 +1,18 @@
-"""Rows of files with columns that are already open: JSON lines, CSV, TSV and parquet."""
+"""Rows of files with columns: JSON lines, CSV, TSV and parquet."""
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
-from lsar_jax.corpora.text_files import LONGEST, numbered_lines
+from lsar_jax.corpora.text_files import LONGEST, numbered_lines, unpacked
 from lsar_jax.extras import import_extra
+from lsar_jax.files import check_file
 
-__all__ = ["BUFFER", "JSON_LINES", "Rows", "csv_rows", "json_rows", "parquet_rows", "tsv_rows"]
+__all__ = ["BUFFER", "JSON_LINES", "Rows", "file_rows", "has_columns", "is_parquet", "rows_in"]
 
 # Suffixes of JSON lines.
 JSON_LINES = (".jsonl", ".jsonlines", ".jl", ".ndjson", ".json")
@@ -19,11 +21,47 @@ BUFFER = 1 << 20
 # Rows of parquet at a time: few, because a long value may be small on the disk however often it occurs.
 _ROWS = 64
 
-# The place of each row, such as ``line 3``, and its values by column.
+# The place of each row, such as ``de.jsonl, line 3``, and its values by column.
 Rows = Iterator[tuple[str, dict[str, Any]]]
 
 
-def parquet_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
+def has_columns(path: Path) -> bool:
+    """Whether a file has columns, judging by its suffix; all others are text."""
+    return _suffix(path) in _READERS
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file is parquet, judging by its suffix."""
+    return _READERS.get(_suffix(path)) is _parquet_rows
+
+
+def file_rows(path: Path, columns: Sequence[str] | None = None) -> Rows:
+    """Yields the place, such as ``de.jsonl, line 3``, and the values of each row of a file with columns.
+
+    Args:
+      path: a file whose suffix says its format, perhaps compressed (``.gz``).
+      columns: the columns to read, each of which every row must have; None for all.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file is not in its format, or a row lacks a column; the error names the file and the line.
+    """
+    check_file(path)
+    with path.open("rb") as file:
+        yield from rows_in(file, path, columns, str(path))
+
+
+def rows_in(file: Any, path: Path, columns: Sequence[str] | None, where: str) -> Rows:
+    """Yields the rows of an open file as ``file_rows`` does; ``path`` says its format, and errors call it ``where``."""
+    read = _READERS[_suffix(path)]
+    return read(file if read is _parquet_rows else unpacked(file, path), columns, where)
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def _parquet_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
     """Yields the rows of an open parquet file, which errors call ``where``, with some columns or all (None)."""
     pyarrow = import_extra("pyarrow", "hub", "reading parquet")
     parquet = import_extra("pyarrow.parquet", "hub", "reading parquet", "pyarrow")
@@ -35,7 +73,7 @@ def parquet_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
             part = f"{where}, row group {group}"
             for batch in table.iter_batches(_ROWS, row_groups=[group], columns=names, use_threads=False):
                 for row in batch.to_pylist():
-                    yield f"row {next(number)}", row
+                    yield f"{where}, row {next(number)}", row
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         # Errors of the system, or of the Hub, are not of pyarrow.
         if isinstance(error, OSError) and (type(error) is not OSError or error.errno is not None):
@@ -43,31 +81,31 @@ def parquet_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
         raise ValueError(f"{part} cannot be read as parquet: {error}") from error
 
 
-def json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
-    """Yields the rows of an open file of JSON lines, without its blank lines, as ``parquet_rows`` does."""
+def _json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
+    """Yields the rows of an open file of JSON lines, without its blank lines, as ``_parquet_rows`` does."""
     for number, line in numbered_lines(file, where):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-            if not isinstance(row, dict):
-                raise ValueError("the line is not a JSON object")
         except (ValueError, RecursionError) as error:
-            advice = "; write an object a line, without a list around them" if line.startswith("[") else ""
-            raise ValueError(f"{where} cannot be read as JSON lines, line {number}: {error}{advice}") from error
+            row = error
+        if not isinstance(row, dict):
+            why = row if isinstance(row, Exception) else "it is not an object"
+            raise ValueError(f"{where} cannot be read as JSON lines, line {number}: {why}; write an object a line")
         names = _checked(list(row), columns, f"{where}, line {number}")
-        yield f"line {number}", {name: row[name] for name in names}
+        yield f"{where}, line {number}", {name: row[name] for name in names}
 
 
-def csv_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
-    """Yields the rows of an open CSV file (RFC 4180), whose first line names the columns, as ``json_rows`` does."""
+def _csv_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
+    """Yields the rows of an open CSV file (RFC 4180), whose first line names the columns, as ``_json_rows`` does."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
     lines = csv.reader((line for _, line in numbered_lines(file, where)), strict=True)
     return _table(_of_csv(lines, where), columns, where)
 
 
-def tsv_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
-    """Yields the rows of an open file of fields between tabs, where quotation marks are text, as ``csv_rows`` does."""
+def _tsv_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
+    """Yields the rows of an open file of fields between tabs, where quotation marks are text, as ``_csv_rows`` does."""
     lines = ((number, line.rstrip("\r\n")) for number, line in numbered_lines(file, where))
     return _table(((number, line.split("\t") if line else []) for number, line in lines), columns, where)
 
@@ -94,7 +132,7 @@ def _table(lines: Iterator[tuple[int, list[str]]], columns: Sequence[str] | None
         fields = fields or [""]
         if len(fields) != len(header):
             raise ValueError(f"{where}, line {number} has {len(fields)} fields, but the header has {len(header)}")
-        yield f"line {number}", {name: fields[place] for name, place in zip(names, places, strict=True)}
+        yield f"{where}, line {number}", {name: fields[place] for name, place in zip(names, places, strict=True)}
 
 
 def _checked(there: Sequence[str], columns: Sequence[str] | None, where: str) -> list[str]:
@@ -105,3 +143,11 @@ def _checked(there: Sequence[str], columns: Sequence[str] | None, where: str) ->
             again = "is twice" if name in there else "is not"
             raise ValueError(f"field {name!r} {again} in {where}; it has {', '.join(there)}")
     return names
+
+
+_READERS: dict[str, Callable[..., Rows]] = {
+    **dict.fromkeys(JSON_LINES, _json_rows),
+    **dict.fromkeys((".parquet", ".pq"), _parquet_rows),
+    ".csv": _csv_rows,
+    ".tsv": _tsv_rows,
+}

@@ -6,16 +6,28 @@
   accepts a folder that has the layout of the Hub.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lsar_jax.corpora.by_language import chosen
 from lsar_jax.corpora.hub_datasets import HubFiles, hub_files
 from lsar_jax.corpora.tfds import label_names, places, prepared_languages, rows, splits
-from lsar_jax.languages import code_or_none, language_code, own_name
+from lsar_jax.languages import code_or_none
 
-__all__ = ["Data", "Tables", "folder_of", "named_pairs", "named_tables", "one_split", "pin"]
+__all__ = [
+    "Data",
+    "Prepared",
+    "Tables",
+    "folder_of",
+    "named_pairs",
+    "named_tables",
+    "numbered_rows",
+    "one_split",
+    "pin",
+    "text_in",
+]
 
 # A folder, tfds:NAME or hub:ID.
 Data = str | Path
@@ -111,12 +123,34 @@ def pin(data: Data) -> Data:
     return f"hub:{name}@{hub_files(*place.split('@', 1)).commit}{mark}{config}"
 
 
-def one_split(tables: Tables, config: str, split: str) -> str:
+def one_split(tables: Tables, config: str, split: str = "") -> str:
     """Returns ``split``; if it is empty, the only split of the configuration, or else ``test``, which must be there."""
     there = tables.splits(config)
     if split or len(there) == 1 or "test" in there:
         return split or (there[0] if len(there) == 1 else "test")
     raise ValueError(f"{config} of {tables.name} has the splits {', '.join(there) or 'none'}; choose one with --split")
+
+
+def numbered_rows(tables: Tables, config: str, split: str = "") -> list[tuple[str, dict[str, Any]]]:
+    """Returns the place of each row of a split (by default that of ``one_split``), for errors, and the row.
+
+    Raises:
+      ValueError: the split is unknown, or has no rows.
+    """
+    split = one_split(tables, config, split)
+    where = f"{split} of {config} of {tables.name}"
+    rows = [(f"{where}, row {number}", row) for number, row in enumerate(tables.rows(config, split), 1)]
+    if not rows:
+        raise ValueError(f"{where} has no rows")
+    return rows
+
+
+def text_in(row: Mapping[str, Any], column: str, where: str) -> str:
+    """Returns the stripped text in a column of a row; raises ValueError if there is none."""
+    value = row.get(column)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{where} has no text in {column}; its columns are {', '.join(row)}")
+    return value.strip()
 
 
 def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> dict[str, tuple[list[str], list[str]]]:
@@ -129,35 +163,22 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
       split: split to read; by default, the only split, or else ``test``.
 
     Raises:
-      FileNotFoundError: a file is missing.
-      ValueError: there are no pairs with English, a language is unknown or ambiguous, the split is unknown, or
-        there are no columns with sentence pairs.
+      FileNotFoundError: a file is missing, or a language has no pairs with English.
+      ValueError: two configurations are the same pair of languages, the split is unknown, or there are no columns with
+        sentence pairs.
     """
-    # The configurations of each language as they name it, and whether English is first.
-    there: dict[str, list[tuple[str, bool]]] = {}
+    # The configurations of each language, and whether English is first.
+    there: dict[str, dict[str, bool]] = {}
     for config in tables.configs:
-        parts = config.split("-") if "-" in config else [config, "en"]
-        codes = [code_or_none(part) for part in parts]
+        codes = [code_or_none(part) for part in (config.split("-") if "-" in config else (config, "en"))]
         if len(codes) == 2 and None not in codes and codes.count("en") == 1:
-            there.setdefault(parts[codes[0] == "en"], []).append((config, codes[0] == "en"))
-    names = [own_name(code, there, tables.name) for code in languages] or list(there)
-    if not names:
-        raise ValueError(f"{tables.name} has no pairs with English; it has {', '.join(tables.configs) or 'nothing'}")
-    chosen: dict[str, tuple[str, bool]] = {}
-    for name in names:
-        for entry in there[name]:
-            if (known := chosen.setdefault(language_code(name), entry)) != entry:
-                raise ValueError(f"{known[0]} and {entry[0]} of {tables.name} are the same pair of languages; omit one")
+            there.setdefault(str(codes[codes[0] == "en"]), {})[config] = codes[0] == "en"
     result: dict[str, tuple[list[str], list[str]]] = {}
-    for code, (config, english_first) in chosen.items():
-        part = one_split(tables, config, split)
-        where = f"{part} of {config} of {tables.name}"
-        pairs = [
-            _sentences(row, code, english_first, f"{where}, row {number}")
-            for number, row in enumerate(tables.rows(config, part), 1)
-        ]
-        if not pairs:
-            raise ValueError(f"{where} has no rows")
+    for code, configs in chosen(there, languages or None, tables.name, "pairs of English and {}").items():
+        if len(configs) > 1:
+            raise ValueError(f"{' and '.join(configs)} of {tables.name} are the same pair of languages; omit one")
+        [(config, english_first)] = configs.items()
+        pairs = [_sentences(row, code, english_first, where) for where, row in numbered_rows(tables, config, split)]
         result[code] = ([english for english, _ in pairs], [other for _, other in pairs])
     return result
 
@@ -169,25 +190,21 @@ def _parts(data: Data) -> tuple[str, str]:
 
 def _sentences(row: dict[str, Any], code: str, english_first: bool, where: str) -> tuple[str, str]:
     """Returns the English sentence of a row and its translation."""
-    inside = row.get("translation", row)
+    inside = row.get("translation")
     row = inside if isinstance(inside, dict) else row
-    texts = {column: code_or_none(column) for column, value in row.items() if _is_text(value)}
+    # An id may be in a column that is named like Indonesian.
+    texts = {column: code_or_none(column) for column, value in row.items() if isinstance(value, str | None)}
     by_language = [[column for column, name in texts.items() if name == side] for side in ("en", code)]
     if all(len(columns) == 1 for columns in by_language):
-        columns = [columns[0] for columns in by_language]
+        columns = [column for [column] in by_language]
     else:
-        columns = list(next((pair for pair in _COLUMNS if set(pair) <= set(row)), ()))
+        columns = list(next((pair for pair in _COLUMNS if set(pair) <= texts.keys()), ()))
         if not columns:
             known = "; ".join(", ".join(pair) for pair in _COLUMNS)
-            raise ValueError(f"{where} has the columns {', '.join(row)}; expected a pair: {known}; en, {code}")
+            raise ValueError(
+                f"{where} has text in {', '.join(texts) or 'no column'}; expected a pair: {known}; en, {code}"
+            )
         if columns[0] != "english" and not english_first:
             columns.reverse()
-    for column in columns:
-        if not _is_text(row[column]):
-            raise ValueError(f"{where}: {column} is {row[column]!r}, which is not a sentence")
     english, other = ((row[column] or "").rstrip("\r\n") for column in columns)
     return english, other
-
-
-def _is_text(value: Any) -> bool:
-    return value is None or isinstance(value, str)

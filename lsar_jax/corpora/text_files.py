@@ -5,17 +5,19 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from lsar_jax.corpora.by_language import language_files
 from lsar_jax.corpora.sentence_filters import COUNT, not_blank, take
 from lsar_jax.files import check_file
-from lsar_jax.languages import language_code
 
 __all__ = [
     "LONGEST",
     "decoded_lines",
-    "language_files",
+    "fields_of",
+    "line_pairs",
     "lines",
     "numbered_lines",
     "stream_lines",
@@ -68,11 +70,27 @@ def stream_lines(path: str | Path) -> Iterator[str]:
       ValueError: as for ``lines``, raised when the line is reached.
     """
     path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"there is no text file at {path}")
     check_file(path, streams=True)
     with path.open("rb") as file:
         yield from decoded_lines(unpacked(file, path), str(path))
+
+
+def fields_of(path: Path, count: int) -> Iterator[tuple[int, list[str]]]:
+    """Yields (line number, its ``count`` tab-separated fields) for each line; raises ValueError at one with others."""
+    for number, line in enumerate(stream_lines(path), start=1):
+        fields = line.split("\t")
+        if len(fields) != count:
+            raise ValueError(f"{path}, line {number} has {len(fields)} tab-separated fields; expected {count}")
+        yield number, fields
+
+
+def line_pairs(first: Path, second: Path) -> Iterator[tuple[str, str]]:
+    """Yields line i of two files; raises ValueError where one ends before the other."""
+    for number, (left, right) in enumerate(zip_longest(stream_lines(first), stream_lines(second)), start=1):
+        if left is None or right is None:
+            short, long = (first, second) if left is None else (second, first)
+            raise ValueError(f"{short} has {number - 1} lines and {long} has more; line i must translate line i")
+        yield left, right
 
 
 def unpacked(file: Any, path: Path) -> Any:
@@ -146,43 +164,3 @@ def text_folder(
     """
     paths = language_files(folder, ".txt", languages)
     return {code: take(stream_lines(path), not_blank, count, path) for code, path in paths.items()}
-
-
-def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | None = None) -> dict[str, Path]:
-    """Returns the files ``{language}{suffix}`` in a folder by language, in alphabetical order of the codes.
-
-    Args:
-      folder: folder of files, each named with any code of its language.
-      suffix: suffix of the file names, including its dot.
-      languages: codes of the languages to read; by default, all available.
-
-    Raises:
-      FileNotFoundError: the folder does not exist, or a language has no file.
-      ValueError: two files are for the same language, or ``languages`` is not given and a file is not named
-        after a language.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}")
-    if isinstance(languages, str):
-        raise ValueError(f"languages is {languages!r}; give a list of codes")
-    found: dict[str, list[Path]] = {}
-    for path in sorted(folder.glob(f"*{suffix}")):
-        try:
-            found.setdefault(language_code(path.name.removesuffix(suffix)), []).append(path)
-        except ValueError as error:
-            if languages is None:
-                raise ValueError(
-                    f"{path} is not named after a language: {error}; rename it, or choose the languages to read"
-                ) from error
-    codes = sorted(found) if languages is None else sorted({language_code(code) for code in languages})
-    missing = [code for code in codes if code not in found]
-    if missing or not codes:
-        lacks = f"files {', '.join(code + suffix for code in missing)}" if missing else f"file LANGUAGE{suffix}"
-        raise FileNotFoundError(f"{folder} has no {lacks}; it has {', '.join(sorted(found)) or 'none'}")
-    for code in codes:
-        if len(found[code]) > 1:
-            raise ValueError(
-                f"{' and '.join(map(str, found[code]))} are for the same language, {code!r}; keep only one of them"
-            )
-    return {code: found[code][0] for code in codes}

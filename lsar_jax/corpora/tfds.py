@@ -9,11 +9,11 @@ Data: ``gs://tfds-data/datasets/wiki40b/de/1.3.0`` and the like, which are tfrec
 """
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lsar_jax.corpora.by_language import add_once, chosen
 from lsar_jax.corpora.sentence_filters import COUNT, Filter, not_blank, oscar_lines, take, wiki40b_pieces
 from lsar_jax.extras import import_extra
 from lsar_jax.files import read_json
@@ -86,17 +86,16 @@ def prepared_languages(template: str) -> dict[str, Path]:
     before, found, after = template.partition("{}")
     if not found:
         raise ValueError(f"{template!r} has no {{}} in place of the language")
+    tried = places(before + "x")
     result: dict[str, Path] = {}
-    for place in places(f"{before}x"):
+    for place in tried:
         start = len(str(place)) - 1
         for path in sorted(place.parent.glob(f"{place.name[:-1]}*{after}")):
-            code = code_or_none(str(path)[start : len(str(path)) - len(after)])
-            if code and result.setdefault(code, path) != path:
-                raise ValueError(f"{result[code]} and {path} are for the same language, {code!r}; remove one of them")
+            if code := code_or_none(str(path)[start : len(str(path)) - len(after)]):
+                add_once(result, code, path)
         if result:
-            return result
-    roots = " or ".join(str(path.parent.absolute()) for path in places("x"))
-    raise FileNotFoundError(f"there is no prepared dataset {template} under {roots}")
+            break
+    return chosen(result, None, " and ".join(str(place.parent.absolute()) for place in tried), f"dataset {template}")
 
 
 def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
@@ -109,16 +108,8 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
             f"`tfds convert_format --dataset_version_dir={folder} --out_file_format=array_record --out_dir=NEW_FOLDER` "
             "and pass NEW_FOLDER"
         )
-    builder = import_tfds().builder_from_directory(str(folder))
-    known = list(builder.info.splits)
-    name = re.split(r"\W", split, maxsplit=1)[0]
-    if name not in known:
-        raise ValueError(f"split {split!r} is not in {folder}; it has {', '.join(known) or 'none'}")
-    missing = [path for path in builder.info.splits[name].filepaths if not Path(path).is_file()]
-    if missing:
-        raise FileNotFoundError(f"{folder} lacks {', '.join(Path(path).name for path in missing)}; copy all its files")
     try:
-        source = builder.as_data_source(split)
+        source = import_tfds().builder_from_directory(str(folder)).as_data_source(split)
         for start in range(0, len(source), _BLOCK):
             for number, row in enumerate(source.__getitems__(range(start, min(start + _BLOCK, len(source)))), start):
                 # The rows of a small file that was truncated are read without an error, but have no values.

@@ -24,7 +24,7 @@ def udhr(part: str = "all", languages: Iterable[str] | None = None) -> dict[str,
       languages: codes of the languages to return; by default, all 40. The result is in alphabetical order.
 
     Raises:
-      ValueError: the part or a language is unknown, or ``languages`` is a single string.
+      ValueError: the part or a language is unknown.
 
     Example:
       >>> text = lj.corpora.udhr("fit", ["deu", "en"])
@@ -34,8 +34,6 @@ def udhr(part: str = "all", languages: Iterable[str] | None = None) -> dict[str,
       ('Alle Menschen sind frei und gleich', 'All human beings are born free')
     """
     check_choice("part", part, UDHR_PARTS)
-    if isinstance(languages, str):
-        raise ValueError(f"languages is {languages!r}; give a list of codes")
     data = json.loads(files("lsar_jax").joinpath("corpora/data/udhr.json").read_text(encoding="utf-8"))
     known = sorted(data["languages"])
     codes = known if languages is None else sorted({own_name(x, known, "the UDHR") for x in languages})

@@ -19,7 +19,7 @@ from lsar_jax.arrays import padded_rows
 from lsar_jax.console.output import console
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
 from lsar_jax.corpora.records import Records, is_parquet
-from lsar_jax.corpora.row_files import parquet_rows
+from lsar_jax.corpora.row_files import file_rows
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.options.inputs import open_vectors
 from lsar_jax.retrieval import nearest
@@ -186,8 +186,7 @@ def _open(path: Path) -> np.ndarray | Embeddings:
     """The vectors of a file or a folder."""
     if not is_parquet(path):
         return open_vectors(path)
-    with path.open("rb") as file:
-        vectors = [row["vector"] for _, row in parquet_rows(file, ["vector"], str(path))]
+    vectors = [row["vector"] for _, row in file_rows(path, ["vector"])]
     try:
         return np.array(vectors, np.float32)
     except (ValueError, TypeError) as error:

@@ -16,11 +16,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.corpora.tfds import import_tfds, rows
 from lsar_jax.files import new_folder
 
-__all__ = ["VERSION", "DatasetFiles", "Row", "fields_of", "prepare"]
+__all__ = ["VERSION", "DatasetFiles", "Row", "prepare"]
 
 VERSION = "1.0.0"
 
@@ -129,15 +128,6 @@ def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
             Path(builder.data_dir).replace(new / config / VERSION)
         shutil.rmtree(new / "unfinished")
     return {config: folder / config / VERSION for config in configs}
-
-
-def fields_of(path: Path, count: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, its ``count`` tab-separated fields) for each line; raises ValueError at one with others."""
-    for number, line in enumerate(stream_lines(path), start=1):
-        fields = line.split("\t")
-        if len(fields) != count:
-            raise ValueError(f"{path}, line {number} has {len(fields)} tab-separated fields; expected {count}")
-        yield number, fields
 
 
 def _builder(dataset: DatasetFiles, config: str, data_dir: Path) -> Any:

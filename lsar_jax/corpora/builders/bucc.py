@@ -14,8 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from lsar_jax.corpora.builders.base import DatasetFiles, Row, fields_of
-from lsar_jax.corpora.text_files import stream_lines
+from lsar_jax.corpora.builders.base import DatasetFiles, Row
+from lsar_jax.corpora.by_language import add_once, chosen, folder_at
+from lsar_jax.corpora.text_files import fields_of, stream_lines
 from lsar_jax.languages import language_code
 
 __all__ = ["SPLITS", "Bucc", "Comparable"]
@@ -65,20 +66,14 @@ class Bucc(DatasetFiles):
     fields: ClassVar = {"part": "text", "id": "text", "text": "text"}
 
     @cached_property
-    def files(self) -> dict[str, dict[str, list[Path]]]:
-        """The non-English, English and gold files of each split of each pair."""
-        if not self.folder.is_dir():
-            raise FileNotFoundError(f"there is no folder {self.folder}")
-        found: dict[str, dict[str, list[Path]]] = {}
-        for path in sorted([*self.folder.glob("*-en.*.gold"), *self.folder.glob("*-en/*-en.*.gold")]):
+    def files(self) -> dict[str, dict[str, Path]]:
+        """The gold file of each split of each pair; those of the sentences lie beside it."""
+        found: dict[str, dict[str, Path]] = {}
+        folder = folder_at(self.folder)
+        for path in sorted([*folder.glob("*-en.*.gold"), *folder.glob("*-en/*-en.*.gold")]):
             if match := re.fullmatch(rf"(\w+)-en\.({'|'.join(_NAMES)})\.gold", path.name):
-                files = [path.with_suffix(f".{end}") for end in (match[1], "en", "gold")]
-                pair = found.setdefault(f"{language_code(match[1])}-en", {})
-                if (known := pair.setdefault(_NAMES[match[2]], files)) != files:
-                    raise ValueError(f"{known[2]} and {path} are for the same language and split; remove one of them")
-        if not found:
-            raise FileNotFoundError(f"{self.folder} has no files XX-en.SPLIT.gold, where SPLIT is sample or training")
-        return dict(sorted(found.items()))
+                add_once(found.setdefault(f"{language_code(match[1])}-en", {}), _NAMES[match[2]], path)
+        return chosen(dict(sorted(found.items())), None, folder, "{}-en.SPLIT.gold of a split, sample or training")
 
     def splits(self, config: str) -> tuple[str, ...]:
         """The available splits among ``sample`` and ``training``."""
@@ -86,26 +81,27 @@ class Bucc(DatasetFiles):
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the lines of the non-English, the English and the gold file."""
-        if split not in self.files[config]:
-            raise FileNotFoundError(f"{self.folder} has no {config}.{split}.gold")
-        *paths, gold = self.files[config][split]
+        splits = self.files[config]
+        if split not in splits:
+            raise FileNotFoundError(f"{self.folder} has no {config}.{split}.gold; it has {', '.join(splits)}")
+        gold = splits[split]
+        paths = [gold.with_suffix(f".{end}") for end in (gold.name.partition("-")[0], "en")]
         numbers: list[dict[str, int]] = [{}, {}]
         for part, path, ids in zip(("source", "target"), paths, numbers, strict=True):
             for number, line in enumerate(stream_lines(path), start=1):
                 # A sentence may contain a tab.
                 id, tab, text = line.partition("\t")
-                if not id or not tab:
-                    raise ValueError(f"{path}, line {number} is not an id, a tab and a sentence")
-                if ids.setdefault(id, number) != number:
-                    raise ValueError(f"{path}, line {number}: the id {id!r} is already on line {ids[id]}")
+                if not id or not tab or id in ids:
+                    again = f": the id {id!r} is already on line {ids[id]}" if id in ids else ""
+                    raise ValueError(f"{path}, line {number} is not a new id, a tab and a sentence{again}")
+                ids[id] = number
                 yield {"part": part, "id": id, "text": text}
-        pairs: dict[tuple[str, ...], int] = {}
+        pairs: set[tuple[str, ...]] = set()
         for number, pair in fields_of(gold, 2):
-            for id, ids, file in zip(pair, numbers, paths, strict=True):
-                if id not in ids:
-                    raise ValueError(f"{gold}, line {number}: the id {id!r} is not in {file}")
-            if (first := pairs.setdefault(tuple(pair), number)) != number:
-                raise ValueError(f"{gold}, line {number}: the pair is already on line {first}")
+            if tuple(pair) in pairs or any(id not in ids for id, ids in zip(pair, numbers, strict=True)):
+                names = " and ".join(path.name for path in paths)
+                raise ValueError(f"{gold}, line {number} is not a new pair of ids of {names}: {', '.join(pair)}")
+            pairs.add(tuple(pair))
             yield {"part": "gold", "id": pair[0], "text": pair[1]}
 
     @staticmethod

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from lsar_jax.corpora.builders.base import DatasetFiles, Row
-from lsar_jax.corpora.text_files import language_files, stream_lines
+from lsar_jax.corpora.by_language import language_files
+from lsar_jax.corpora.text_files import stream_lines
 
 __all__ = ["Monolingual"]
 

@@ -8,12 +8,12 @@ and ``NAME.en-de.de``, where line i of one translates line i of the other.
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import zip_longest
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from lsar_jax.corpora.builders.base import DatasetFiles, Row, fields_of
-from lsar_jax.corpora.text_files import stream_lines
+from lsar_jax.corpora.builders.base import DatasetFiles, Row
+from lsar_jax.corpora.by_language import chosen, folder_at
+from lsar_jax.corpora.text_files import fields_of, line_pairs, stream_lines
 from lsar_jax.languages import code_or_none
 
 __all__ = ["Parallel", "ParallelText"]
@@ -54,54 +54,36 @@ class Parallel(DatasetFiles):
     fields: ClassVar = {"source": "text", "target": "text", "domain": "text"}
 
     @cached_property
-    def files(self) -> dict[str, list[tuple[list[Path], str]]]:
+    def files(self) -> dict[str, list[tuple[str, list[Path]]]]:
         """The tables of each pair, each with the name that it adds to its pair, or the two Moses files."""
-        if not self.folder.is_dir():
-            raise FileNotFoundError(f"there is no folder {self.folder}")
-        found: dict[str, list[tuple[list[Path], str]]] = {}
-        for path in sorted(self.folder.iterdir()):
+        found: dict[str, list[tuple[str, list[Path]]]] = {}
+        for path in sorted(folder_at(self.folder).iterdir()):
             stem, _, last = path.name.rpartition(".")
             before, _, after = stem.rpartition(".")
             for codes, origin in ((after, ""), (before, after)):
                 first, _, second = codes.partition("-")
                 pair = code_or_none(first), code_or_none(second)
-                # Of Moses files, the first brings the second.
+                # The first of two Moses files brings the second.
                 if None in pair or (last != "tsv" and (last != first or origin)):
                     continue
-                config = "-".join(map(str, pair))
-                known = found.setdefault(config, [])
-                if known and not (origin and all(name for _, name in known)):
-                    [other, *_], _ = known[0]
-                    raise ValueError(f"{other} and {path} are for the same pair, {config!r}; remove one of them")
-                paths = [path] if last == "tsv" else [path, path.with_name(f"{stem}.{second}")]
-                known.append((paths, origin))
+                known = found.setdefault("-".join(map(str, pair)), [])
+                if known and not (origin and known[0][0]):
+                    raise ValueError(f"{known[0][1][0]} and {path} are both for {codes}; keep only one of them")
+                known.append((origin, [path] if last == "tsv" else [path, path.with_name(f"{stem}.{second}")]))
                 break
-        if not found:
-            raise FileNotFoundError(
-                f"{self.folder} has no bitext: neither SOURCE-TARGET.tsv nor SOURCE-TARGET.NAME.tsv nor "
-                "NAME.SOURCE-TARGET.SOURCE and NAME.SOURCE-TARGET.TARGET"
-            )
-        return dict(sorted(found.items()))
+        form = "bitext: neither SOURCE-TARGET.tsv nor SOURCE-TARGET.NAME.tsv nor NAME.SOURCE-TARGET.SOURCE and .TARGET"
+        return chosen(dict(sorted(found.items())), None, self.folder, form)
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the sentence pairs."""
-        for paths, origin in self.files[config]:
-            if len(paths) == 1:
-                columns = next(stream_lines(paths[0])).count("\t") + 1
-                if columns not in (2, 3):
-                    raise ValueError(f"{paths[0]}, line 1 has {columns} tab-separated fields; expected 2 or 3")
-                for _, (*domain, first, second) in fields_of(paths[0], columns):
-                    yield {"source": first, "target": second, "domain": domain[0] if domain else origin}
+        for origin, (path, *other) in self.files[config]:
+            if other:
+                yield from ({"source": x, "target": y, "domain": ""} for x, y in line_pairs(path, *other))
                 continue
-            sides = [stream_lines(path) for path in paths]
-            for number, (first, second) in enumerate(zip_longest(*sides), start=1):
-                if first is None or second is None:
-                    short, long = paths if first is None else paths[::-1]
-                    more = number + sum(1 for _ in sides[paths.index(long)])
-                    raise ValueError(
-                        f"{short} has {number - 1} lines and {long} has {more}; line i must translate line i"
-                    )
-                yield {"source": first, "target": second, "domain": ""}
+            # A table has a column of domains in all lines or in none.
+            columns = 3 if next(stream_lines(path)).count("\t") > 1 else 2
+            for _, (*domain, first, second) in fields_of(path, columns):
+                yield {"source": first, "target": second, "domain": domain[0] if domain else origin}
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> ParallelText:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from lsar_jax.corpora.builders.base import DatasetFiles, Row
-from lsar_jax.corpora.text_files import language_files
+from lsar_jax.corpora.by_language import language_files
 from lsar_jax.files import read_json
 
 __all__ = ["Questions", "XquadR"]
