@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from lsar_jax.corpora import builders
+from lsar_jax.corpora.by_language import folder_at
 from lsar_jax.corpora.tables import Data, folder_of
 
 __all__ = ["NOT_ON_HUB", "Collection", "MiningSplit", "read_split"]
@@ -39,14 +40,10 @@ class MiningSplit(NamedTuple):
 
 def read_split(data: Data, code: str, split: str) -> MiningSplit:
     """Reads one split of a language paired with English, from BUCC's files or a prepared dataset."""
-    folder = folder_of(data, NOT_ON_HUB)
-    try:
-        known = builders.Bucc.known(folder)
-        if f"{code}-en" not in known:
-            raise FileNotFoundError(f"{folder} has no {code}-en; it has {', '.join(known)}")
-        read = builders.Bucc.load(folder, f"{code}-en", split)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; {_SOURCE}") from error
+    folder, pair = folder_at(folder_of(data, NOT_ON_HUB), _SOURCE), f"{code}-en"
+    if pair not in (known := builders.Bucc.known(folder)):
+        raise FileNotFoundError(f"{folder} has no {pair}; it has {', '.join(known)}; {_SOURCE}")
+    read = builders.Bucc.load(folder, pair, split)
     return MiningSplit(_collection(read.other), _collection(read.english), set(read.gold))
 
 

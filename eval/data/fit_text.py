@@ -1,10 +1,10 @@
 """The text that transforms are fitted on, as selected with ``--fit-on``."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from lsar_jax import corpora
+from lsar_jax.corpora.by_language import folder_at
 from lsar_jax.corpora.tfds import prepared_languages
 
 __all__ = ["FitText", "fit_text", "udhr_text"]
@@ -43,21 +43,18 @@ def fit_text(place: str) -> FitText:
     kind, _, name = place.partition(":")
     if place == "udhr":
         return udhr_text("all")
-    if kind == "hub" and name:
-        id, _, revision = name.partition("@")
-
-        def unknown() -> Sequence[str]:
-            raise ValueError(f"--fit-languages is all, but --fit-on {place} is on the Hub; fit on the tested languages")
-
-        return FitText(
-            place,
-            unknown,
-            lambda codes, n: {code: corpora.hub(id, code, revision=revision or None, count=n) for code in codes},
-        )
     if kind == "tfds" and name:
         folders = prepared_languages(name)
         return _of(place, folders, lambda code, count: corpora.prepared(folders[code], count=count))
-    if not Path(place).is_dir():
-        raise FileNotFoundError(f"--fit-on {place} is not udhr, a folder, tfds:NAME/{{}} or hub:ID")
-    files = corpora.language_files(place, ".txt")
-    return _of(place, files, lambda code, count: corpora.text_folder(place, [code], count)[code])
+    if kind != "hub" or not name:
+        files = corpora.language_files(folder_at(place, "--fit-on is udhr, a folder, tfds:NAME/{} or hub:ID"), ".txt")
+        return _of(place, files, lambda code, count: corpora.text_folder(place, [code], count)[code])
+    id, _, revision = name.partition("@")
+
+    def unknown() -> Sequence[str]:
+        raise ValueError(f"--fit-languages is all, but --fit-on {place} is on the Hub; fit on the tested languages")
+
+    def read(codes: Sequence[str], count: int) -> Mapping[str, Sequence[str]]:
+        return {code: corpora.hub(id, code, revision=revision or None, count=count) for code in codes}
+
+    return FitText(place, unknown, read)

@@ -10,12 +10,12 @@ language; other datasets may have a configuration for each language, with the co
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from eval.data.tatoeba import check_not_blank
 from lsar_jax import corpora
-from lsar_jax.corpora.tables import Data, Tables, named_tables, one_split
-from lsar_jax.languages import code_or_none, language_code, own_name
+from lsar_jax.corpora.by_language import add_once, chosen, folder_at
+from lsar_jax.corpora.tables import Data, Tables, named_tables, numbered_rows, text_in
+from lsar_jax.languages import code_or_none, language_code
 
 __all__ = ["read_parallel"]
 
@@ -49,53 +49,36 @@ def read_parallel(data: Data, languages: Sequence[str] = (), where: str = "") ->
     return texts
 
 
-def _of_files(folder: Path, languages: Sequence[str], where: str) -> dict[str, list[str]]:
-    if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}; {where or 'give one of files such as de.txt'}")
+def _of_files(folder: Path, languages: Sequence[str], advice: str) -> dict[str, list[str]]:
     found: dict[str, dict[str, Path]] = {}
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder_at(folder, advice or "give one of files such as de.txt").iterdir()):
         match = next(filter(None, (re.fullmatch(name, path.name) for name in _NAMES)), None)
         if match and (code := code_or_none(match[1])):
             found.setdefault(code, {})[match[1]] = path
         elif match and match.re.pattern == _NAMES[-1] and not languages:
             raise ValueError(f"{path} is not named after a language; rename it, or choose the languages to read")
-    codes = list(dict.fromkeys(map(language_code, languages))) or sorted(found)
-    missing = [code for code in codes if code not in found]
-    if missing or not codes:
-        lacks = f"file for {', '.join(missing)}" if missing else "file such as de.txt or deu_Latn.devtest"
-        raise FileNotFoundError(f"{folder} has no {lacks}; it has {', '.join(sorted(found)) or 'none'}")
-    texts = {}
-    for code in codes:
-        names = [name for name in found[code] if not re.search("-[A-Z]{2}$", name)] or list(found[code])
+    form, texts = "file for {}, such as de.txt or deu_Latn.devtest", {}
+    for code, named in chosen(dict(sorted(found.items())), languages or None, folder, form).items():
+        names = [name for name in named if not re.search("-[A-Z]{2}$", name)] or list(named)
         if len(names) > 1:
-            raise ValueError(f"{' and '.join(str(found[code][name]) for name in names)} are for {code}; remove one")
-        texts[code] = corpora.lines(found[code][names[0]])
+            raise ValueError(f"{' and '.join(str(named[name]) for name in names)} are for {code}; remove one")
+        texts[code] = corpora.lines(named[names[0]])
     return texts
 
 
 def _of_tables(tables: Tables, languages: Sequence[str]) -> dict[str, list[str]]:
+    names: dict[str, str] = {}
     by_config = [config for config in tables.configs if code_or_none(config)]
-    if by_config:
-        names = [own_name(code, by_config, tables.name) for code in languages] or by_config
-        texts: dict[str, list[Any]] = {
-            name: [row.get("text") for row in tables.rows(name, one_split(tables, name, ""))] for name in names
-        }
-    else:
+    if not by_config:
         if len(tables.configs) != 1:
             raise ValueError(f"{tables.name} has {', '.join(tables.configs) or 'nothing'}; expected one configuration")
         [config] = tables.configs
-        split = "devtest" if "devtest" in tables.splits(config) else one_split(tables, config, "")
-        rows = list(tables.rows(config, split))
-        # Not the column id, which is a code of Indonesian too.
-        there = [name for name in (rows[0] if rows else ()) if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", name)]
-        names = [own_name(code, there, tables.name) for code in languages] or there
-        texts = {name: [row[name] for row in rows] for name in names}
-    result: dict[str, list[str]] = {}
-    for name, lines in texts.items():
-        if wrong := next((number for number, line in enumerate(lines, 1) if not isinstance(line, str)), None):
-            raise ValueError(f"{tables.name}, {name}, row {wrong} has no text")
-        if result.setdefault(language_code(name), lines) is not lines:
-            raise ValueError(f"{tables.name} has {language_code(name)} twice; name each language once")
-    if not result:
-        raise ValueError(f"{tables.name} has no column or configuration named after a language")
-    return result
+        rows = list(numbered_rows(tables, config, "devtest" if "devtest" in tables.splits(config) else ""))
+    # Not the column id, which is a code of Indonesian too.
+    for name in by_config or [column for column in rows[0][1] if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", column)]:
+        add_once(names, language_code(name), name)
+    texts = {}
+    for code, name in chosen(names, languages or None, tables.name, "text in {}").items():
+        column, lines = ("text", numbered_rows(tables, name)) if by_config else (name, rows)
+        texts[code] = [text_in(row, column, where) for where, row in lines]
+    return texts

@@ -9,28 +9,30 @@
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.corpora.builders.base import fields_of
-from lsar_jax.corpora.row_files import json_rows, tsv_rows
-from lsar_jax.corpora.tables import Data, Tables, named_tables, one_split
-from lsar_jax.corpora.text_files import unpacked
-from lsar_jax.files import check_file
+from lsar_jax.corpora.by_language import folder_at
+from lsar_jax.corpora.row_files import file_rows
+from lsar_jax.corpora.tables import Data, Tables, named_tables, numbered_rows, text_in
+from lsar_jax.corpora.text_files import fields_of
 from lsar_jax.languages import code_or_none, language_code
 
 __all__ = ["Judged", "read_judged"]
 
 _log = logging.getLogger("lsar_jax")
 
-_Row = dict[str, Any]
+# Rows with their places, for errors.
+_Rows = Iterable[tuple[str, dict[str, Any]]]
 # The rows of the passages, of the questions and of the judgements.
-_Parts = tuple[Iterable[_Row], Iterable[_Row], Iterable[_Row]]
+_Parts = tuple[_Rows, _Rows, _Rows]
+_JUDGEMENT = ("query-id", "corpus-id", "score")
 
 
 class Judged(NamedTuple):
@@ -55,8 +57,8 @@ def read_judged(data: Data, split: str, languages: Sequence[str] = ()) -> dict[t
     """Reads a split by the languages of the questions and of the passages, by default of all, in alphabetical order.
 
     Raises:
-      FileNotFoundError: the folder or a file does not exist.
-      ValueError: a language is unknown, a row lacks a field, or a judgement is of no question.
+      FileNotFoundError: the folder or a file does not exist, or has nothing in a language.
+      ValueError: a row lacks a field, or a judgement is of no question.
     """
     tables = named_tables(data)
     sources = _files(Path(data), split) if tables is None else _named(tables, split)
@@ -66,29 +68,28 @@ def read_judged(data: Data, split: str, languages: Sequence[str] = ()) -> dict[t
         if None not in codes and len(codes) in (1, 2):
             pairs[str(codes[-1]), str(codes[0])] = name
     wanted = {language_code(code) for code in languages}
-    if unknown := wanted - {code for pair in pairs for code in pair}:
-        known = ", ".join(sorted({code for pair in pairs for code in pair}))
-        raise ValueError(f"--languages has {', '.join(sorted(unknown))}, but {data} has {known or 'none'}")
-    chosen = {pair: name for pair, name in sorted(pairs.items()) if not wanted or wanted >= set(pair)}
-    if not chosen:
+    picked = {pair: name for pair, name in sorted(pairs.items()) if not wanted or wanted >= set(pair)}
+    missing = wanted - {code for pair in picked for code in pair}
+    if missing or not picked:
         raise FileNotFoundError(
-            f"{data} has no questions and passages named after languages; it has {', '.join(sources) or 'none'}. Give "
-            "a folder with a folder of corpus.jsonl, queries.jsonl and qrels for each language or pair, or hub:ID"
+            f"{data} has no questions and passages in {', '.join(sorted(missing)) or 'any language'}; it has "
+            f"{', '.join(sources) or 'none'}. Give a folder with a folder of corpus.jsonl, queries.jsonl and qrels for "
+            "each language or pair, or hub:ID"
         )
-    return {pair: _judged(*sources[name](), f"{split} of {name} of {data}") for pair, name in chosen.items()}
+    return {pair: _judged(*sources[name](), f"{split} of {name} of {data}") for pair, name in picked.items()}
 
 
-def _judged(corpus: Iterable[_Row], queries: Iterable[_Row], qrels: Iterable[_Row], where: str) -> Judged:
+def _judged(corpus: _Rows, queries: _Rows, qrels: _Rows, where: str) -> Judged:
     grades: dict[str, dict[str, float]] = {}
-    for row in qrels:
-        if (score := float(row["score"])) > 0:
-            grades.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = score
-    asked = {name: text for name, text in _texts(queries, f"queries, {where}").items() if name in grades}
-    if unknown := [name for name in grades if name not in asked]:
-        raise ValueError(f"{where}: {len(unknown)} judged questions are not among the queries, such as {unknown[0]!r}")
-    if not asked:
-        raise ValueError(f"{where} has no question with a relevant passage")
-    passages = _texts(corpus, f"corpus, {where}")
+    for place, row in qrels:
+        query, passage, score = (text_in(row, column, place) for column in _JUDGEMENT)
+        if float(score) > 0:
+            grades.setdefault(query, {})[passage] = float(score)
+    asked = {name: text for name, text in _texts(queries).items() if name in grades}
+    if len(asked) < len(grades) or not asked:
+        unknown = next(iter(grades.keys() - asked.keys()), "")
+        raise ValueError(f"{where}: {len(asked)} of {len(grades)} judged questions are in the queries, without {unknown!r}")
+    passages = _texts(corpus)
     places = {name: place for place, name in enumerate(passages)}
     width = max(len(grades[name]) for name in asked)
     relevant, gains = np.full((len(asked), width), -1), np.zeros((len(asked), width))
@@ -101,22 +102,20 @@ def _judged(corpus: Iterable[_Row], queries: Iterable[_Row], qrels: Iterable[_Ro
     return Judged([*asked], [*asked.values()], [*passages.values()], relevant, gains)
 
 
-def _texts(rows: Iterable[_Row], where: str) -> dict[str, str]:
+def _texts(rows: _Rows) -> dict[str, str]:
     """Returns texts by id, with the title before the text as in MTEB."""
     texts: dict[str, str] = {}
-    for number, row in enumerate(rows, 1):
+    for where, row in rows:
         name = row.get("_id", row.get("id", row.get("docid")))
         text = f"{row.get('title') or ''} {row.get('text') or ''}".strip()
-        if name is None or not text:
-            raise ValueError(f"{where}, row {number} has no id or no text; it has {', '.join(row)}")
-        if texts.setdefault(str(name), text) != text:
-            raise ValueError(f"{where}, row {number} has another text of the id {name!r}")
+        if name is None or not text or texts.setdefault(str(name), text) != text:
+            raise ValueError(f"{where} has no id, no text, or another text of an id: {row!r:.160}")
     return texts
 
 
 def _named(tables: Tables, split: str) -> dict[str, Callable[[], _Parts]]:
-    def rows(config: str) -> Iterator[_Row]:
-        return tables.rows(config, split if split in tables.splits(config) else one_split(tables, config, ""))
+    def rows(config: str) -> _Rows:
+        return numbered_rows(tables, config, split if split in tables.splits(config) else "")
 
     def parts(name: str) -> _Parts:
         return rows(f"{name}-corpus"), rows(f"{name}-queries"), rows(f"{name}-qrels")
@@ -126,42 +125,28 @@ def _named(tables: Tables, split: str) -> dict[str, Callable[[], _Parts]]:
 
 
 def _files(folder: Path, split: str) -> dict[str, Callable[[], _Parts]]:
-    if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}; set --data, for example to hub:mteb/MLQARetrieval")
+    def rows(folder: Path, pattern: str, first: str) -> _Rows:
+        paths = sorted(folder.glob(pattern)) or [folder / first]
+        return chain.from_iterable(map(file_rows, paths))
 
     def beir(name: str) -> _Parts:
         inside = folder / name
-        corpus, queries = (sorted(inside.glob(f"{part}.jsonl*"))[:1] for part in ("corpus", "queries"))
-        if not queries:
-            raise FileNotFoundError(f"{inside} has no queries.jsonl")
-        return _rows(corpus), _rows(queries), _rows([inside / "qrels" / f"{split}.tsv"], tsv_rows)
+        corpus, queries = (rows(inside, f"{part}.jsonl*", f"{part}.jsonl") for part in ("corpus", "queries"))
+        return corpus, queries, file_rows(inside / "qrels" / f"{split}.tsv", _JUDGEMENT)
 
     def miracl(name: str) -> _Parts:
-        corpus = sorted((folder / f"miracl-corpus-v1.0-{name}").glob("docs-*.jsonl*"))
         topics, qrels = (
             folder / f"miracl-v1.0-{name}" / part / f"{part}.miracl-v1.0-{name}-{split}.tsv"
             for part in ("topics", "qrels")
         )
-        if not corpus:
-            raise FileNotFoundError(f"{folder} has no miracl-corpus-v1.0-{name} with docs-0.jsonl.gz")
         return (
-            _rows(corpus),
-            ({"id": name, "text": text} for _, (name, text) in fields_of(topics, 2)),
-            ({"query-id": q, "corpus-id": c, "score": score} for _, (q, _, c, score) in fields_of(qrels, 4)),
-        )
+            rows(folder / f"miracl-corpus-v1.0-{name}", "docs-*.jsonl*", "docs-0.jsonl.gz"),
+            ((f"{topics}, line {n}", {"id": name, "text": text}) for n, (name, text) in fields_of(topics, 2)),
+            ((f"{qrels}, line {n}", dict(zip(_JUDGEMENT, (q, c, score), strict=True)))
+             for n, (q, _, c, score) in fields_of(qrels, 4)),
+        )  # fmt: skip
 
-    found: dict[str, Callable[[], _Parts]] = {}
-    for path in sorted(folder.glob("*/corpus.jsonl*")):
-        found[path.parent.name] = partial(beir, path.parent.name)
+    folder = folder_at(folder, "set --data, for example to hub:mteb/MLQARetrieval")
     names = [path.parent.name.removeprefix("miracl-v1.0-") for path in sorted(folder.glob("miracl-v1.0-*/topics"))]
+    found = {path.parent.name: partial(beir, path.parent.name) for path in sorted(folder.glob("*/corpus.jsonl*"))}
     return found | {name: partial(miracl, name) for name in names}
-
-
-def _rows(paths: Sequence[Path], read: Callable[..., Any] = json_rows) -> Iterator[_Row]:
-    for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"there is no file {path}")
-        check_file(path)
-        with path.open("rb") as file:
-            for _, row in read(unpacked(file, path), None, str(path)):
-                yield row

@@ -7,10 +7,9 @@ Stein 2010, has German, French and Japanese (``jp_test.tsv`` is also read as Jap
 """
 
 from pathlib import Path
-from typing import Any
 
 from lsar_jax import corpora
-from lsar_jax.corpora.tables import Data, named_tables
+from lsar_jax.corpora.tables import Data, named_tables, numbered_rows, text_in
 from lsar_jax.languages import own_name
 
 __all__ = ["Reviews", "read_reviews"]
@@ -21,22 +20,14 @@ Reviews = tuple[list[str], list[str]]
 
 def read_reviews(data: Data, code: str, split: str) -> Reviews:
     """Returns the texts and labels of a language's training or test set."""
-    rows: list[tuple[str, Any, Any]]
     if (tables := named_tables(data)) is None:
         path = _file(Path(data), code, split)
         lines = [line.partition("\t") for line in corpora.lines(path)]
-        rows = [(f"{path}, line {number}", label, text) for number, (label, _, text) in enumerate(lines, 1)]
+        rows = [(f"{path}, line {number}", {"label": a, "text": b}) for number, (a, _, b) in enumerate(lines, 1)]
     else:
-        config = own_name(code, tables.configs, tables.name)
-        where = f"{tables.name}, {split} of {config}"
-        named = enumerate(tables.rows(config, split), 1)
-        rows = [(f"{where}, row {number}", row.get("label"), row.get("text")) for number, row in named]
-        if not rows:
-            raise ValueError(f"{where} has no rows")
-    for where, label, text in rows:
-        if label is None or not str(label).strip() or not isinstance(text, str) or not text.strip():
-            raise ValueError(f"{where} is not a label and a text")
-    return [text for *_, text in rows], [str(label).strip() for _, label, _ in rows]
+        rows = list(numbered_rows(tables, own_name(code, tables.configs, tables.name), split))
+    texts = [text_in(row, "text", where) for where, row in rows]
+    return texts, [text_in(row, "label", where).strip() for where, row in rows]
 
 
 def _file(folder: Path, code: str, split: str) -> Path:

@@ -9,8 +9,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from lsar_jax import corpora
+from lsar_jax.corpora.by_language import chosen, folder_at
 from lsar_jax.corpora.tables import Data, named_pairs, named_tables
+from lsar_jax.corpora.text_files import line_pairs
 from lsar_jax.languages import language_code, own_name
 
 __all__ = ["ORACLE_8", "ORACLE_14", "XTREME_36", "check_not_blank", "files_of", "read_pairs"]
@@ -31,28 +32,18 @@ def read_pairs(data: Data, languages: Sequence[str]) -> dict[str, tuple[list[str
             for name, lines in zip(("English", code), sides, strict=True):
                 check_not_blank(lines, f"{tables.name}, {name} of {code}")
         return pairs
-    folder = Path(data)
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {folder}; copy data/tatoeba/v1 of github.com/facebookresearch/LASER there, "
-            "or set --data, for example to hub:mteb/tatoeba-bitext-mining"
-        )
-    names = files_of(folder)
-    known = {language_code(name) for name in names}
-    missing = [code for code in map(language_code, languages) if code not in known]
-    if missing or not languages:
-        raise FileNotFoundError(
-            f"{folder} has no files for {', '.join(missing)}; it has {', '.join(sorted(known)) or 'none'}"
-        )
+    advice = (
+        "copy data/tatoeba/v1 of github.com/facebookresearch/LASER there, or set --data, for example to "
+        "hub:mteb/tatoeba-bitext-mining"
+    )
+    names = files_of(folder_at(data, advice))
     pairs = {}
-    for language in languages:
-        code, name = language_code(language), own_name(language, names, str(folder))
-        stem = f"{folder}/tatoeba.{name}-eng"
-        english, other = (corpora.lines(f"{stem}.{side}") for side in ("eng", name))
-        if len(english) != len(other):
-            raise ValueError(f"{stem}.* has {len(english)} English lines but {len(other)} lines in {code}")
-        check_not_blank(english, f"{stem}.eng")
-        check_not_blank(other, f"{stem}.{name}")
+    for code in chosen({language_code(name): name for name in names}, languages, data, "files for {}"):
+        name = own_name(code, names, str(data))
+        paths = [Path(data, f"tatoeba.{name}-eng.{side}") for side in ("eng", name)]
+        english, other = map(list, zip(*line_pairs(*paths), strict=True))
+        for path, lines in zip(paths, (english, other), strict=True):
+            check_not_blank(lines, str(path))
         pairs[code] = (english, other)
     return pairs
 

@@ -25,7 +25,7 @@ from scipy.sparse import load_npz
 from scipy.spatial.distance import cdist
 from scipy.stats import pearsonr
 
-from lsar_jax.files import sha256
+from lsar_jax.files import check_file, sha256
 from lsar_jax.languages import language_code
 
 __all__ = ["SyntaxCorrelation", "syntactic_distances", "syntax_correlation"]
@@ -57,10 +57,7 @@ def syntactic_distances(languages: Iterable[str], *, precomputed: Path | None) -
         return {code: float(row[index[code]]) for code in codes}, _COSINE
     listed = precomputed.with_name(_LANGUAGES)
     for file in (precomputed, listed):
-        if not file.is_file():
-            raise FileNotFoundError(
-                f"{file} does not exist; copy it from lang2vec/data of github.com/antonisa/lang2vec"
-            )
+        check_file(file)
     names = listed.read_text(encoding="utf-8", errors="replace").strip().split(",")
     index = _positions(["en", *codes], names)
     row = _matrix_row(precomputed, index["en"], len(names))
@@ -89,12 +86,11 @@ def syntax_correlation(
     """Correlates the cosine with English's vector and the syntactic similarity to English over languages."""
     units = {code: vector / (np.linalg.norm(vector) or 1.0) for code, vector in vectors.items()}
     codes = sorted((vectors.keys() & distances.keys()) - {"en"})
-    if len(codes) < 3:
-        raise ValueError(f"a correlation needs at least 3 languages; there are {', '.join(codes) or 'none'}")
+    if len(codes) < 3 or len({distances[code] for code in codes}) == 1:
+        there = ", ".join(codes) or "none"
+        raise ValueError(f"a correlation needs at least 3 languages, whose distances differ; there are {there}")
     points = {code: (1 - distances[code], float(units[code] @ units["en"])) for code in codes}
     near, like = np.array(list(points.values())).T
-    if np.ptp(near) == 0:
-        raise ValueError(f"the distances of {', '.join(codes)} are all {1 - near[0]:.6g}; they must vary")
     if np.ptp(like) < _LEAST_SPREAD:
         raise ValueError(
             f"the similarities of {len(codes)} languages differ by only {np.ptp(like):.1e}, which is within rounding "
@@ -121,12 +117,11 @@ def _matrix_row(path: Path, index: int, languages: int) -> Float[np.ndarray, " l
     """Reads row ``index`` of a symmetric matrix from a file that contains only its upper triangle."""
     try:
         with zipfile.ZipFile(path) as archive:
-            upper = load_npz(io.BytesIO(archive.read(_MATRIX)))  # refuses pickles
-        if upper.shape != (languages, languages):
-            raise ValueError(f"{_MATRIX} is {upper.shape}, and {_LANGUAGES} lists {languages} languages")
-        upper = upper.tocsr()
+            upper = load_npz(io.BytesIO(archive.read(_MATRIX))).tocsr()  # refuses pickles
     except Exception as error:  # a damaged file may raise anything
         raise ValueError(f"{path} is not lang2vec's distances2.zip: {error}") from error
+    if upper.shape != (languages, languages):
+        raise ValueError(f"{path} has a matrix of {upper.shape}, and {_LANGUAGES} lists {languages} languages")
     above, right = upper[:index, [index]].toarray()[:, 0], upper[[index], index:].toarray()[0]
     return np.concatenate([above, right]).astype(np.float64)
 

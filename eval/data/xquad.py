@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Int
 
 from lsar_jax.corpora.builders import Questions, XquadR
+from lsar_jax.corpora.by_language import chosen, folder_at
 from lsar_jax.corpora.question_answers import groups_of, held_out_ids, part_of
 from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.files import read_json
-from lsar_jax.languages import language_code
 
 __all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "answer_table", "check_as_trained", "read_articles", "read_xquad"]
 
@@ -35,14 +35,9 @@ def read_xquad(
 
     With ``held_out``, only the paragraphs that ``train.align --questions`` holds out with the same numbers.
     """
-    folder = folder_of(data, NOT_ON_HUB)
-    try:
-        known = XquadR.known(folder)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; {_SOURCE}, or set --data") from error
-    codes = sorted({language_code(code) for code in languages} or known)
-    if missing := [code for code in codes if code not in known]:
-        raise FileNotFoundError(f"{folder} has no file for {', '.join(missing)}; it has {', '.join(known)}; {_SOURCE}")
+    folder = folder_at(folder_of(data, NOT_ON_HUB), f"{_SOURCE}, or set --data")
+    known = XquadR.known(folder)
+    codes = sorted(chosen(dict.fromkeys(known), languages or None, folder, "{}.json", f"; {_SOURCE}"))
     if not held_out:
         return {code: XquadR.load(folder, code, "test") for code in codes}
     # Of all languages, so that the split does not depend on those that are measured.

@@ -64,8 +64,10 @@ def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | N
     found: dict[str, Path] = {}
     for path in sorted(folder_at(folder).glob(f"*{suffix}")):
         code = code_or_none(path.name.removesuffix(suffix))
-        if wanted is None and code is None:
-            raise ValueError(f"{path} is not named after a language; rename it, or choose the languages to read")
         if code and (wanted is None or code in wanted):
             add_once(found, code, path)
+        elif code:
+            found[code] = path
+        elif wanted is None:
+            raise ValueError(f"{path} is not named after a language; rename it, or choose the languages to read")
     return dict(sorted(chosen(found, wanted, folder, f"{{}}{suffix}").items()))

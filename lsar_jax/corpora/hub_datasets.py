@@ -180,8 +180,8 @@ def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -
 
     @contextmanager
     def open_there(path: str) -> Iterator[Any]:
-        repository.check_answers(str(info.sha), path)
         try:
+            repository.check_answers(str(info.sha), path)
             # No cache or read-ahead: pyarrow asks for exactly the byte ranges that it needs.
             with system.open(f"datasets/{id}@{info.sha}/{path}", "rb", cache_type="none") as file:
                 yield file

@@ -131,26 +131,26 @@ def one_split(tables: Tables, config: str, split: str = "") -> str:
     raise ValueError(f"{config} of {tables.name} has the splits {', '.join(there) or 'none'}; choose one with --split")
 
 
-def numbered_rows(tables: Tables, config: str, split: str = "") -> list[tuple[str, dict[str, Any]]]:
-    """Returns the place of each row of a split (by default that of ``one_split``), for errors, and the row.
+def numbered_rows(tables: Tables, config: str, split: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the place of each row of a split (by default that of ``one_split``), for errors, and the row.
 
     Raises:
       ValueError: the split is unknown, or has no rows.
     """
-    split = one_split(tables, config, split)
+    split, number = one_split(tables, config, split), 0
     where = f"{split} of {config} of {tables.name}"
-    rows = [(f"{where}, row {number}", row) for number, row in enumerate(tables.rows(config, split), 1)]
-    if not rows:
+    for number, row in enumerate(tables.rows(config, split), start=1):
+        yield f"{where}, row {number}", row
+    if not number:
         raise ValueError(f"{where} has no rows")
-    return rows
 
 
 def text_in(row: Mapping[str, Any], column: str, where: str) -> str:
-    """Returns the stripped text in a column of a row; raises ValueError if there is none."""
+    """Returns the text or number in a column of a row; raises ValueError if there is none, or a blank one."""
     value = row.get(column)
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{where} has no text in {column}; its columns are {', '.join(row)}")
-    return value.strip()
+    if not isinstance(value, str | int | float) or not str(value).strip():
+        raise ValueError(f"{where} has no text in the column {column}; it has {row!r:.160}")
+    return str(value)
 
 
 def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> dict[str, tuple[list[str], list[str]]]:
@@ -201,9 +201,8 @@ def _sentences(row: dict[str, Any], code: str, english_first: bool, where: str) 
         columns = list(next((pair for pair in _COLUMNS if set(pair) <= texts.keys()), ()))
         if not columns:
             known = "; ".join(", ".join(pair) for pair in _COLUMNS)
-            raise ValueError(
-                f"{where} has text in {', '.join(texts) or 'no column'}; expected a pair: {known}; en, {code}"
-            )
+            there = ", ".join(texts) or "no column"
+            raise ValueError(f"{where} has text in {there}; expected a pair of columns: {known}; en, {code}")
         if columns[0] != "english" and not english_first:
             columns.reverse()
     english, other = ((row[column] or "").rstrip("\r\n") for column in columns)

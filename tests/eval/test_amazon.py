@@ -80,5 +80,5 @@ def test_data_that_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="has no ja_test.tsv or jp_test.tsv; get the cross-lingual"):
         read_reviews(tmp_path, "ja", "test")
     (tmp_path / "en_test.tsv").write_text("1\tgood\n0 bad\n")
-    with pytest.raises(ValueError, match="en_test.tsv, line 2 is not a label and a text"):
+    with pytest.raises(ValueError, match="en_test.tsv, line 2 has no text in the column text"):
         read_reviews(tmp_path, "en", "test")

@@ -208,22 +208,20 @@ def test_belebele_that_is_wrong(belebele_folders):
     folder = belebele_folders / "files"
     with pytest.raises(FileNotFoundError, match=r"unpack Belebele.zip of .*hub:mteb/belebele"):
         read_belebele(folder / "nowhere")
-    with pytest.raises(FileNotFoundError, match=r"no files fr.jsonl; it has en, hi, hi-Latn"):
+    with pytest.raises(FileNotFoundError, match="no fr.jsonl; it has en, hi, hi-Latn"):
         read_belebele(folder, ["fr"])
-    with pytest.raises(ValueError, match="language 'fr' is not in .*; known languages are eng_Latn"):
+    with pytest.raises(FileNotFoundError, match="hub has no rows in fr; it has en, hi, hi-Latn"):
         read_belebele(f"hub:{belebele_folders / 'hub'}", ["fr"])
-    with pytest.raises(ValueError, match="has hi twice"):
-        read_belebele(f"hub:{belebele_folders / 'hub'}", ["hi", "hin"])
     write(folder, "hin_Deva.jsonl", belebele_rows("hin_Deva")[:-1])
-    with pytest.raises(ValueError, match=r"hin_Deva.jsonl and en differ in 1 questions, such as \('l/3', '1'\)"):
+    with pytest.raises(ValueError, match=r"hi and en of .* differ in 1 questions, such as \('l/3', '1'\)"):
         read_belebele(folder, ["en", "hi"])
     write(
         folder, "hin_Deva.jsonl", [row | {"question_number": "1", "link": "l/1"} for row in belebele_rows("hin_Deva")]
     )
-    with pytest.raises(ValueError, match="hin_Deva.jsonl, row 3 has another question 1 of l/1"):
+    with pytest.raises(ValueError, match="hin_Deva.jsonl, line 3 has another question 1 of l/1"):
         read_belebele(folder, ["hi"])
     write(folder, "eng_Latn.jsonl", [row | {"question": " "} for row in belebele_rows("eng_Latn")])
-    with pytest.raises(ValueError, match=r"eng_Latn.jsonl, row 1 has no question; it has link, question_number"):
+    with pytest.raises(ValueError, match="eng_Latn.jsonl, line 1 has no text in the column question; it has"):
         read_belebele(folder, ["en"])
     with pytest.raises(ValueError, match="--passage-text is 'passage: '; it needs {passage}"):
         belebele.belebele(folder, passage_text="passage: ")
@@ -354,22 +352,22 @@ def test_judged_that_is_wrong(mlqa_folders, tmp_path):
     folder = mlqa_folders / "beir"
     for data, split, languages, error, message in [
         (tmp_path / "nowhere", "test", (), FileNotFoundError, "no folder .*set --data, for example to hub:mteb/MLQA"),
-        (tmp_path, "test", (), FileNotFoundError, "no questions and passages named after languages; it has none"),
-        (folder, "dev", (), FileNotFoundError, r"no file .*ara-ara/qrels/dev.tsv"),
-        (folder, "test", ("fr",), ValueError, "--languages has fr, but .* has ar, de"),
+        (tmp_path, "test", (), FileNotFoundError, "no questions and passages in any language; it has none"),
+        (folder, "dev", (), FileNotFoundError, "there is no dev.tsv in .*ara-ara/qrels"),
+        (folder, "test", ("fr",), FileNotFoundError, "no questions and passages in fr; it has ara-ara, ara-deu"),
     ]:
         with pytest.raises(error, match=message):
             read_judged(data, split, languages)
     write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), ("9", "a", 1)])
-    with pytest.raises(ValueError, match="1 judged questions are not among the queries, such as '9'"):
+    with pytest.raises(ValueError, match="0 of 1 judged questions are in the queries, without '9'"):
         read_judged(folder, "test", ["de"])
     write(folder, "deu-deu/corpus.jsonl.gz", [{"_id": "a", "title": "", "text": text} for text in ("b", "b", "c")])
     write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), ("1", "a", 1)])
-    with pytest.raises(ValueError, match="corpus, test of deu-deu of .*, row 3 has another text of the id 'a'"):
+    with pytest.raises(ValueError, match="corpus.jsonl.gz, line 3 has no id, no text, or another text of an id"):
         read_judged(folder, "test", ["de"])
     write(folder, "deu-deu/corpus.jsonl.gz", [{"_id": "a", "title": "", "text": ""}])
     write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), *QRELS])
-    with pytest.raises(ValueError, match="corpus, test of deu-deu of .*, row 1 has no id or no text"):
+    with pytest.raises(ValueError, match="corpus.jsonl.gz, line 1 has no id, no text"):
         read_judged(folder, "test", ["de"])
 
 
@@ -457,7 +455,7 @@ def test_parallel_that_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no folder .*; unpack flores200_dataset.tar.gz"):
         flores_ntrex.flores(tmp_path / "nowhere")
     write(tmp_path, "x/de.txt", ["a"])
-    with pytest.raises(FileNotFoundError, match="x has no file for fr; it has de"):
+    with pytest.raises(FileNotFoundError, match="x has no file for fr, such as de.txt or deu_Latn.devtest; it has de"):
         flores_ntrex.flores(tmp_path / "x", ("fr",))
     with pytest.raises(ValueError, match="x has de; give at least two languages"):
         flores_ntrex.flores(tmp_path / "x")

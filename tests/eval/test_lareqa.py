@@ -173,7 +173,7 @@ def test_data_that_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; copy the folder xquad-r of"):
         read_xquad(tmp_path / "nowhere")
     (tmp_path / "de.json").write_text(json.dumps({"data": [{"paragraphs": [{}]}]}))
-    with pytest.raises(FileNotFoundError, match="has no file for fr; it has de"):
+    with pytest.raises(FileNotFoundError, match="has no fr.json; it has de; copy the folder xquad-r of"):
         read_xquad(tmp_path, ["fr", "deu"])
 
 

@@ -104,9 +104,9 @@ def test_data_that_is_wrong(tmp_path):
     for pairs, gold, message in (
         (PAIRS, [1, 2, 3, 4, 5], "track 1.en-en: 4 pairs and 5 scores"),
         (PAIRS, [1, 2, 3], "track 1.en-en: 4 pairs and 3 scores"),
-        (PAIRS, [1, 5.5, 3, 4], "line 2, with that line of STS.gs.track1.en-en.txt, is not two"),
-        (PAIRS, [1, "x", 3, 4], "line 2, with that line of STS.gs.track1.en-en.txt, is not two"),
-        ([*PAIRS[:2], ("one", "")], [1, 2, 3], "STS.input.track1.en-en.txt, line 3, .* is not two sentences with"),
+        (PAIRS, [1, 5.5, 3, 4], "track1.en-en.txt, line 2, with that line of its scores, has the score '5.5'"),
+        (PAIRS, [1, "x", 3, 4], "line 2, with that line of its scores, has the score 'x'"),
+        ([*PAIRS[:2], ("one", "")], [1, 2, 3], "track1.en-en.txt, line 3, .* has no text in the column sentence2"),
     ):
         write(folder, "1.en-en", pairs, gold)
         with pytest.raises(ValueError, match=message):

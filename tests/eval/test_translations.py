@@ -7,7 +7,7 @@ import pytest
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.data.dictionaries import entries, read_dictionary
+from eval.data.dictionaries import read_dictionary
 from eval.tasks.bitext import bitext as held_out_task
 from eval.tasks.code_switch import switch
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
@@ -120,8 +120,8 @@ def test_bitext_refusals(bitext, tmp_path, capsys):
     for options, message in (
         (["--held-out", "40"], "bitext, de: 40 pairs cannot be held out of 40 distinct ones"),
         (["--seen", "ru"], "--seen has ru, but there are pairs only for de, fr, th"),
-        (["--fit-on", str(bitext)], "has no file LANGUAGE.txt"),
-        (["--languages", "ru"], "has no en-xx.tsv for ru; it has de, fr, th"),
+        (["--fit-on", str(bitext)], "has no LANGUAGE.txt"),
+        (["--languages", "ru"], "has no en-ru.tsv; it has de, fr, th"),
     ):
         command = ["bitext", *OPTIONS, "--data", str(bitext), "--held-out", "15"]
         assert main([*command, *options, "--out", str(tmp_path)]) == 1
@@ -211,9 +211,5 @@ def test_make_dictionaries(tmp_path, capsys):
     assert main(["make-dictionaries", "--from", str(tmp_path), "--to", str(tmp_path / "to")]) == 0
     assert "de-en.txt: 2 words, 4 translations" in capsys.readouterr().out
     assert read_dictionary(tmp_path / "to", "de") == {"hund": ["dog", "hound"], "bellen": ["bark", "bay"]}
-    index = tmp_path / "freedict-deu-eng.index"
-    index.write_text(index.read_text() + "zu\t////\tB\n")
-    with pytest.raises(ValueError, match="line 5: 'zu' points outside "):
-        list(entries(index))
     assert main(["make-dictionaries", "--from", str(tmp_path / "to"), "--to", str(tmp_path)]) == 1
     assert "has no freedict-xxx-eng.index; apt install" in capsys.readouterr().err

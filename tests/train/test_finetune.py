@@ -291,7 +291,7 @@ def test_the_last_blocks_are_those_next_to_the_output(trained):
         (["--seeds", "1", "4294967296"], "--seeds is 4294967296; it must be from 0 to 4294967295"),
         (["--batch", "65"], "--batch is 65; it must be at most 64, all sentences"),
         (["--max-length", "400"], "--max-length is 400; with special tokens, bert takes at most"),
-        (["--train", "nowhere"], "there is no text file at nowhere"),
+        (["--train", "nowhere"], "there is no nowhere in"),
         (["--trained-blocks", "4", "--layer", "3"], "--trained-blocks is 4; bert has 3 blocks"),
         (["--most-dev", "0"], "--most-dev is 0; it must be at least 1"),
         (["--task", "sts"], "--task is sts; choose one of xnli, ner, pos, parsing"),
