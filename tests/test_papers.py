@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from eval.papers.card import CARDS, PaperSetting
+from eval.papers.coverage import coverage
 from eval.papers.page import papers_page
 from eval.papers.plan import CardOptions, plan_step
 from eval.papers.published import PROTOCOLS, PUBLISHED, items_of
@@ -72,10 +73,10 @@ def test_every_table_and_figure_has_a_row(paper):
     assert len(listed) == len(set(listed))
     assert set(listed) == ITEMS[paper]
     for cells in rows(paper):
-        assert len(cells) == 4, cells
+        assert len(cells) == 5, cells
         assert all(cells), cells
-        assert "{" not in cells[2].replace("wiki40b/{}", "").replace("{answer}[SEP]{paragraph}", ""), cells
-        assert "`python -m" in cells[2], cells
+        assert "{" not in cells[1], cells
+        assert "`python -m" in cells[1], cells
 
 
 def test_commands_parse():
@@ -330,13 +331,9 @@ def test_evaluation_page_says_the_same_of_data():
 
 def test_coverage_names_every_table_and_figure():
     """Those that nothing runs with the reason, the others with what the paper's run needs."""
-    section = PAGE.split("## Coverage\n")[1].split("\n## ")[0]
-    lines = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in section.splitlines()[9:] if line]
-    listed = {paper: set() for paper in ITEMS}
-    for name, _, here, needs, _ in lines:
-        paper, _, items = name.rpartition(", ")
-        listed[paper] |= {*items_of(items)}
-        assert here
-        assert bool(needs) == bool(ITEMS[paper] & {*items_of(items)}), name
-    assert all(listed[paper] >= ITEMS[paper] for paper in ITEMS)
-    assert {(paper, item) for paper in listed for item in listed[paper]} >= {*PROTOCOLS}
+    listed = {(item.paper, item.name): item for item in coverage()}
+    assert listed.keys() >= {(paper, name) for paper, names in ITEMS.items() for name in names} | PROTOCOLS.keys()
+    for (paper, name), item in listed.items():
+        assert item.here
+        needs = item.weights or [source for source in item.data if not source.checksum]
+        assert bool(needs) == (name in ITEMS[paper]), name

@@ -53,6 +53,8 @@ class Card:
     shows: str
     steps: tuple[CardStep, ...]
     here: str  # what the steps gave with the bundled encoder
+    verdict: str  # how that compares with the paper
+    published: tuple[str, ...] = ()  # the numbers that the page shows: encoder, metric, and each method
     trained_by: tuple[CardStep, ...] = ()  # train what the steps read, if no step does; not run with the card
 
 
