@@ -8,7 +8,7 @@ figures are made after (``eval.command``).
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.fitting import Fitting
-from eval.task import Key, Panel, Score, Setting, Task, Texts, language_of
+from eval.task import Embedded, Key, Panel, Score, Setting, Task, Texts, language_of
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.encoders.progress import Meter
@@ -56,51 +56,68 @@ def evaluate(
     # A single part is encoded together with the text to fit on; of several, only one is in memory at a time.
     single = len(task.parts) == 1
     texts = {**fitting.texts, **(task.parts[0] if single and not task.every_layer else {})}
-    results: list[Result] = []
-    panels: dict[str, Any] = {}
+    found = Evaluation([], {})
     x = dict(encode_texts(encoder, texts, layers, max_length, cache)) if texts else {}
     if task.every_layer:
-        panels["layers"] = encode_texts(encoder, task.parts[0], range(encoder.spec.layer + 1), max_length, cache)
-        x |= {key: value[list(layers)] for key, value in panels["layers"].items()}
-    specs = [replace(encoder.spec, layer=layer) for layer in layers]
-    # The methods of each layer, with their scores and seconds, from their fit until the last part is scored.
-    measured: list[list[tuple[Method, list[Score], list[float]]]] = [[] for _ in layers]
-    # The sentences of all parts up to each.
-    ends = np.cumsum([0, *(sum(map(len, part.values())) for part in task.parts)]).tolist()
-    test: Encoded = x
+        every = range(encoder.spec.layer + 1)
+        found.panels["layers"] = encode_texts(encoder, task.parts[0], every, max_length, cache)
+        x |= {key: value[list(layers)] for key, value in found.panels["layers"].items()}
+    # The methods of each layer, from their fit until the last part is scored.
+    measured: list[list[_Scored]] = [[] for _ in layers]
+    sentences = [sum(map(len, part.values())) for part in task.parts]
     with Meter() as meter:
-        for (number, part), (n, spec) in product(enumerate(task.parts), enumerate(specs)):
-            if not single and n == 0:
-                test = encode_texts(encoder, part, layers, max_length, cache)
+        for (number, part), (n, layer) in product(enumerate(task.parts), enumerate(layers)):
+            if n == 0:
+                test = x if single else encode_texts(encoder, part, layers, max_length, cache)
+            spec = replace(encoder.spec, layer=layer)
             setting = Setting(spec, n == 0, fitting.languages, fitting.paired, fitting.name)
             here = {key: value[n] for key, value in x.items()}
-            measured[n] = measured[n] or [(method, [], []) for method in fitting.methods(here, spec)]
-            for m, (method, scores, seconds) in enumerate(measured[n], 1):
-                rows = {key: test[key][n] for key in part if not task.some or method.takes(key[1])}
-                transformed = method.transform_files(rows, language_of)
-                started = time.perf_counter()
-                for item in task.scores(transformed, method, setting):
-                    if isinstance(item, Panel):
-                        panels[item.title] = item.values
-                    else:
-                        scores.append(item)
-                seconds.append(time.perf_counter() - started)
-                share = (n + m / len(measured[n])) / len(specs)
+            measured[n] = measured[n] or [_Scored(method, [], []) for method in fitting.methods(here, spec)]
+            for m, scored in enumerate(measured[n], 1):
+                rows = {key: test[key][n] for key in part if not task.some or scored.method.takes(key[1])}
+                found.panels.update(_score(task, scored, rows, setting))
+                done = sum(sentences[:number]) + sentences[number] * (n + m / len(measured[n])) / len(layers)
                 where = "" if single else f" on part {number + 1} of {len(task.parts)}"
-                done = ends[number] + share * (ends[number + 1] - ends[number])
-                meter(f"scored {method.label} at layer {spec.layer}{where}", done, ends[-1])
-            if number + 1 < len(task.parts):
-                continue
-            for method, scores, seconds in measured[n]:
-                for score in (*scores, *task.means(scores)):
-                    results.append(result_of(task, fitting, spec, method, score, max_length, sum(seconds)))
-            for scored in task.of_layer(here, [method for method, *_ in measured[n]], setting):
-                if isinstance(scored, Panel):
-                    panels[scored.title] = scored.values
-                else:
-                    results.append(result_of(task, fitting, spec, *scored, max_length))
-            measured[n] = []
-    return Evaluation(results, panels)
+                meter(f"scored {scored.method.label} at layer {layer}{where}", done, sum(sentences))
+            if number + 1 == len(task.parts):
+                _finish(task, fitting, measured[n], here, setting, max_length, found)
+                measured[n] = []
+    return found
+
+
+class _Scored(NamedTuple):
+    """A fitted method, and its scores and seconds so far."""
+
+    method: Method
+    scores: list[Score]
+    seconds: list[float]
+
+
+def _score(task: Task, scored: _Scored, rows: Embedded, setting: Setting) -> Iterator[Panel]:
+    """Adds the scores of a part, and yields its panels."""
+    transformed = scored.method.transform_files(rows, language_of)
+    started = time.perf_counter()
+    for item in task.scores(transformed, scored.method, setting):
+        if isinstance(item, Panel):
+            yield item
+        else:
+            scored.scores.append(item)
+    scored.seconds.append(time.perf_counter() - started)
+
+
+def _finish(
+    task: Task, fitting: Fitting, measured: Sequence[_Scored], x: Embedded, setting: Setting, max_length: int,
+    found: Evaluation,
+) -> None:  # fmt: skip
+    """Adds the results of a layer, with the scores that need all parts or all methods."""
+    for method, scores, seconds in measured:
+        for score in (*scores, *task.means(scores)):
+            found.results.append(result_of(task, fitting, setting.spec, method, score, max_length, sum(seconds)))
+    for scored in task.of_layer(x, [of.method for of in measured], setting):
+        if isinstance(scored, Panel):
+            found.panels[scored.title] = scored.values
+        else:
+            found.results.append(result_of(task, fitting, setting.spec, *scored, max_length))
 
 
 def encode_texts(
@@ -120,35 +137,14 @@ def result_of(
         f"{fit} on {sum(count for _, count in fit.fitted_on):,} sentences of {len(fit.fitted_on)} languages, {digest}"
         for fit, digest in zip(fits, method.transform.digests if method.transform else (), strict=True)
     )
-    metric = asdict(score.metric)
+    of_encoder = ("revision", "layer", "pooling", "dtype", "dim", "final_norm", "prompt")
+    given: dict[str, Any] = {name: getattr(spec, name) for name in of_encoder} | asdict(score.metric)
     result = Result(
-        task=task.name,
-        languages=tuple(score.languages),
-        encoder=spec.id,
-        revision=spec.revision,
-        layer=spec.layer,
-        pooling=spec.pooling,
-        dtype=spec.dtype,
-        max_length=max_length,
-        transform=method.name,
+        task=task.name, languages=tuple(score.languages), encoder=spec.id, max_length=max_length, transform=method.name,
         parameters={name: value for name, value in method.parameters.items() if name != "seed"},
         fitted_on=fitting.text_of(method) if score.fitted_on is None else score.fitted_on,
-        value=score.value,
-        n=score.n,
-        seed=method.seed if score.seed is None else score.seed,
-        seconds=round(seconds, 3),
-        low=score.low,
-        high=score.high,
-        fitted_languages=counts or dict(method.counts),
-        options=dict(task.options),
-        fits=steps,
-        one_map=method.one_map,
-        dim=spec.dim,
-        final_norm=spec.final_norm,
-        prompt=spec.prompt,
-        metric=metric.pop("name"),
-        **metric,
-    )
-    if score.queries is None or score.low is not None:
-        return replace(result, queries=score.queries)
-    return result.resampled(score.queries)
+        fitted_languages=counts or dict(method.counts), fits=steps, one_map=method.one_map, options=dict(task.options),
+        seed=method.seed if score.seed is None else score.seed, seconds=round(seconds, 3), metric=given.pop("name"),
+        value=score.value, n=score.n, low=score.low, high=score.high, queries=score.queries, **given,
+    )  # fmt: skip
+    return result if score.queries is None or score.low is not None else result.resampled(score.queries)

@@ -1,4 +1,4 @@
-"""What the methods of an evaluation are fitted on, chosen before anything is encoded."""
+"""The methods of an evaluation, and the text that they are fitted on, chosen before anything is encoded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -162,10 +162,9 @@ class Fitting:
 
 
 def choose(task: Task, options: FitOptions) -> Fitting:
-    """Reads the text to fit the methods of a task on."""
-    saved = {path: Method.saved(Transform.load(path)) for path in options.saved}
+    """Reads the text to fit the methods of a task on, after checking that the options agree with the task."""
     _check_options(task, options)
-    _check_saved(task, saved)
+    saved = _saved(task, options.saved)
     codes = list(dict.fromkeys(task.languages))
     if options.fit_on == EVALUATED:
         return Fitting(options, {}, codes, (), "the evaluated sentences", "", saved, task)
@@ -184,24 +183,6 @@ def choose(task: Task, options: FitOptions) -> Fitting:
     return Fitting(options, texts, list(text) or codes, list(pairs), name, f"{options.parallel}{limit}", saved)
 
 
-def _pairs(task: Task, options: FitOptions) -> dict[str, list[Pair]]:
-    """The parallel text in the tested languages that it has; empty if no method is fitted on pairs."""
-    if options.parallel is None or not set(options.transforms) & OF_PAIRS.keys():
-        return {}
-    bitext = read_bitext(options.parallel, (), "--parallel")
-    codes = [code for code in dict.fromkeys(task.languages) if code != "en"]
-    pairs = {code: bitext[code][: options.fit_count] for code in codes if bitext.get(code)}
-    lacking = [code for code in codes if code not in pairs]
-    if not pairs or (lacking and not task.some):
-        raise ValueError(
-            f"--parallel {options.parallel} has {', '.join(bitext)}, but not {', '.join(lacking)}; "
-            + ("test other languages" if not pairs else "omit these languages, or the methods linear and shift")
-        )
-    if lacking:
-        console.print(f"--parallel {options.parallel} has no pairs of {', '.join(lacking)}: no map is tested on these")
-    return pairs
-
-
 def _tested(task: Task) -> set[str]:
     return {language_of(key) for part in task.parts for key in part}
 
@@ -211,38 +192,50 @@ def _check_options(task: Task, options: FitOptions) -> None:
         if isinstance(values, tuple) and len({*values}) != len(values):
             given = f"--{option.replace('_', '-')} {' '.join(map(str, values))}"
             raise ValueError(f"{given} contains a value twice; remove duplicates")
-    if not options.transforms:
-        raise ValueError("--transforms needs at least one value")
     check_count(options.fit_count)
     evaluated = options.fit_on == EVALUATED
+    why = "" if options.transforms else "no value; give at least one"
     for name in options.transforms:
-        why = ""
-        if name in OF_PAIRS and evaluated:
-            why = "which is fitted on parallel text; it cannot be combined with --fit-on evaluated"
-        elif name in OF_PAIRS and options.parallel is None:
-            why = "which is fitted on parallel text; name some with --parallel"
-        elif name in OF_SAMPLES and not task.by_file:
-            why = f"which {task.name} cannot fit; omit it"
-        elif name in OF_SAMPLES and not evaluated:
-            why = "which whitens the evaluated sentences; add --fit-on evaluated"
-        if why:
-            raise ValueError(f"--transforms has {name}, {why}")
-    if evaluated and task.by_language is None:
-        raise ValueError(f"--fit-on evaluated cannot be used with {task.name}, or with --seen; choose another text")
-    if evaluated and options.fit_languages == "all":
-        raise ValueError("--fit-languages all cannot be combined with --fit-on evaluated; omit one of them")
+        if name in OF_PAIRS and (evaluated or options.parallel is None):
+            fix = "it cannot be combined with --fit-on evaluated" if evaluated else "name some with --parallel"
+            why = f"{name}, which is fitted on parallel text; {fix}"
+        elif name in OF_SAMPLES and not (task.by_file and evaluated):
+            fix = "which whitens the evaluated sentences; add --fit-on evaluated"
+            why = f"{name}, {fix if task.by_file else f'which {task.name} cannot fit; omit it'}"
+    if why:
+        raise ValueError(f"--transforms has {why}")
+    if evaluated and (task.by_language is None or options.fit_languages == "all"):
+        other = "--fit-languages all cannot be combined with --fit-on evaluated; omit one of them"
+        why = f"--fit-on evaluated cannot be used with {task.name}, or with --seen; choose another text"
+        raise ValueError(why if task.by_language is None else other)
+
+
+def _saved(task: Task, paths: Sequence[Path]) -> dict[Path, Method]:
+    """The saved transforms, which must differ, and be fitted on the tested languages, or on some if the task allows."""
+    saved: dict[Path, Method] = {}
+    for path in paths:
+        method = Method.saved(Transform.load(path))
+        if any((method.label, method.seed, method.source) == (m.label, m.seed, m.source) for m in saved.values()):
+            raise ValueError(f"{path} is the method {method.label!r}, as another --saved file is; omit one")
+        saved[path] = method
+        codes = dict.fromkeys(map(language_code, _tested(task)))
+        if not (lacking := [code for code in codes if not method.takes(code)]):
+            continue
+        if not task.some or "en" in lacking or len(lacking) == len(codes) - 1:
+            raise ValueError(
+                f"{path} was not fitted on {', '.join(lacking)}; omit the file, or test languages that it was fitted on"
+            )
+        console.print(f"{path} was not fitted on {', '.join(lacking)}; its rows leave them out")
+    return saved
 
 
 def _check_text(task: Task, place: str, text: Mapping[str, Sequence[str]]) -> None:
     """Checks that the text has the languages of the task, or says which it lacks if the task allows that."""
     lacking = ", ".join(code for code in task.languages if code not in text)
+    if task.some and (len(text) < 2 or "en" not in text):
+        raise ValueError(f"--fit-on {place} has text in {', '.join(text) or 'none'}; it must have English and another")
     if lacking and not task.some:
         raise ValueError(f"--fit-on {place} has no text in {lacking}; omit these languages")
-    if task.some and (len(text) < 2 or "en" not in text):
-        raise ValueError(
-            f"--fit-on {place} has text in {', '.join(text) or 'none'} of the languages; it must have text "
-            "in English and in at least one other"
-        )
     if lacking:
         console.print(
             f"--fit-on {place} has no text in {lacking}: transforms are not fitted on these "
@@ -250,20 +243,19 @@ def _check_text(task: Task, place: str, text: Mapping[str, Sequence[str]]) -> No
         )
 
 
-def _check_saved(task: Task, saved: Mapping[Path, Method]) -> None:
-    """Checks that saved transforms differ, and were fitted on the tested languages, or on some if the task allows."""
-    names = [(method.label, method.seed, method.source) for method in saved.values()]
-    codes = dict.fromkeys(map(language_code, _tested(task)))
-    for (path, method), name in zip(saved.items(), names, strict=True):
-        if names.count(name) > 1:
-            raise ValueError(
-                f"{path} has the same method {name[0]!r}, embeddings and seed as another --saved file; omit one"
-            )
-        lacking = [code for code in codes if not method.takes(code)]
-        if task.some and "en" not in lacking and len(lacking) < len(codes) - 1:
-            if lacking:
-                console.print(f"{path} was not fitted on {', '.join(lacking)}; its rows leave them out")
-        elif lacking:
-            raise ValueError(
-                f"{path} was not fitted on {', '.join(lacking)}; omit the file, or test languages that it was fitted on"
-            )
+def _pairs(task: Task, options: FitOptions) -> dict[str, list[Pair]]:
+    """The parallel text in the tested languages that it has; empty if no method is fitted on pairs."""
+    if options.parallel is None or not set(options.transforms) & OF_PAIRS.keys():
+        return {}
+    bitext = read_bitext(options.parallel, (), "--parallel")
+    codes = [code for code in dict.fromkeys(task.languages) if code != "en"]
+    pairs = {code: bitext[code][: options.fit_count] for code in codes if bitext.get(code)}
+    lacking = ", ".join(code for code in codes if code not in pairs)
+    if not pairs or (lacking and not task.some):
+        raise ValueError(
+            f"--parallel {options.parallel} has {', '.join(bitext)}, but not {lacking}; test other languages, or omit "
+            "the methods linear and shift"
+        )
+    if lacking:
+        console.print(f"--parallel {options.parallel} has no pairs of {lacking}: no map is tested on these")
+    return pairs

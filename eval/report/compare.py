@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 
 import tyro
 
-from eval.report.transfer import MEAN, by_task, is_transfer, seed_test, tasks_test
+from eval.report.seed_scores import MEAN, by_task, is_transfer, seed_test, tasks_test
 from lsar_jax.console.output import console, print_table
 from lsar_jax.measures.methods import label
 from lsar_jax.measures.resampling import paired_interval, paired_test

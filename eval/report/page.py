@@ -22,9 +22,9 @@ import tyro
 from eval.figures.plots import tradeoff_figure
 from eval.papers.published import published
 from eval.report.html_page import as_html
+from eval.report.seed_scores import by_task, is_transfer, transfer_table
 from eval.report.tables import Cell, Table, number, plain
 from eval.report.tradeoff import TITLE, blocks, compare, mean_gains, summary
-from eval.report.transfer import by_task, is_transfer, transfer_table
 from lsar_jax.console.output import console
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.measures.methods import label

@@ -20,10 +20,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import tyro
-from jaxtyping import Float
-from scipy.stats import permutation_test
 
-from eval.report.tables import Cell, Table
+from eval.report import seed_scores as table
 from lsar_jax import EncoderSpec
 from lsar_jax.console.output import console, print_table
 from lsar_jax.files import read_json
@@ -31,45 +29,13 @@ from lsar_jax.measures.results import Result, write_results
 from lsar_jax.measures.run_record import recorded
 from train.finetune.conllu_ner_xnli import is_dataset
 
-__all__ = [
-    "AVERAGE", "MEAN", "SeedTest", "Spread", "Transfer", "by_task", "is_transfer", "seed_test", "tasks_test",
-    "transfer_results", "transfer_rows", "transfer_table",
-]  # fmt: skip
+__all__ = ["Transfer", "transfer_results"]
 
-# The tests that stand for the mean of those that are not English, and for the mean of all.
-MEAN = "other languages"
-AVERAGE = "all languages"
-# Random assignments of a test over tasks.
-_DRAWS = 100_000
 # What must be the same for encoders to be compared: of the text, and of those that are trained in the same way.
 _TEXT = ("max_length", "most", "most_dev", "most_tested", "held_out", "dtype", "chinese_words")
 _TRAINING = (
     "features", "learning_rate", "batch", "epochs", "warmup", "validations", "patience", "dropout", "trained_blocks",
 )  # fmt: skip
-
-
-class Spread(NamedTuple):
-    """Scores over seeds."""
-
-    mean: float
-    std: float  # sample standard deviation; NaN for one seed
-    mark: str = ""  # + or - if the mean is beyond one standard deviation of the first encoder
-    within: float = float("nan")  # for the mean over tests, the mean of their standard deviations
-
-    @property
-    def text(self) -> str:
-        """The mean and its mark."""
-        return f"{self.mean:.1f}{self.mark}"
-
-    @property
-    def note(self) -> str:
-        """The standard deviation; empty for one seed."""
-        if not np.isnan(self.within):
-            return f"± {self.within:.1f} ({self.std:.1f})"
-        return "" if np.isnan(self.std) else f"± {self.std:.1f}"
-
-    def __str__(self) -> str:
-        return f"{self.text} {self.note}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -98,7 +64,9 @@ def transfer_results(folders: Sequence[Path], out: Path, seeds: Sequence[int] = 
     """Prints the tables of output folders of train.finetune, by default of all seeds, and writes ``results.jsonl``."""
     tasks: dict[str, list[_Run]] = {}
     for folder in folders:
-        run = _read(folder)
+        transfer = read_json(folder / "transfer.json", dict, ("task", "metric", "encoder", "maps", "seeds"))
+        config = read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length"))
+        run = _Run(folder, transfer, config)
         run.transfer["seeds"] = {str(s): run.transfer["seeds"][str(s)] for s in seeds} or run.transfer["seeds"]
         tasks.setdefault(run.transfer["task"], []).append(run)
     results = {task: _of_task(of_task) for task, of_task in tasks.items()}
@@ -107,10 +75,10 @@ def transfer_results(folders: Sequence[Path], out: Path, seeds: Sequence[int] = 
     for task, of_task in results.items():
         _print(of_task, tasks[task])
     if len(results) > 1:
-        rows = {task: transfer_rows(of_task) for task, of_task in results.items()}
+        rows = {task: table.transfer_rows(of_task) for task, of_task in results.items()}
         names = dict.fromkeys(name for of_task in rows.values() for name in of_task)
-        cells = [[name, *(str(of.get(name, {}).get(AVERAGE, "")) for of in rows.values())] for name in names]
-        print_table(f"Mean over {AVERAGE}, with the mean of their standard deviations", ["", *rows], cells)
+        cells = [[name, *(str(of.get(name, {}).get(table.AVERAGE, "")) for of in rows.values())] for name in names]
+        print_table(f"Mean over {table.AVERAGE}, with the mean of their standard deviations", ["", *rows], cells)
     console.print(f"wrote {out / 'results.jsonl'}")
     return every
 
@@ -142,13 +110,13 @@ def _of_task(runs: Sequence[_Run]) -> list[Result]:
             found = _results(transfer, config)
         except KeyError as error:
             raise ValueError(f"{folder / 'transfer.json'}: a score has no {error}") from error
-        if again := {_key(result) for result in results} & {_key(result) for result in found}:
+        if again := {table.result_key(result) for result in results} & {table.result_key(result) for result in found}:
             name, seed, _ = min(again)
             raise ValueError(f"{folder} has scores of {name}, seed {seed}, and so has another folder; omit one")
         results += found
         others += _spreads(found)
     revisions: dict[str, str] = {}
-    for name, result in zip(_names(results), results, strict=True):
+    for name, result in zip(table.encoder_names(results), results, strict=True):
         if revisions.setdefault(name, result.revision) != result.revision:
             raise ValueError(f"two encoders are named {name}; rename the folder of one")
     return results + others
@@ -156,20 +124,27 @@ def _of_task(runs: Sequence[_Run]) -> list[Result]:
 
 def _print(results: Sequence[Result], runs: Sequence[_Run]) -> None:
     """Prints the table of a task, and the tests over seeds of the mean over other languages."""
-    rows, transfer = transfer_rows(results), runs[0].transfer
+    rows, transfer = table.transfer_rows(results), runs[0].transfer
     first, *others = rows
-    counts = ", ".join(f"{name} {max(map(len, tests.values()))}" for name, tests in _scores(results).items())
-    title = f"{transfer['task']}, {transfer['metric']}; {_sizes(results)}; seeds: {counts}"
+    counts = ", ".join(
+        f"{name} {max(map(len, tests.values()))}" for name, tests in table.scores_by_test(results).items()
+    )
+    title = f"{transfer['task']}, {transfer['metric']}; {table.sizes(results)}; seeds: {counts}"
     # On the screen, tests are rows: there are more of them than of encoders.
     lines = [[test, *(str(cells[test]) for cells in rows.values())] for test in rows[first]]
     print_table(title, ["test", *rows], lines)
     pairs = [(first, name) for name in others]
     # Maps change frozen features, so that these are what they are compared with, too.
-    pairs += [(f, m) for f in others for m in others if f.endswith(_plus("features")) and m.endswith(_plus("linear"))]
-    for base, name in pairs if MEAN in rows[first] else ():
-        found = seed_test(results, base, name)
+    pairs += [
+        (f, m)
+        for f in others
+        for m in others
+        if f.endswith(table.with_maps("features")) and m.endswith(table.with_maps("linear"))
+    ]
+    for base, name in pairs if table.MEAN in rows[first] else ():
+        found = table.seed_test(results, base, name)
         console.print(
-            f"{name} minus {base}, {MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
+            f"{name} minus {base}, {table.MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
             f"{found.least:.3f} at least"
         )
     for folder, transfer, _ in runs:
@@ -179,159 +154,25 @@ def _print(results: Sequence[Result], runs: Sequence[_Run]) -> None:
             console.print(f"{folder}: {', '.join(unmapped)} tested without {transfer['maps']}, as there are none")
 
 
-def by_task(results: Sequence[Result]) -> list[list[Result]]:
-    """The results of each task; those of one table."""
-    tasks: dict[str, list[Result]] = {}
-    for result in results:
-        tasks.setdefault(result.task, []).append(result)
-    return list(tasks.values())
-
-
-def is_transfer(result: Result) -> bool:
-    """Whether a result is of ``python -m eval transfer``, and no number of examples."""
-    return result.task.startswith("transfer-") and "test" in result.options
-
-
-def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
-    """Encoder -> test -> scores over seeds, of which those of other encoders are compared with the first's."""
-    english = {str(result.options["test"]) for result in results if result.languages == ("en",)}
-    left_out = {MEAN: {MEAN, AVERAGE, *english}, AVERAGE: {MEAN, AVERAGE}}
-    rows: dict[str, dict[str, Spread]] = {}
-    for name, by_test in _scores(results).items():
-        stds = {test: float(np.std(of, ddof=1)) if len(of) > 1 else float("nan") for test, of in by_test.items()}
-        cells = {test: Spread(float(np.mean(values)), stds[test]) for test, values in by_test.items()}
-        for mean in left_out.keys() & cells.keys():
-            within = [std for test, std in stds.items() if test not in left_out[mean]]
-            cells[mean] = cells[mean]._replace(within=float(np.mean(within)))
-        rows[name] = cells
-        first = next(iter(rows.values()))
-        for test in cells.keys() & first.keys():
-            apart, base = cells[test].mean - first[test].mean, first[test]
-            if abs(apart) > (base.std if np.isnan(base.within) else base.within):
-                cells[test] = cells[test]._replace(mark="+" if apart > 0 else "-")
-    return rows
-
-
-def _scores(results: Sequence[Result]) -> dict[str, dict[str, list[float]]]:
-    """Encoder -> test -> the scores of its seeds; tables that are shown together may share an encoder."""
-    scores: dict[str, dict[str, list[float]]] = {}
-    results = [result for result in results if result.seed is not None]
-    once = {_key(result): (name, result) for name, result in zip(_names(results), results, strict=True)}
-    for name, result in once.values():
-        scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
-    return scores
-
-
-def transfer_table(results: Sequence[Result]) -> Table:
-    """Returns the table of a task for the report: an encoder in each row, and a test in each column."""
-    rows = transfer_rows(results)
-    tests = list(next(iter(rows.values())))
-    best = {test: max(cells[test].mean for cells in rows.values() if test in cells) for test in tests}
-    lines = []
-    for encoder, cells in rows.items():
-        line = [(cells[test], best[test]) if test in cells else None for test in tests]
-        lines.append([Cell(encoder), *(Cell(s[0].text, s[0].mean == s[1], s[0].note) if s else Cell("") for s in line)])
-    metric, task = results[0].metric.partition(" ")[0], results[0].task.removeprefix("transfer-")
-    title = f"{metric} of zero-shot transfer, {task}, mean and std over seeds; {_sizes(results)}"
-    return Table(title, ["encoder", *tests], lines)
-
-
-def _sizes(results: Sequence[Result]) -> str:
-    """How much text the encoders of a table were trained and tested on."""
-    ways = dict.fromkeys(_training(result.options) for result in results if result.seed is not None)
-    tested = results[0].options["most_tested"]
-    tested = "all sentences" if tested is None else f"at most {tested} sentences"
-    return f"{', '.join(ways)}, tested on {tested} each"
-
-
-def _training(options: Mapping[str, Any]) -> str:
-    blocks, passes = options["trained_blocks"], f"{options['epochs']} pass{'' if options['epochs'] == 1 else 'es'}"
-    trained = "features" if options["features"] else "all blocks" if blocks is None else f"the last {blocks} blocks"
-    most = "all sentences" if options["most"] is None else f"at most {options['most']} sentences"
-    return f"{trained} trained on {most} in {passes}"
-
-
-class SeedTest(NamedTuple):
-    """A test of two encoders over seeds."""
-
-    difference: float  # of their means, second minus first
-    p: float  # two-sided
-    least: float  # the lowest p that this number of seeds can give: 0.1 with three seeds each, 0.008 with five
-
-
-def seed_test(results: Sequence[Result], first: str, second: str, test: str = MEAN) -> SeedTest:
-    """Tests whether two encoders differ by more than their seeds do, by all ways to assign the scores to the two.
-
-    Raises ValueError if there are more than twenty scores, or none.
-    """
-    found, ways, least = _assigned(results, first, second, test)
-    return SeedTest(found, float((np.abs(ways) >= abs(found) - 1e-9).mean()), least)
-
-
-def tasks_test(tables: Sequence[Sequence[Result]], first: str, second: str) -> SeedTest:
-    """Tests whether two encoders differ on average over tasks, by more than their seeds do.
-
-    The difference is the mean over tasks, in points of each task's own metric, of the difference in ``seed_test``.
-    Scores are assigned to the two encoders anew within each task, at random. Raises ValueError if two tables are of one
-    task.
-    """
-    tasks = [results[0].task for results in tables]
-    if again := {task for task in tasks if tasks.count(task) > 1}:
-        raise ValueError(f"several tables are of {min(again)}; give one for each task")
-    found, ways, lowest = zip(*(_assigned(results, first, second, MEAN) for results in tables), strict=True)
-    # The lowest share of all joint assignments: the one found and, if both have equally many scores of every task, the
-    # one that exchanges the two.
-    mirrored = all(least * len(of) > 1.5 for of, least in zip(ways, lowest, strict=True))
-    least = (2 if mirrored else 1) / np.prod([float(len(of)) for of in ways])
-    rng = np.random.default_rng(0)
-    drawn = np.mean([rng.choice(of, _DRAWS) for of in ways], axis=0)
-    difference = float(np.mean(found))
-    as_large = int((np.abs(drawn) >= abs(difference) - 1e-9).sum())
-    return SeedTest(difference, (1 + as_large) / (1 + _DRAWS), max(1 / (1 + _DRAWS), float(least)))
-
-
-def _assigned(
-    results: Sequence[Result], first: str, second: str, test: str
-) -> tuple[float, Float[np.ndarray, " way"], float]:
-    """The difference of two encoders, the differences of all ways to assign their scores, and the lowest p-value."""
-    scores = _scores(results)
-    for encoder in (first, second):
-        if test not in scores.get(encoder, ()):
-            raise ValueError(f"{encoder!r} has no scores of {test!r}; the encoders are {', '.join(scores)}")
-    sides = [np.array(scores[encoder][test]) for encoder in (first, second)]
-    if (count := sum(map(len, sides))) > 20:
-        raise ValueError(f"{first} and {second} have {count} scores of {test!r}; the test takes at most 20")
-    found = permutation_test(sides, lambda a, b, axis: b.mean(axis) - a.mean(axis), n_resamples=np.inf)
-    ways = found.null_distribution
-    return float(found.statistic), ways, (2 if len(sides[0]) == len(sides[1]) else 1) / len(ways)
-
-
-def _read(folder: Path) -> _Run:
-    transfer = read_json(folder / "transfer.json", dict, ("task", "metric", "encoder", "maps", "seeds"))
-    return _Run(folder, transfer, read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length")))
-
-
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:
     """The options of the text, which must be the same in all runs; files are compared by their contents."""
     files = {str(path): f"the file {digest}" for path, digest in config["files"].items()}
     texts = {name: files.get(str(config[name]), config[name]) for name in ("train", "dev")}
     tests = {f"test {path if is_dataset(path) else Path(path).name}": file for path, file in files.items()}
-    return (
-        {name: config.get(name) for name in ("task", *_TEXT)} | {"languages": config.get("languages")} | texts | tests
-    )
+    return {name: config.get(name) for name in ("task", "languages", *_TEXT)} | texts | tests
 
 
 def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]:
     """The scores of each seed: of each test, and their means."""
     spec, metric, aligned = EncoderSpec.from_dict(transfer["encoder"]), transfer["metric"], transfer.get("alignment")
     options = {name: config.get(name) for name in ("train", "dev", *_TRAINING, *_TEXT)}
-    options |= {"training": _training(options), "fit_on": (aligned or {}).get("text", "")}
+    options |= {"training": table.training_of(options), "fit_on": (aligned or {}).get("text", "")}
     unaligned = "linear" if transfer["maps"] else "features" if options["features"] else "original"
     scores = []
     for seed, end in transfer["seeds"].items():
         of_seed = [(test, s[metric], (s["language"],), s["n"]) for test, s in end["scores"].items()]
         others = [score for score in of_seed if score[2] != ("en",)]
-        for mean, over in ((MEAN, others), (AVERAGE, of_seed if len(of_seed) > 1 else [])):
+        for mean, over in ((table.MEAN, others), (table.AVERAGE, of_seed if len(of_seed) > 1 else [])):
             if over:
                 _, values, languages, counts = zip(*over, strict=True)
                 codes = tuple(dict.fromkeys(code for (code,) in languages))
@@ -355,36 +196,13 @@ def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Res
 
 def _spreads(results: Sequence[Result]) -> list[Result]:
     """The standard deviation over seeds of each test; of the mean over all, the mean of those of its tests."""
-    [cells] = transfer_rows(results).values()
+    [cells] = table.transfer_rows(results).values()
     firsts = {str(result.options["test"]): result for result in reversed(results)}
-    spreads = {test: cell.std if np.isnan(cell.within) else cell.within for test, cell in cells.items()}
     return [
         replace(
-            firsts[test], metric=f"{firsts[test].metric}, std", value=std, seed=None,
+            firsts[test], metric=f"{firsts[test].metric}, std", value=cell.std, seed=None, direction="neither",
             options={**firsts[test].options, "test": f"{test}, std"},
         )
-        for test, std in spreads.items()
-        if not np.isnan(std)
+        for test, cell in cells.items()
+        if not np.isnan(cell.std)
     ]  # fmt: skip
-
-
-def _plus(transform: str) -> str:
-    return "" if transform == "original" else f" + {transform}"
-
-
-def _names(results: Sequence[Result]) -> list[str]:
-    """The name of each result's encoder, with the layer if it has several, and with the maps if any."""
-    layers: dict[str, set[int]] = {}
-    for result in results:
-        layers.setdefault(result.encoder, set()).add(result.layer)
-    names = []
-    for result in results:
-        layer = f", layer {result.layer}" if len(layers[result.encoder]) > 1 else ""
-        names.append(f"{result.encoder}{layer}{_plus(result.transform)}")
-    return names
-
-
-def _key(result: Result) -> tuple[str, int, str]:
-    """The encoder with its maps, the seed and the test, which identify a result."""
-    encoder = f"{result.encoder}, layer {result.layer}, {result.revision}, {result.transform}"
-    return encoder, result.seed or 0, str(result.options["test"])

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
+from math import nan
 from pathlib import Path
+from statistics import fmean as mean
 from zipfile import BadZipFile
 
 import jax
@@ -93,6 +95,12 @@ class Result:
     unit: str = "%"
     shown: bool = False
 
+    @property
+    def interval(self) -> Interval:
+        """The value with its interval, if it has one."""
+        ends = (nan, nan) if self.low is None or self.high is None else (self.low, self.high)
+        return Interval(self.value, *ends)
+
     def resampled(self, queries: QueryScores) -> "Result":
         """Adds the scores of individual queries and the interval of their mean."""
         low, high = interval(queries)
@@ -104,15 +112,10 @@ def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], Inte
     table: dict[str, dict[tuple[int, str], list[Result]]] = {}
     for r in results:
         table.setdefault(label(r.transform, r.parameters), {}).setdefault((r.layer, r.metric), []).append(r)
-    return {name: {key: _span(of_cell) for key, of_cell in row.items()} for name, row in table.items()}
-
-
-def _span(results: Sequence[Result]) -> Interval:
-    first, *others = results
-    mean = sum(r.value for r in results) / len(results)
-    return (
-        Interval(mean) if others or first.low is None or first.high is None else Interval(mean, first.low, first.high)
-    )
+    return {
+        name: {key: of[0].interval if len(of) == 1 else Interval(mean(r.value for r in of)) for key, of in row.items()}
+        for name, row in table.items()
+    }
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:
@@ -152,15 +155,14 @@ def read_results(path: Path) -> list[Result]:
     if not path.is_file():
         raise FileNotFoundError(f"results file {path} does not exist")
     of_queries = path.with_name(_QUERIES)
-    scores: dict[str, np.ndarray] = {}
     try:
         text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: {error.reason}") from error
-    try:
+        scores: dict[str, np.ndarray] = {}
         if of_queries.is_file():
             with of_queries.open("rb") as file:
                 scores = dict(np.load(file))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error.reason}") from error
     except (OSError, ValueError, KeyError, NotImplementedError, BadZipFile, zlib.error) as error:
         # Not numpy's text, which may advise to trust the file.
         reason = "it is not an archive of numbers" if isinstance(error, ValueError) else error

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.report.transfer import transfer_rows
+from eval.report.seed_scores import transfer_rows
 from eval.study import LANGUAGES, TREEBANKS, Study
 from lsar_jax.measures.results import read_results
 from tests.conftest import TINY
@@ -110,7 +110,7 @@ def test_trainings_and_tables(tmp_path, trainings, capsys):
         [std] = [r.value for r in of_task if r.transform == "l2" and r.metric == f"{metric} all languages, std"]
         assert std == pytest.approx(np.sqrt(2) / 2 / 2)
         mean = table["tiny + l2"]["all languages"]
-        assert (mean.within, mean.mark) == (std, "-")
+        assert (mean.std, mean.mark) == (std, "-")
         assert {r.options["fit_on"] for r in of_task if r.transform in ("linear", "weak")} == {"words"}
         assert {f"{metric} de", f"{metric} de, std"} <= {r.metric for r in of_task}
     shown = " ".join(printed.split())

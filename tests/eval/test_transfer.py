@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import permutation_test
 
 from eval.__main__ import main
-from eval.report.transfer import AVERAGE, MEAN, seed_test, tasks_test, transfer_rows
+from eval.report.seed_scores import AVERAGE, MEAN, seed_test, tasks_test, transfer_rows
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.results import read_results, write_results
 
@@ -61,7 +61,7 @@ def test_means_spreads_and_marks(results):
     # English does not count in the mean, whose spread is both that of the mean and the mean of the tests'. Here the
     # mean is the same for each seed.
     mean = base[MEAN]
-    assert (mean.mean, mean.std, mean.within) == pytest.approx((67, 0, 2))
+    assert (mean.mean, mean.of_mean, mean.std) == pytest.approx((67, 0, 2))
     assert str(mean) == "67.0 ± 2.0 (0.0)"
     # The marks go by the mean of the tests' spreads.
     assert [str(row[MEAN]) for row in (strong, weak)] == ["71.2+ ± 1.0 (0.3)", "67.2 ± 1.0 (0.3)"]

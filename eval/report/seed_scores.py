@@ -1,0 +1,200 @@
+"""Scores of encoders over seeds: means with error bars, and tests whether two encoders differ by more than seeds do.
+
+A cell is the mean over seeds and the sample standard deviation. As in Table 1 of Wu and Dredze (EMNLP 2020), ``+`` and
+``-`` mark means that are more than one standard deviation of the first encoder above or below its mean.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import permutation_test
+
+from eval.report.tables import Cell, Table
+from lsar_jax.measures.results import Result
+
+__all__ = [
+    "AVERAGE", "MEAN", "SeedTest", "Spread", "by_task", "encoder_names", "is_transfer", "result_key", "scores_by_test",
+    "seed_test", "sizes", "tasks_test", "training_of", "transfer_rows", "transfer_table", "with_maps",
+]  # fmt: skip
+
+# The tests that stand for the mean of those that are not English, and for the mean of all.
+MEAN = "other languages"
+AVERAGE = "all languages"
+# Random assignments of a test over tasks.
+_DRAWS = 100_000
+
+
+class Spread(NamedTuple):
+    """Scores over seeds."""
+
+    mean: float
+    std: float  # sample standard deviation, NaN for one seed; for a mean over tests, the mean of those of its tests
+    of_mean: float = float("nan")  # for a mean over tests, its own standard deviation
+    mark: str = ""  # + or - if the mean is beyond one standard deviation of the first encoder
+
+    @property
+    def text(self) -> str:
+        """The mean and its mark."""
+        return f"{self.mean:.1f}{self.mark}"
+
+    @property
+    def note(self) -> str:
+        """The standard deviations; empty for one seed."""
+        own = "" if np.isnan(self.of_mean) else f" ({self.of_mean:.1f})"
+        return "" if np.isnan(self.std) else f"± {self.std:.1f}{own}"
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.note}".rstrip()
+
+
+def by_task(results: Sequence[Result]) -> list[list[Result]]:
+    """The results of each task; those of one table."""
+    tasks: dict[str, list[Result]] = {}
+    for result in results:
+        tasks.setdefault(result.task, []).append(result)
+    return list(tasks.values())
+
+
+def is_transfer(result: Result) -> bool:
+    """Whether a result is of ``python -m eval transfer``, and no number of examples."""
+    return result.task.startswith("transfer-") and "test" in result.options
+
+
+def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
+    """Returns encoder -> test -> scores over seeds, of which those of other encoders are compared with the first's."""
+    english = {str(result.options["test"]) for result in results if result.languages == ("en",)}
+    left_out = {MEAN: {MEAN, AVERAGE, *english}, AVERAGE: {MEAN, AVERAGE}}
+    rows: dict[str, dict[str, Spread]] = {}
+    for name, by_test in scores_by_test(results).items():
+        stds = {test: float(np.std(of, ddof=1)) if len(of) > 1 else float("nan") for test, of in by_test.items()}
+        cells = rows[name] = {}
+        first = next(iter(rows.values()))
+        for test, values in by_test.items():
+            within = [std for other, std in stds.items() if test in left_out and other not in left_out[test]]
+            cell = Spread(float(np.mean(values)), stds[test])
+            if within:
+                cell = Spread(cell.mean, float(np.mean(within)), cell.std)
+            if test in first and abs(apart := cell.mean - first[test].mean) > first[test].std:
+                cell = cell._replace(mark="+" if apart > 0 else "-")
+            cells[test] = cell
+    return rows
+
+
+def scores_by_test(results: Sequence[Result]) -> dict[str, dict[str, list[float]]]:
+    """Returns encoder -> test -> the scores of its seeds; tables that are shown together may share an encoder."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    results = [result for result in results if result.seed is not None]
+    once = {result_key(result): (name, result) for name, result in zip(encoder_names(results), results, strict=True)}
+    for name, result in once.values():
+        scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
+    return scores
+
+
+def transfer_table(results: Sequence[Result]) -> Table:
+    """Returns the table of a task for the report: an encoder in each row, and a test in each column."""
+    rows = transfer_rows(results)
+    tests = list(next(iter(rows.values())))
+    best = {test: max(cells[test].mean for cells in rows.values() if test in cells) for test in tests}
+    lines = []
+    for encoder, cells in rows.items():
+        line = [(cells[test], best[test]) if test in cells else None for test in tests]
+        lines.append([Cell(encoder), *(Cell(s[0].text, s[0].mean == s[1], s[0].note) if s else Cell("") for s in line)])
+    metric, task = results[0].metric.partition(" ")[0], results[0].task.removeprefix("transfer-")
+    title = f"{metric} of zero-shot transfer, {task}, mean and std over seeds; {sizes(results)}"
+    return Table(title, ["encoder", *tests], lines)
+
+
+def sizes(results: Sequence[Result]) -> str:
+    """Says how much text the encoders of a table were trained and tested on."""
+    ways = dict.fromkeys(training_of(result.options) for result in results if result.seed is not None)
+    tested = results[0].options["most_tested"]
+    tested = "all sentences" if tested is None else f"at most {tested} sentences"
+    return f"{', '.join(ways)}, tested on {tested} each"
+
+
+def training_of(options: Mapping[str, Any]) -> str:
+    """Says how an encoder was trained."""
+    blocks, passes = options["trained_blocks"], f"{options['epochs']} pass{'' if options['epochs'] == 1 else 'es'}"
+    trained = "features" if options["features"] else "all blocks" if blocks is None else f"the last {blocks} blocks"
+    most = "all sentences" if options["most"] is None else f"at most {options['most']} sentences"
+    return f"{trained} trained on {most} in {passes}"
+
+
+class SeedTest(NamedTuple):
+    """A test of two encoders over seeds."""
+
+    difference: float  # of their means, second minus first
+    p: float  # two-sided
+    least: float  # the lowest p that this number of seeds can give: 0.1 with three seeds each, 0.008 with five
+
+
+def seed_test(results: Sequence[Result], first: str, second: str, test: str = MEAN) -> SeedTest:
+    """Tests whether two encoders differ by more than their seeds do, by all ways to assign the scores to the two.
+
+    Raises ValueError if there are more than twenty scores, or none.
+    """
+    found, ways, least = _assigned(results, first, second, test)
+    return SeedTest(found, float((np.abs(ways) >= abs(found) - 1e-9).mean()), least)
+
+
+def tasks_test(tables: Sequence[Sequence[Result]], first: str, second: str) -> SeedTest:
+    """Tests whether two encoders differ on average over tasks, by more than their seeds do.
+
+    The difference is the mean over tasks, in points of each task's own metric, of the difference in ``seed_test``.
+    Scores are assigned to the two encoders anew within each task, at random. Raises ValueError if two tables are of one
+    task.
+    """
+    tasks = [results[0].task for results in tables]
+    if again := {task for task in tasks if tasks.count(task) > 1}:
+        raise ValueError(f"several tables are of {min(again)}; give one for each task")
+    found, ways, lowest = zip(*(_assigned(results, first, second, MEAN) for results in tables), strict=True)
+    # The lowest share of all joint assignments: the one found and, if both have equally many scores of every task, the
+    # one that exchanges the two.
+    mirrored = all(least * len(of) > 1.5 for of, least in zip(ways, lowest, strict=True))
+    least = (2 if mirrored else 1) / np.prod([float(len(of)) for of in ways])
+    rng = np.random.default_rng(0)
+    drawn = np.mean([rng.choice(of, _DRAWS) for of in ways], axis=0)
+    difference = float(np.mean(found))
+    as_large = int((np.abs(drawn) >= abs(difference) - 1e-9).sum())
+    return SeedTest(difference, (1 + as_large) / (1 + _DRAWS), max(1 / (1 + _DRAWS), float(least)))
+
+
+def _assigned(
+    results: Sequence[Result], first: str, second: str, test: str
+) -> tuple[float, Float[np.ndarray, " way"], float]:
+    """The difference of two encoders, the differences of all ways to assign their scores, and the lowest p-value."""
+    scores = scores_by_test(results)
+    for encoder in (first, second):
+        if test not in scores.get(encoder, ()):
+            raise ValueError(f"{encoder!r} has no scores of {test!r}; the encoders are {', '.join(scores)}")
+    sides = [np.array(scores[encoder][test]) for encoder in (first, second)]
+    if (count := sum(map(len, sides))) > 20:
+        raise ValueError(f"{first} and {second} have {count} scores of {test!r}; the test takes at most 20")
+    found = permutation_test(sides, lambda a, b, axis: b.mean(axis) - a.mean(axis), n_resamples=np.inf)
+    ways = found.null_distribution
+    return float(found.statistic), ways, (2 if len(sides[0]) == len(sides[1]) else 1) / len(ways)
+
+
+def with_maps(transform: str) -> str:
+    """Returns the end of the name of an encoder with a transform."""
+    return "" if transform == "original" else f" + {transform}"
+
+
+def encoder_names(results: Sequence[Result]) -> list[str]:
+    """Returns the name of each result's encoder, with the layer if it has several, and with the maps if any."""
+    layers: dict[str, set[int]] = {}
+    for result in results:
+        layers.setdefault(result.encoder, set()).add(result.layer)
+    names = []
+    for result in results:
+        layer = f", layer {result.layer}" if len(layers[result.encoder]) > 1 else ""
+        names.append(f"{result.encoder}{layer}{with_maps(result.transform)}")
+    return names
+
+
+def result_key(result: Result) -> tuple[str, int, str]:
+    """Returns the encoder with its maps, the seed and the test, which identify a result."""
+    encoder = f"{result.encoder}, layer {result.layer}, {result.revision}, {result.transform}"
+    return encoder, result.seed or 0, str(result.options["test"])
