@@ -50,7 +50,7 @@ REPORT = {
 }
 REPRODUCE = {
     "repro": Command("eval.papers.repro", "Repro", "run a table or figure of a paper, and compare it with ours"),
-    "study": Command("eval.study", "Study", "Wu and Dredze's study: objectives of alignment, over tasks and seeds"),
+    "examples": Command("eval.example_counts", "ExampleCounts", "the number of examples in each part of a task's text"),
     "make-bucc": Command("eval.data.make_bucc", "MakeBucc", "make files like BUCC's from other parallel text"),
     "make-dictionaries": Command(
         "eval.data.dictionaries", "MakeDictionaries", "make bilingual dictionaries from FreeDict's"

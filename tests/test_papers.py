@@ -13,10 +13,10 @@ from eval.papers.page import papers_page
 from eval.papers.plan import CardOptions, plan_step
 from eval.papers.published import PROTOCOLS, PUBLISHED, items_of
 from eval.papers.sources import SOURCES
-from eval.study import Study
 from lsar_jax.checkpoints.presets import PRESETS
 from tests.commands import parsed
 from tests.optional import need
+from train.finetune.conllu_ner_xnli import language_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "reference" / "papers.md").read_text(encoding="utf-8")
@@ -42,6 +42,8 @@ def training():
 TRAINING = training()
 # The tokens that an encoder's checkpoint takes; those of the others are 512.
 LENGTHS = {"LaBSE": 256, "S-BERT": 128}
+# The languages that Wu and Dredze average over.
+NINE = {"ar", "de", "en", "es", "fr", "hi", "ru", "vi", "zh"}
 # What figures show, of which protocols.csv says nothing: the value of an option in each command.
 FIGURES = {
     "xie-figure-2": {"shown": [("en", "th", "zh")]},
@@ -126,13 +128,14 @@ def measures(planned, number):
         if step.task == "lareqa":
             source = SOURCES[step.data[0]]
             right &= (str(command.data), number.quantity.languages) == (source.path, len(source.languages))
-    elif step.task == "study":
-        options = {**number.quantity.options, "max_length": command.max_length}
-        tested = number.metric.split()[-1].partition("-")[0] if command.count else number.method
-        right = tested in (*command.objectives, *command.languages, "original")
-        right &= number.task.removeprefix("transfer-") in command.tasks
-        right &= number.method in ("", "original") or number.quantity.fit.lower() in str(command.words)
-        right &= len(command.seeds) == 5
+    elif step.task == "transfer":
+        options, task = number.quantity.options, number.task.removeprefix("transfer-")
+        runs = [folder.as_posix() for folder in command.folders if folder.match(f"{task}/{number.method}")]
+        right = bool(runs) and (number.method == "original" or number.quantity.fit.lower() in runs[0])
+    elif step.task == "examples":
+        options, [language, part] = number.quantity.options, number.metric.split()[-1].split("-")
+        codes = {language_of(data) for data in (command.test if part == "test" else [getattr(command, part)])}
+        right = number.task == f"transfer-{command.task}" and language in codes
     else:
         return False
     if number.task == "sts17":
@@ -195,7 +198,7 @@ def mistakes(card):
             found.append(f"languages {step.options['languages']}")
     for name, planned in commands:
         tokens, right = getattr(planned.command, "max_length", None), (None, LENGTHS.get(name, 512))
-        if planned.step.task != "study" and tokens not in right:
+        if tokens not in right:
             found.append(f"{planned.step.task}, {name}: {tokens} tokens")
         if "{paragraph}" not in getattr(planned.command, "answer_text", "{paragraph}"):
             found.append(f"{planned.step.task}: {planned.command.answer_text} without the paragraph")
@@ -208,12 +211,29 @@ def mistakes(card):
             option = {"k": "components", "r": "ranks"}[best[1]]
             if not all(number.value in getattr(planned.command, option) for planned in of_first):
                 found.append(f"{option} without {number.value}")
-    for step in card.steps:
-        if step.task == "train.word_pairs":
-            words = parsed(plan_step(step, CardOptions(), Path("out")).line)
-            if {*words.text.languages, "en"} != {*Study.languages} or Path(words.text.data).name not in step.makes:
-                found.append(f"word pairs of {words.text}")
-    return found + (training_mistakes(card) if card.paper.startswith("Ki") else [])
+    return (
+        found
+        + [mistake for step in card.steps for mistake in study_mistakes(step)]
+        + (training_mistakes(card) if card.paper.startswith("Ki") else [])
+    )
+
+
+def study_mistakes(step):
+    """What a training of Wu and Dredze's study does not do as they did: languages, seeds, tokens, and its bitext."""
+    if step.task not in ("train.word_pairs", "train.align", "train.finetune"):
+        return []
+    run, found = parsed(plan_step(step, CardOptions(), Path("out")).line), []
+    if step.task == "train.word_pairs":
+        if {*run.text.languages, "en"} != NINE or Path(run.text.data).name not in step.makes:
+            found.append(f"word pairs of {run.text}")
+    elif step.task == "train.align":
+        if run.encoder.max_length != 96 or run.words.name != f"words-{run.out.parent.name}":
+            found.append(f"alignment on {run.words}, {run.encoder.max_length} tokens, in {run.out}")
+    elif {*map(language_of, run.text.test)} != NINE or len(run.seeds) != 5 or run.encoder.max_length != 128:
+        found.append(f"fine-tuning of {run.seeds}, {run.encoder.max_length} tokens, on {run.text.test}")
+    elif run.out.parent.name != run.task or run.training.features != (run.out.name in ("features", "linear")):
+        found.append(f"{run.task} in {run.out}")
+    return found
 
 
 def layer_of_ki(key):
@@ -311,10 +331,11 @@ ENCODERS = dict(CARDS["xie-table-1"].steps[0].encoders)
         changed("ki-figure-5", pictures=("de",)),
         changed("haemmerl-figure-3", pair=("en", "fr")),
         changed("wu-dredze-tables-1-3-4", data="data/opus-100"),
-        changed("wu-dredze-tables-1-3-4", 1, seeds=(1, 2, 3)),
-        changed("wu-dredze-tables-1-3-4", 1, words="results/words-opus-100"),
-        changed("wu-dredze-tables-1-3-4", 1, max_length=64),
-        changed("wu-dredze-table-2", languages=("de", "en")),
+        changed("wu-dredze-tables-1-3-4", 2, words="results/words-opus-100"),
+        changed("wu-dredze-tables-1-3-4", 10, seeds=(1, 2, 3)),
+        changed("wu-dredze-tables-1-3-4", 10, max_length=64),
+        changed("wu-dredze-tables-1-3-4", -1, runs=CARDS["wu-dredze-tables-1-3-4"].steps[-2].options["runs"]),
+        changed("wu-dredze-table-2", test=("de.conllu", "en.conllu")),
         trained_otherwise(learning_rate="1e-4"),
         trained_otherwise(languages=("de", "fr")),
         trained_otherwise(data="data/bitext"),

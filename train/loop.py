@@ -143,7 +143,7 @@ class Trained:
 
     best: Any
     last: Any
-    progress: TrainingPosition
+    position: TrainingPosition
     steps_per_second: float
 
 
@@ -156,65 +156,82 @@ def train(task: TrainingTask, options: LoopOptions, folder: Path, title: str) ->
       ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite.
     """
     with ExitStack() as stack:
-        meter, total = stack.enter_context(Meter()), task.total(options.epochs)
-        state = task.start()
-        best, progress = _copied(task.kept(state)), TrainingPosition.start(len(task.seeds))
-        checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints")) if is_first() else None
-        if (found := _restored(checkpoints, {"state": state, "best": best})) is not None:
-            arrays, position = found
-            state, best, progress = arrays["state"], arrays["best"], TrainingPosition(**position)
-            if progress.epoch > options.epochs:
-                raise ValueError(
-                    f"{folder} was already trained for {progress.epoch} epochs, but --epochs is {options.epochs}; "
-                    "raise it"
-                )
-            if is_first():
-                console.print(f"resuming after step {progress.taken:,} of {total:,}")
-        log = Log(folder / "log.jsonl" if is_first() else None, progress.lines, task.apart)
-        stack.callback(log.close)
-        started, taken_before, saved = time.perf_counter(), progress.taken, time.perf_counter()
-        early = options.patience < options.epochs  # it may stop before the last of its steps
-
-        def save() -> None:
-            progress.lines = log.lines
-            if checkpoints is not None:
-                checkpoints.save(progress.taken, {"state": state, "best": best}, asdict(progress))
-
-        while any(progress.active) and progress.epoch < options.epochs:
-            order = task.order(state, progress.epoch)
-            while progress.step < order.shape[1]:
-                chunk = order[:, progress.step : progress.step + options.steps_per_call]
-                clock = time.perf_counter()
-                active = jnp.asarray(progress.active)
-                state, terms = task.steps(state, chunk, progress.epoch, progress.step, active)
-                state = _everywhere(state)
-                losses = fetched(dict(terms))
-                _check_finite(losses, task, progress)
-                speed = float(f"{chunk.shape[1] / (time.perf_counter() - clock):.4g}")
-                progress.step += chunk.shape[1]
-                progress.taken += chunk.shape[1]
-                means = {name: values.mean(axis=1).tolist() for name, values in losses.items()}
-                log.write("train", progress.epoch, progress.step, means, steps_per_second=speed, active=progress.active)
-                steps = f"step {progress.taken:,} of {'at most ' if early else ''}{total:,}"
-                meter(steps, progress.taken, total, _note(progress, means), most=early)
-                if time.perf_counter() - saved > options.checkpoint_seconds:
-                    save()
-                    saved = time.perf_counter()
-            losses = {name: value[:, None] for name, value in fetched(dict(task.validate(state))).items()}
-            _check_finite(losses, task, progress)
-            means = {name: value[:, 0].tolist() for name, value in losses.items()}
-            log.write("validation", progress.epoch, progress.step, means, active=progress.active)
-            # Those of process 0, so that all processes stop together.
-            totals = from_first(np.sum(list(means.values()), axis=0))
-            better = progress.end_epoch(totals, options.patience)
-            best = _everywhere(_keep(jnp.asarray(better), task.kept(state), best))
-        save()
+        run = _Run(task, options, folder, stack)
+        position, started, before = run.position, time.perf_counter(), run.position.taken
+        while any(position.active) and position.epoch < options.epochs:
+            run.take_epoch()
+        run.save()
     seconds = time.perf_counter() - started
     if is_first():
         from train.curves import draw_curves
 
         draw_curves(folder / "log.jsonl", title, folder)
-    return Trained(best, task.kept(state), progress, (progress.taken - taken_before) / seconds)
+    return Trained(run.best, task.kept(run.state), position, (position.taken - before) / seconds)
+
+
+class _Run:
+    """A run from its last checkpoint on: the state, its best part, and the open log and checkpoints."""
+
+    def __init__(self, task: TrainingTask, options: LoopOptions, folder: Path, stack: ExitStack) -> None:
+        self._task, self._options, self._total = task, options, task.total(options.epochs)
+        self._meter = stack.enter_context(Meter())
+        self.state = task.start()
+        self.best, self.position = _copied(task.kept(self.state)), TrainingPosition.start(len(task.seeds))
+        self._checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints")) if is_first() else None
+        if (found := _restored(self._checkpoints, {"state": self.state, "best": self.best})) is not None:
+            arrays, position = found
+            self.state, self.best, self.position = arrays["state"], arrays["best"], TrainingPosition(**position)
+            if (epochs := self.position.epoch) > options.epochs:
+                raise ValueError(
+                    f"{folder} was already trained for {epochs} epochs, but --epochs is {options.epochs}; raise it"
+                )
+            if is_first():
+                console.print(f"resuming after step {self.position.taken:,} of {self._total:,}")
+        self._log = Log(folder / "log.jsonl" if is_first() else None, self.position.lines, task.apart)
+        stack.callback(self._log.close)
+        self._saved = time.perf_counter()
+
+    def take_epoch(self) -> None:
+        """Takes what is left of an epoch, validates, and keeps the best part of each seed's state."""
+        task, options, position = self._task, self._options, self.position
+        order = task.order(self.state, position.epoch)
+        while position.step < order.shape[1]:
+            self._take(order[:, position.step : position.step + options.steps_per_call])
+            if time.perf_counter() - self._saved > options.checkpoint_seconds:
+                self.save()
+                self._saved = time.perf_counter()
+        losses = {name: value[:, None] for name, value in fetched(dict(task.validate(self.state))).items()}
+        _check_finite(losses, task, position)
+        means = {name: value[:, 0].tolist() for name, value in losses.items()}
+        self._log.write("validation", position.epoch, position.step, means, active=position.active)
+        # The losses of process 0, so that all processes stop together.
+        totals = from_first(np.sum(list(means.values()), axis=0))
+        better = position.end_epoch(totals, options.patience)
+        self.best = _everywhere(_keep(jnp.asarray(better), task.kept(self.state), self.best))
+
+    def save(self) -> None:
+        """Writes a checkpoint, from which a killed run goes on to the same numbers."""
+        self.position.lines = self._log.lines
+        if self._checkpoints is not None:
+            arrays = {"state": self.state, "best": self.best}
+            self._checkpoints.save(self.position.taken, arrays, asdict(self.position))
+
+    def _take(self, chunk: Any) -> None:
+        """Takes the steps of one program call, and logs their mean losses."""
+        task, position, started = self._task, self.position, time.perf_counter()
+        active = jnp.asarray(position.active)
+        self.state, terms = task.steps(self.state, chunk, position.epoch, position.step, active)
+        self.state = _everywhere(self.state)
+        losses = fetched(dict(terms))
+        _check_finite(losses, task, position)
+        speed = float(f"{chunk.shape[1] / (time.perf_counter() - started):.4g}")
+        position.step += chunk.shape[1]
+        position.taken += chunk.shape[1]
+        means = {name: values.mean(axis=1).tolist() for name, values in losses.items()}
+        self._log.write("train", position.epoch, position.step, means, steps_per_second=speed, active=position.active)
+        early = self._options.patience < self._options.epochs  # it may stop before the last of its steps
+        steps = f"step {position.taken:,} of {'at most ' if early else ''}{self._total:,}"
+        self._meter(steps, position.taken, self._total, _note(position, means), most=early)
 
 
 def _everywhere(tree: Any) -> Any:
@@ -244,9 +261,9 @@ def _restored(checkpoints: Checkpoints | None, like: Any) -> tuple[Any, dict[str
 
 
 def _check_finite(
-    losses: Mapping[str, Float[np.ndarray, "seed step"]], task: TrainingTask, progress: TrainingPosition
+    losses: Mapping[str, Float[np.ndarray, "seed step"]], task: TrainingTask, position: TrainingPosition
 ) -> None:
-    active = np.array(progress.active)[:, None]
+    active = np.array(position.active)[:, None]
     bad = {name: ~np.isfinite(values) & active for name, values in losses.items()}
     steps = {name: int(np.argmax(where.any(axis=0))) for name, where in bad.items() if where.any()}
     if not steps:
@@ -254,7 +271,7 @@ def _check_finite(
     name, step = min(steps.items(), key=lambda item: item[1])
     seed = int(np.argmax(bad[name][:, step]))
     raise ValueError(
-        f"the loss term {name} is {losses[name][seed, step]} at epoch {progress.epoch}, step {progress.step + step}, "
+        f"the loss term {name} is {losses[name][seed, step]} at epoch {position.epoch}, step {position.step + step}, "
         f"seed {task.seeds[seed]}; lower --learning-rate (it is {task.learning_rate}), or check the input "
         "for values that are not finite"
     )
@@ -291,11 +308,11 @@ def _keep(better: Array, new: Any, best: Any) -> Any:
     return jax.tree.map(keep, new, best)
 
 
-def _note(progress: TrainingPosition, means: Mapping[str, Sequence[float]]) -> str:
+def _note(position: TrainingPosition, means: Mapping[str, Sequence[float]]) -> str:
     """The last loss terms and the best validation loss so far, as means over the seeds."""
     terms = [f"{name} {np.mean(value):.3f}" for name, value in means.items()]
-    if np.isfinite(progress.best).all():
-        terms.append(f"best validation {np.mean(progress.best):.4f}")
-    if len(progress.active) > 1:
-        terms.append(f"training {sum(progress.active)} of {len(progress.active)} seeds")
+    if np.isfinite(position.best).all():
+        terms.append(f"best validation {np.mean(position.best):.4f}")
+    if len(position.active) > 1:
+        terms.append(f"training {sum(position.active)} of {len(position.active)} seeds")
     return ", ".join(terms)

@@ -50,15 +50,12 @@ def _record(folder: Path, options: Mapping[str, Any], files: Collection[str]) ->
         if path.is_symlink():
             raise ValueError(f"{path} is a link, and old checkpoints in it would be deleted; choose another --out")
     path = folder / "config.json"
+    begun = read_json(path, dict, ("lsar_jax",)) if os.path.lexists(path) else None
     found = [file for pattern in (*_FILES, *files) for file in folder.glob(pattern)]
-    if os.path.lexists(path):
-        begun = read_json(path, dict)
-        if "lsar_jax" not in begun:
-            raise ValueError(f"{path} is not the record of a training run; choose another --out")
-        if found and (difference := job.changed_options(begun, options)):
-            raise ValueError(f"{folder} belongs to another run: {difference}; choose another --out")
-    elif found := [*found, *folder.glob("log.jsonl")]:
+    if begun is None and (found := [*found, *folder.glob("log.jsonl")]):
         raise ValueError(f"{found[0]} would be replaced, but no run has written it; choose another --out")
+    if begun is not None and found and (difference := job.changed_options(begun, options)):
+        raise ValueError(f"{folder} belongs to another run: {difference}; choose another --out")
     write_json(path, options)
 
 

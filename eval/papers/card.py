@@ -3,9 +3,11 @@
 A card is read from ``cards/PAPER.toml``. Its commands are values, which ``eval.papers.plan`` completes for an encoder.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,7 @@ class CardStep:
     figures: tuple[str, ...] = ()
     makes: str = ""  # a file or folder that the command writes; if it exists, the command is not run
     note: str = ""  # what the page says after the command
+    on_page: bool = True  # False for all but the first of the steps that ``each`` makes
 
 
 @dataclass(frozen=True)
@@ -76,15 +79,27 @@ def _read(path: Path) -> Paper:
         for name, settings in content.pop("encoders").items()
     }
 
+    options = content.pop("options", {})
+
     def step(fields: dict[str, Any]) -> CardStep:
         return CardStep(**{**fields, "encoders": encoders.get(fields.get("encoders", ""), {})})
+
+    def steps(fields: dict[str, Any]) -> tuple[CardStep, ...]:
+        """The step, or one for each combination of the values in ``each``, which fill its ``{names}``."""
+        made = []
+        for values in product(*(each := fields.pop("each", {})).values()):
+            filled = _filled(fields, dict(zip(each, values, strict=True)))
+            for name in filled.pop("with", ()):
+                filled["options"] = {**options.get(name, {}), **filled.get("options", {})}
+            made.append(step({"on_page": not made, **filled}))
+        return tuple(made)
 
     trainings = {name: step(fields) for name, fields in content.pop("trainings", {}).items()}
     cards = []
     for fields in content.pop("cards"):
         trained_by = tuple(trainings[name] for name in fields.pop("trained_by", ()))
-        steps = tuple(trainings[of["training"]] if "training" in of else step(of) for of in fields.pop("steps"))
-        cards.append(Card(content["name"], **fields, steps=steps, trained_by=trained_by))
+        of_steps = [(trainings[of["training"]],) if "training" in of else steps(of) for of in fields.pop("steps")]
+        cards.append(Card(content["name"], **fields, steps=tuple(chain(*of_steps)), trained_by=trained_by))
     return Paper(**content, cards=tuple(cards))
 
 
@@ -92,6 +107,15 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Reads a TOML file, with tuples for lists."""
     content: dict[str, Any] = _tuples(tomllib.loads(path.read_text(encoding="utf-8")))
     return content
+
+
+def _filled(value: Any, names: Mapping[str, str]) -> Any:
+    """Puts values into ``{names}`` in all texts of a value; other names in braces stay."""
+    if isinstance(value, dict):
+        return {key: _filled(part, names) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_filled(part, names) for part in value)
+    return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], found[0]), value) if isinstance(value, str) else value
 
 
 def _tuples(value: Any) -> Any:

@@ -27,7 +27,7 @@ def _section(paper: Paper) -> str:
 
 
 def _row(card: Card) -> str:
-    shown = [step for step in card.steps if not step.makes and not step.task.startswith("train.")]
+    shown = [step for step in card.steps if step.on_page and not step.makes and not step.task.startswith("train.")]
     commands = "; ".join(dict.fromkeys(map(_command, shown)))
     published = f"{card.shows}{_published(card)}"
     return f"| {card.items}, `{card.name}` | {commands} | {published} | {card.here} | {card.verdict} |"

@@ -210,7 +210,7 @@ def test_rows_of_the_table(folder, tmp_path):
     assert len({row.out for row in rows}) == 21
     [row] = [row for row in rows if row.out == tmp_path / "layer-2" / "dream-halves-oracle-code-all"]
     trained = row.run()
-    assert trained.progress.epoch == 1
+    assert trained.position.epoch == 1
     assert len(trained.best.meaning.matrix) == 5
     assert len(list(row.out.glob("seed-*/*.safetensors"))) == 10
 

@@ -20,8 +20,10 @@ from tests.train.runs import labelled, log_of, stop_at, write_labelled
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import Finetune, main
 from train.finetune.features import FeatureMix
-from train.finetune.tasks import TASKS, TransferTask
-from train.finetune.training import FinetuneOptions, FinetuneTraining, LabelledText, TaskText, pass_order, split_blocks
+from train.finetune.task import ExampleOptions, TransferTask
+from train.finetune.tasks import TASKS
+from train.finetune.text import LabelledText, TaskText, TextChoice, labelled_tests
+from train.finetune.training import FinetuneOptions, FinetuneTraining, pass_order, split_blocks
 
 
 def training(
@@ -33,7 +35,9 @@ def training(
     labels = task.labels(sentences)
 
     def examples(sentences, training):
-        return task.examples(encoder.tokenizer, sentences, "en", 20, labels, training, encoder.model.causal)
+        return task.examples(
+            sentences, ExampleOptions(encoder.tokenizer, "en", 20, labels, training, encoder.model.causal)
+        )
 
     text = TaskText(task, labels, examples(sentences, True), LabelledText("en", dev, examples(dev, False)))
     options = FinetuneOptions(features=features, batch=batch, epochs=passes, validations=2, dropout=dropout).complete(
@@ -224,7 +228,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_scores(tmp_path):
 def test_groups_of_seeds_that_have_started_come_first(tmp_path):
     for name in ("seed-8", "seed-5-9", "seed-9-12", "seed-7"):
         (tmp_path / name / "checkpoints").mkdir(parents=True)
-    finetune = Finetune("pos", "train", ("test",), out=tmp_path, at_once=2)
+    finetune = Finetune("pos", TextChoice("train", ("test",)), out=tmp_path, at_once=2)
     assert finetune._groups([12, 8, 9, 5, 3]) == [(5, 9), (8,), (12, 3)]
     assert finetune._groups([12, 3]) == [(12, 3)]
 
@@ -294,8 +298,6 @@ def test_the_last_blocks_are_those_next_to_the_output(trained):
         (["--train", "nowhere"], "there is no nowhere in"),
         (["--trained-blocks", "4", "--layer", "3"], "--trained-blocks is 4; bert has 3 blocks"),
         (["--most-dev", "0"], "--most-dev is 0; it must be at least 1"),
-        (["--task", "sts"], "--task is sts; choose one of xnli, ner, pos, parsing"),
-        (["--test", "x", "x"], "--test has x twice; give it once"),
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path, refused, more, message):
@@ -305,8 +307,8 @@ def test_what_is_refused(tmp_path, refused, more, message):
 def test_datasets_with_configurations_of_one_name_are_two_tests(monkeypatch):
     tests = ("hub:a/b#de", "hub:c/d#de")
     monkeypatch.setattr(TransferTask, "read", lambda *_: {"de": []})
-    assert list(Finetune("pos", "train", tests)._tests(TASKS["pos"])) == list(tests)
-    assert list(Finetune("pos", "train", tests[:1])._tests(TASKS["pos"])) == ["de"]
+    assert list(labelled_tests(TASKS["pos"], tests)) == list(tests)
+    assert list(labelled_tests(TASKS["pos"], tests[:1])) == ["de"]
 
 
 def test_files_that_do_not_fit(tmp_path, refused):

@@ -13,6 +13,7 @@ from train.finetune.conllu_ner_xnli import ParsedSentence, SentencePair, TaggedS
 from train.finetune.examples import task_batch, windows
 from train.finetune.ner import chinese_words
 from train.finetune.scores import span_f1
+from train.finetune.task import ExampleOptions, Predictions
 from train.finetune.tasks import TASKS
 
 
@@ -53,25 +54,25 @@ def test_parses_that_are_cut():
     sentence = ParsedSentence(("a", "b", "c", "d"), ("X",) * 4, (4, 1, 0, 3), ("det", "obj", "root", "obj"))
     labels = task.labels([sentence])
     assert labels == ("det", "obj", "root")
-    [one] = task.examples(tokenizer, [sentence], "en", 3, labels, True, False)
+    [one] = task.examples([sentence], ExampleOptions(tokenizer, "en", 3, labels, True))
     assert one.positions.tolist() == [0, 1, 2, 3]
     assert one.counted.tolist() == [False, False, True, True]
     assert one.heads.tolist() == [0, 0, 1, 0]
     assert one.labels.tolist() == [-1, 0, 1, 2]
-    [one] = task.examples(tokenizer, [sentence], "en", 3, labels, False, False)
+    [one] = task.examples([sentence], ExampleOptions(tokenizer, "en", 3, labels, False))
     assert len(one.positions) == 4
-    [one] = task.examples(tokenizer, [sentence], "en", 10, labels, True, False)
+    [one] = task.examples([sentence], ExampleOptions(tokenizer, "en", 10, labels, True))
     assert one.counted.tolist() == [False] + [True] * 4
     # Words beyond those that were parsed count as wrong.
     right = (np.log(np.eye(5)[[0, 4, 1, 0, 3]] + 1e-9), np.full((5, 5), 1))
-    assert task.score([sentence], [one], [right], labels) == {"LAS": 50.0, "UAS": 100.0}
+    assert task.score(Predictions([sentence], [one], [right], labels)) == {"LAS": 50.0, "UAS": 100.0}
 
 
 def test_a_pair_is_one_row():
     tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
     task = TASKS["xnli"]
     pairs = [SentencePair("a b", "c", "neutral"), SentencePair("a " * 30, "c d", "entailment")]
-    first, second = task.examples(tokenizer, pairs, "en", 12, task.labels(pairs), True, False)
+    first, second = task.examples(pairs, ExampleOptions(tokenizer, "en", 12, task.labels(pairs), True))
     batch = task_batch([first, second], 3, tokenizer.pad_id, 40)
     assert batch.lengths.tolist() == [[6], [14], [0]]
     assert batch.labels.tolist() == [[1], [0], [0]]
@@ -81,7 +82,7 @@ def test_a_pair_is_one_row():
     ids = {name: tokenizer.backend.token_to_id(name) for name in ("[CLS]", "[SEP]")}
     rule = {"single": "[CLS] $A [SEP]", "pair": "[CLS] $A [SEP] $B:1 [SEP]:1", "special_tokens": list(ids.items())}
     tokenizer.backend.post_processor = processors.TemplateProcessing(**rule)
-    [segments] = task.examples(tokenizer, pairs[:1], "en", 12, task.labels(pairs), True, False)
+    [segments] = task.examples(pairs[:1], ExampleOptions(tokenizer, "en", 12, task.labels(pairs), True))
     np.testing.assert_array_equal(segments.ids, first.ids)
     assert task_batch([segments], 1, tokenizer.pad_id, 40).types[0].tolist()[:7] == [0, 0, 0, 0, 1, 1, 0]
     assert batch.counted.tolist() == [[True], [True], [False]]
@@ -92,14 +93,15 @@ def test_where_tokens_see_those_before_them_the_last_stands_for_all():
     tokenizer = lj.load_encoder(str(GOLDEN / "qwen3"), layer=0).tokenizer
     sentence = ParsedSentence(("ab", "c", "def"), ("X",) * 3, (2, 0, 2), ("det", "root", "obj"))
     for last, positions in ((True, [6, 1, 2, 5]), (False, [6, 0, 2, 3])):
-        [one] = TASKS["parsing"].examples(tokenizer, [sentence], "en", 10, ("det", "obj", "root"), True, last)
+        options = ExampleOptions(tokenizer, "en", 10, ("det", "obj", "root"), True, last)
+        [one] = TASKS["parsing"].examples([sentence], options)
         assert one.positions.tolist() == positions
     pair = SentencePair("a b", "c", "neutral")
-    [one] = TASKS["xnli"].examples(tokenizer, [pair], "en", 12, ("neutral",), True, True)
+    [one] = TASKS["xnli"].examples([pair], ExampleOptions(tokenizer, "en", 12, ("neutral",), True, True))
     assert (one.positions.tolist(), one.ids[one.positions].tolist()) == ([4], [0])
     assert len(one.ids) == 5
     tagged = [ParsedSentence(("ab", "c", "def"), ("X",) * 3, (2, 0, 2), ("det", "root", "obj"))]
-    examples = TASKS["pos"].examples(tokenizer, tagged, "en", 2, ("X",), True, True)
+    examples = TASKS["pos"].examples(tagged, ExampleOptions(tokenizer, "en", 2, ("X",), True, True))
     assert [one.positions.tolist() for one in examples] == [[1], [1], [1]]
 
 

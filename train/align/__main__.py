@@ -240,7 +240,7 @@ class Align:
                 path.replace(place)
             shutil.rmtree(new)
             self._describe(encoder, folder)
-            self._tell(trained, plan, trained.progress.best[0], "final")
+            self._tell(trained, plan, trained.position.best[0], "final")
         return trained
 
     def _fit_maps(self, encoder: SentenceEncoder, examples: Parts, plan: BatchPlan) -> Trained:
@@ -278,7 +278,7 @@ class Align:
 
     def _tell(self, trained: Trained, plan: BatchPlan, validation: float, written: str) -> None:
         """Records and prints how the run ended."""
-        progress = trained.progress
+        progress = trained.position
         record = {
             "objective": self.objective,
             "steps": progress.taken,

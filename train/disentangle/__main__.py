@@ -173,14 +173,14 @@ class Disentangle(HeadsOptions):
             self._write(trained, first, folder, encoder.spec, fitted, name)
             first += self.seeds
         speed = f"; {trained.steps_per_second:.0f} steps/s including validation" if trained.steps_per_second else ""
-        console.print(f"{trained.progress.taken} steps{speed}; wrote {self.out}")
+        console.print(f"{trained.position.taken} steps{speed}; wrote {self.out}")
         return trained
 
     def _write(
         self, trained: Trained, first: int, folder: Path, spec: EncoderSpec, fitted: Mapping[str, int], objective: str
     ) -> None:
         """Writes the heads of all seeds of one weight, the first of which has this number among all runs."""
-        progress, best, ends = trained.progress, jax.device_get(trained.best), []
+        progress, best, ends = trained.position, jax.device_get(trained.best), []
         for number, seed in enumerate(range(self.seed, self.seed + self.seeds), first):
             for part in PARTS:
                 transform = head_transform(

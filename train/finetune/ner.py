@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from train.finetune.conllu_ner_xnli import TaggedSentence, read_tagged
-from train.finetune.examples import TaskExample
 from train.finetune.heads import CRF, LINEAR
 from train.finetune.scores import span_f1
-from train.finetune.task import Labels, Predicted, TransferTask, predicted_tags, tagging_examples
+from train.finetune.task import Labels, Predictions, TransferTask, tagging_examples
 from train.word_pairs.word_splitter import word_splitter
 
 __all__ = ["NER", "chinese_words"]
@@ -18,11 +17,8 @@ def _labels(sentences: Sequence[TaggedSentence]) -> Labels:
     return ("O", *(f"{part}-{kind}" for kind in kinds for part in "BI"))
 
 
-def _score(
-    sentences: Sequence[TaggedSentence], examples: Sequence[TaskExample], predicted: Predicted, labels: Labels
-) -> dict[str, float]:
-    tags = predicted_tags(sentences, examples, predicted, labels, "O")
-    return {"F1": span_f1([sentence.tags for sentence in sentences], tags)}
+def _score(found: Predictions) -> dict[str, float]:
+    return {"F1": span_f1([sentence.tags for sentence in found.sentences], found.tags("O"))}
 
 
 def chinese_words(sentences: Sequence[TaggedSentence]) -> list[TaggedSentence]:

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from lsar_jax.languages import spaces_words
-from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.tokens.word_tokens import tokenize_words
 from train.finetune.conllu_ner_xnli import ParsedSentence, read_parsed
 from train.finetune.examples import TaskExample, of_sentence
 from train.finetune.heads import BIAFFINE
 from train.finetune.scores import attachment, best_tree
-from train.finetune.task import Labels, Predicted, TransferTask
+from train.finetune.task import ExampleOptions, Labels, Predictions, TransferTask
 
 __all__ = ["PARSING"]
 
@@ -20,10 +19,8 @@ def _labels(sentences: Sequence[ParsedSentence]) -> Labels:
     return tuple(sorted({relation for sentence in sentences for relation in sentence.relations}))
 
 
-def _examples(
-    tokenizer: Tokenizer, sentences: Sequence[ParsedSentence], language: str, room: int, labels: Labels, training: bool,
-    last: bool,
-) -> list[TaskExample]:  # fmt: skip
+def _examples(sentences: Sequence[ParsedSentence], options: ExampleOptions) -> list[TaskExample]:
+    tokenizer, language, room, labels, training, last = options
     numbers = {label: number for number, label in enumerate(labels)}
     # To test, as many words as there may be tokens in training, if the model takes their tokens.
     most = room + sum(tokenizer.specials) if training else tokenizer.max_length
@@ -44,15 +41,13 @@ def _examples(
     return examples
 
 
-def _score(
-    sentences: Sequence[ParsedSentence], examples: Sequence[TaskExample], predicted: Predicted, labels: Labels
-) -> dict[str, float]:
+def _score(found: Predictions) -> dict[str, float]:
     total = np.zeros(3, int)
-    for example, (scores, best) in zip(examples, predicted, strict=True):
-        sentence, count = sentences[example.sentence], len(example.positions)
+    for example, (scores, best) in zip(found.examples, found.outputs, strict=True):
+        sentence, count = found.sentences[example.sentence], len(example.positions)
         # As in the authors' code, the best tree is that of the sum of probabilities, not of their logarithms.
         heads = best_tree(np.exp(np.asarray(scores, np.float64)[:count, :count]))[1:]
-        relations = [labels[int(best[word, head])] for word, head in enumerate(heads, start=1)]
+        relations = [found.labels[int(best[word, head])] for word, head in enumerate(heads, start=1)]
         total += attachment(sentence, heads.tolist(), relations)
     return {"LAS": 100 * total[2] / max(total[0], 1), "UAS": 100 * total[1] / max(total[0], 1)}
 

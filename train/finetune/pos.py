@@ -1,14 +1,12 @@
 """Universal parts of speech of Universal Dependencies."""
 
-from collections.abc import Sequence
 from itertools import chain
 
 from lsar_jax.corpora.tables import Data
 from train.finetune.conllu_ner_xnli import ParsedSentence, read_parsed
-from train.finetune.examples import TaskExample
 from train.finetune.heads import LINEAR
 from train.finetune.scores import accuracy
-from train.finetune.task import Labels, Predicted, TransferTask, predicted_tags, tagging_examples
+from train.finetune.task import Predictions, TransferTask, tagging_examples
 
 __all__ = ["POS"]
 
@@ -32,12 +30,9 @@ def _read(data: Data, part: str) -> dict[str, list[ParsedSentence]]:
     return text
 
 
-def _score(
-    sentences: Sequence[ParsedSentence], examples: Sequence[TaskExample], predicted: Predicted, labels: Labels
-) -> dict[str, float]:
-    tags = predicted_tags(sentences, examples, predicted, labels, "")
-    right = chain.from_iterable(sentence.tags for sentence in sentences)
-    return {"accuracy": accuracy(right, chain.from_iterable(tags))}
+def _score(found: Predictions) -> dict[str, float]:
+    right = chain.from_iterable(sentence.tags for sentence in found.sentences)
+    return {"accuracy": accuracy(right, chain.from_iterable(found.tags("")))}
 
 
 POS = TransferTask("pos", "accuracy", _read, lambda sentences: _UPOS, tagging_examples, _score, LINEAR)

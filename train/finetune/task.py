@@ -1,4 +1,4 @@
-"""A task: how its text is read and tokenized, what is trained on it, and how predictions are scored."""
+"""A task of transfer: how its text is read and tokenized, what is trained on it, and how predictions are scored."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -12,14 +12,57 @@ from lsar_jax.tokens.word_tokens import tokenize_words
 from train.finetune.examples import TaskExample, windows
 from train.finetune.heads import TaskHead
 
-__all__ = ["Labels", "Predicted", "TransferTask", "predicted_tags", "tagging_examples"]
+__all__ = ["ExampleOptions", "Labels", "Predictions", "TransferTask", "tagging_examples"]
 
-# The labels, in the order of the head's outputs, and what the head predicted for each example.
+# The labels, in the order of the head's outputs.
 Labels = tuple[str, ...]
-Predicted = Sequence[tuple[Any, ...]]
 
 # Longer than any sentence; what is longer than the model takes is cut into windows.
 _ANY_LENGTH = 1 << 20
+
+
+class ExampleOptions(NamedTuple):
+    """How sentences of one language become examples.
+
+    Attributes:
+      tokenizer: the tokenizer of the encoder.
+      language: code of the language.
+      room: largest number of tokens of a sentence besides special tokens.
+      labels: the labels.
+      training: whether the examples are trained on, rather than tested.
+      last: whether the last token of a word, or of a sentence, stands for it, as in a causal encoder.
+    """
+
+    tokenizer: Tokenizer
+    language: str
+    room: int
+    labels: Labels
+    training: bool = False
+    last: bool = False
+
+
+class Predictions(NamedTuple):
+    """The outputs of a head for the examples of some sentences.
+
+    Attributes:
+      sentences: the sentences, with their true labels.
+      examples: their examples.
+      outputs: an entry for each example, as the head's ``predict`` returns it.
+      labels: the labels, in the order of the head's outputs.
+    """
+
+    sentences: Sequence[Any]
+    examples: Sequence[TaskExample]
+    outputs: Sequence[tuple[Any, ...]]
+    labels: Labels
+
+    def tags(self, none: str) -> list[list[str]]:
+        """Returns the predicted tags of each sentence; ``none`` for words without tokens."""
+        tags = [[none] * len(sentence.words) for sentence in self.sentences]
+        for example, row in zip(self.examples, self.outputs, strict=True):
+            for word, label in zip(example.words, row[0], strict=False):
+                tags[example.sentence][word] = self.labels[int(label)]
+        return tags
 
 
 class TransferTask(NamedTuple):
@@ -31,31 +74,27 @@ class TransferTask(NamedTuple):
       read: a file or a dataset, and train, dev or test of a dataset, to the sentences by language, which is empty if a
         file does not say it.
       labels: the sentences to train on to the labels.
-      examples: ``(tokenizer, sentences, language, room, labels, training, last)`` to tokenized examples; ``room`` is
-        the most tokens of a sentence besides special tokens, and ``last`` says that the last token of a word, or of a
-        sentence, stands for it.
-      score: ``(sentences, examples, predicted, labels)`` to scores in percent, ``metric`` among them.
-      head: what is trained on the encoder.
+      examples: sentences to tokenized examples.
+      score: predictions to scores in percent, ``metric`` among them.
+      head: the head that is trained on the encoder.
       rate_on_features: learning rate on a frozen encoder's features.
-      head_on_features: what is trained on them, if not ``head``.
+      head_on_features: the head that is trained on them, if not ``head``.
     """
 
     name: str
     metric: str
     read: Callable[[Data, str], dict[str, list[Any]]]
     labels: Callable[[Sequence[Any]], Labels]
-    examples: Callable[[Tokenizer, Sequence[Any], str, int, Labels, bool, bool], list[TaskExample]]
-    score: Callable[[Sequence[Any], Sequence[TaskExample], Predicted, Labels], dict[str, float]]
+    examples: Callable[[Sequence[Any], ExampleOptions], list[TaskExample]]
+    score: Callable[[Predictions], dict[str, float]]
     head: TaskHead
     rate_on_features: float = 1e-3
     head_on_features: TaskHead | None = None
 
 
-def tagging_examples(
-    tokenizer: Tokenizer, sentences: Sequence[Any], language: str, room: int, labels: Labels, training: bool,
-    last: bool,
-) -> list[TaskExample]:  # fmt: skip
+def tagging_examples(sentences: Sequence[Any], options: ExampleOptions) -> list[TaskExample]:
     """Tokenizes sentences whose words are tagged; long ones are cut into windows."""
+    tokenizer, language, room, labels, _, last = options
     numbers = {label: number for number, label in enumerate(labels)}
     words = [sentence.words for sentence in sentences]
     tokenized = tokenize_words(tokenizer, words, _ANY_LENGTH, language, spaced=spaces_words(language), last=last)
@@ -66,14 +105,3 @@ def tagging_examples(
             valid = np.ones(len(new), bool)
             examples.append(TaskExample(ids, len(ids), positions, tags, np.zeros_like(tags), valid, number, new))
     return examples
-
-
-def predicted_tags(
-    sentences: Sequence[Any], examples: Sequence[TaskExample], predicted: Predicted, labels: Labels, none: str
-) -> list[list[str]]:
-    """Returns the predicted tags of each sentence; ``none`` for words without tokens."""
-    tags = [[none] * len(sentence.words) for sentence in sentences]
-    for example, row in zip(examples, predicted, strict=True):
-        for word, label in zip(example.words, row[0], strict=False):
-            tags[example.sentence][word] = labels[int(label)]
-    return tags

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,8 @@ from train.defaults import filled, known
 from train.encoder_parameters import EncoderParts, Parameters, take_apart
 from train.finetune.examples import TaskBatch, TaskExample, task_batch, training_width
 from train.finetune.features import FeatureMix
-from train.finetune.tasks import TransferTask
+from train.finetune.task import TransferTask
+from train.finetune.text import LabelledText, TaskText
 from train.loop import of_seed
 
 __all__ = ["FinetuneOptions", "FinetuneTraining", "LabelledText", "TaskText", "longest", "pass_order", "split_blocks"]
@@ -98,28 +99,6 @@ def pass_order(seed: int, number: int, lengths: Sequence[int], batch: int) -> In
     return rng.permutation(batches.reshape(steps, batch))
 
 
-class LabelledText(NamedTuple):
-    """Text to score predictions on: its language, its sentences, and their examples."""
-
-    language: str
-    sentences: Sequence[Any]
-    examples: Sequence[TaskExample]
-
-
-@dataclass(frozen=True)
-class TaskText:
-    """A task, its labels in the order of the head's outputs, and its English text to train on and to choose by."""
-
-    task: TransferTask
-    labels: tuple[str, ...]
-    training: Sequence[TaskExample]
-    development: LabelledText
-
-    def score(self, text: LabelledText, predicted: Sequence[tuple[Any, ...]]) -> dict[str, float]:
-        """Returns the scores of what was predicted for the examples of a text, in percent."""
-        return self.task.score(text.sentences, text.examples, predicted, self.labels)
-
-
 class FinetuneTraining:
     """Trains a head, and the encoder under it."""
 
@@ -135,7 +114,7 @@ class FinetuneTraining:
         mesh: Mesh,
     ) -> None:
         self.seeds, self.learning_rate = seeds, known(options.learning_rate)
-        self._text, self._options, self._optimizer, self._mesh = text, options, optimizer, mesh
+        self.text, self._options, self._optimizer, self._mesh = text, options, optimizer, mesh
         config = encoder.model.config
         self._dim, self._layer = config.hidden, encoder.spec.layer
         self._pad_id, self._longest = encoder.tokenizer.pad_id, longest(encoder)
@@ -194,7 +173,7 @@ class FinetuneTraining:
         for step in range(order.shape[1]):
             rows = order[:, step]
             # The batches of all seeds, padded alike.
-            flat = self._batch([self._text.training[row] for row in rows.reshape(-1)], rows.size)
+            flat = self._batch([self.text.training[row] for row in rows.reshape(-1)], rows.size)
             batch = self._place(TaskBatch(*(part.reshape(*rows.shape, *part.shape[1:]) for part in flat)), axis=1)
             with jax.numpy_dtype_promotion("standard"):  # in bfloat16, jax's attention mixes dtypes on its way back
                 state, loss = self._step(state, self._frozen, batch, taken + step, active)
@@ -203,7 +182,7 @@ class FinetuneTraining:
 
     def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
         """Returns how much is missing to a perfect score on the development data, in percent."""
-        text, scores = self._text, []
+        text, scores = self.text, []
         for number in range(len(self.seeds)):
             predicted = self.predict(of_seed(state["parameters"], number), text.development.examples)
             scores.append(text.score(text.development, predicted)[text.task.metric])
@@ -231,7 +210,7 @@ class FinetuneTraining:
     def _initial(self, seeds: Array, trained: Parameters) -> dict[str, Any]:
         keys = jax.vmap(jax.random.key)(seeds)
         of_head, of_features, left = jnp.unstack(jax.vmap(partial(jax.random.split, num=3))(keys), axis=1)
-        head = jax.vmap(lambda key: self._head.init(key, self._dim, len(self._text.labels)))(of_head)
+        head = jax.vmap(lambda key: self._head.init(key, self._dim, len(self.text.labels)))(of_head)
         if self._features is not None:
             head = {"task": head, "features": jax.vmap(self._features.init)(of_features)}
         encoder = jax.tree.map(lambda x: jnp.repeat(x[None], len(seeds), axis=0), trained)

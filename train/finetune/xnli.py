@@ -5,20 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from lsar_jax.tokens.pair_tokens import tokenize_pairs
-from lsar_jax.tokens.tokenizer import Tokenizer
 from train.finetune.conllu_ner_xnli import LABELS, SentencePair, read_inference
 from train.finetune.examples import TaskExample, of_sentence
 from train.finetune.heads import LINEAR
 from train.finetune.scores import accuracy
-from train.finetune.task import Labels, Predicted, TransferTask
+from train.finetune.task import ExampleOptions, Predictions, TransferTask
 
 __all__ = ["XNLI"]
 
 
-def _examples(
-    tokenizer: Tokenizer, sentences: Sequence[SentencePair], language: str, room: int, labels: Labels, training: bool,
-    last: bool,
-) -> list[TaskExample]:  # fmt: skip
+def _examples(sentences: Sequence[SentencePair], options: ExampleOptions) -> list[TaskExample]:
+    tokenizer, language, room, labels, _, last = options
     pairs = tokenize_pairs(tokenizer, [pair[:2] for pair in sentences], room + sum(tokenizer.specials), language)
     zero, true = np.zeros(1, np.int32), np.ones(1, bool)
     slots = [np.array([of_sentence(tokens.ids, tokenizer.specials, last)], np.int32) for tokens in pairs]
@@ -29,10 +26,9 @@ def _examples(
     ]
 
 
-def _score(
-    sentences: Sequence[SentencePair], examples: Sequence[TaskExample], predicted: Predicted, labels: Labels
-) -> dict[str, float]:
-    return {"accuracy": accuracy([pair.label for pair in sentences], [labels[int(row[0][0])] for row in predicted])}
+def _score(found: Predictions) -> dict[str, float]:
+    predicted = [found.labels[int(row[0][0])] for row in found.outputs]
+    return {"accuracy": accuracy([pair.label for pair in found.sentences], predicted)}
 
 
 XNLI = TransferTask("xnli", "accuracy", read_inference, lambda sentences: LABELS, _examples, _score, LINEAR, 1e-4)
