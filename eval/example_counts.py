@@ -13,7 +13,7 @@ from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.results import Result, write_results
 from lsar_jax.measures.run_record import recorded
 from train.finetune.tasks import TASKS
-from train.finetune.text import english
+from train.finetune.text import english, labelled_tests
 
 __all__ = ["ExampleCounts"]
 
@@ -42,11 +42,9 @@ class ExampleCounts:
         """Prints the counts, and writes ``results.jsonl``."""
         with recorded(self):
             task = TASKS[self.task]
-            counts = {
-                f"en-{part}": len(english(task, data, part))
-                for part, data in (("train", self.train), ("dev", self.dev))
-            }
-            for code, sentences in test_sets(task, self.test).values():
+            parts = {"train": self.train, "dev": self.dev}
+            counts = {f"en-{part}": len(english(task, data, part)) for part, data in parts.items()}
+            for code, sentences in labelled_tests(task, self.test).values():
                 counts[f"{code}-test"] = counts.get(f"{code}-test", 0) + len(sentences)
             print_table("Number of examples", ["", self.task], [[part, f"{n:,}"] for part, n in counts.items()])
             results = [

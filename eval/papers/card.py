@@ -86,7 +86,7 @@ def _read(path: Path) -> Paper:
 
     def steps(fields: dict[str, Any]) -> tuple[CardStep, ...]:
         """The step, or one for each combination of the values in ``each``, which fill its ``{names}``."""
-        made = []
+        made: list[CardStep] = []
         for values in product(*(each := fields.pop("each", {})).values()):
             filled = _filled(fields, dict(zip(each, values, strict=True)))
             for name in filled.pop("with", ()):

@@ -148,7 +148,7 @@ class Finetune:
 
     def _origin(self, encoder: SentenceEncoder) -> dict[str, Any]:
         """Returns the encoder and the digests of files that a resumed run must share."""
-        origin = {"encoder_spec": encoder.spec.to_dict(), "files": self.text.digests()}
+        origin: dict[str, Any] = {"encoder_spec": encoder.spec.to_dict(), "files": self.text.digests()}
         if self.maps is not None:
             origin["maps_sha256"] = sha256(sorted(self.maps.glob("layer-*.safetensors")))
         return origin
