@@ -22,6 +22,7 @@ __all__ = [
     "bucketed",
     "check_floats",
     "check_rows",
+    "check_width",
     "digest",
     "in_float32",
     "near_one",
@@ -30,6 +31,7 @@ __all__ = [
     "padded_rows",
     "product",
     "row_bucket",
+    "same_width",
     "times_power",
     "to_device",
     "unit_rows",
@@ -138,6 +140,20 @@ def check_floats(name: str, x: object, least: int = 1) -> None:
         raise ValueError(f"the shape of {name} is {x.shape}; expected [n, dim]{rows}")
 
 
+def check_width(x: object, dim: int, taker: str) -> None:
+    """Raises ValueError unless ``x`` is an array of floats ``[n, dim]``, which ``taker`` takes; n may be 0."""
+    check_floats("embeddings", x, least=0)
+    if x.shape[1] != dim:  # type: ignore[attr-defined]
+        raise ValueError(f"embeddings have shape {x.shape}; {taker} takes [n, {dim}]")  # type: ignore[attr-defined]
+
+
+def same_width(what: str, widths: Mapping[str, int]) -> int:
+    """Returns the width of all; raises ValueError, which lists them by name, if they differ."""
+    if len(set(widths.values())) > 1:
+        raise ValueError(f"{what} differ in width: {widths}")
+    return next(iter(widths.values()))
+
+
 def padded_rows(
     arrays: Mapping[str, Embeddings], least: int = 1, *, unit: bool = True
 ) -> tuple[Float[Array, "_ dim"], ...]:
@@ -155,9 +171,7 @@ def padded_rows(
     """
     for name, x in arrays.items():
         check_floats(name, x, least)
-    widths = {name: x.shape[1] for name, x in arrays.items()}
-    if len(set(widths.values())) > 1:
-        raise ValueError(f"the arrays differ in width: {widths}")
+    same_width("the arrays", {name: x.shape[1] for name, x in arrays.items()})
     for name, x in arrays.items():
         warn_far_off(name, x, cosines=unit)
     padded = {name: bucketed(x) for name, x in arrays.items()}

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["EncoderSpec", "check_source"]
+__all__ = ["EncoderSpec", "check_source", "same_source"]
 
 # The fields that tell one space from another.
 _SPACE = ("revision", "layer", "final_norm", "pooling", "dim", "prompt", "transform", "digests")
@@ -97,6 +97,17 @@ def check_source(source: object) -> None:
     """Raises ValueError if the source of a fit is neither None nor a spec."""
     if source is not None and not isinstance(source, EncoderSpec):
         raise ValueError(f"source is {source!r:.80}; give the spec of the encoder, encoder.spec")
+
+
+def same_source(what: str, sources: Mapping[str, EncoderSpec | None]) -> EncoderSpec | None:
+    """Returns the last spec that is known, or None; raises ValueError if two of them name different spaces."""
+    known = {name: source for name, source in sources.items() if source is not None}
+    for name, source in known.items():
+        first = next(iter(known))
+        if not source.same_space(known[first]):
+            difference = source.difference(known[first])
+            raise ValueError(f"{what} are of different embeddings: {name} has other ones than {first}: {difference}")
+    return next(reversed(known.values()), None)
 
 
 def _value(name: str, spec: EncoderSpec) -> str:

@@ -32,7 +32,7 @@ def test_a_fit_on_transformed_embeddings(expected, tiny):
     np.testing.assert_allclose(lsar.then(after)(expected["x"], "th"), expected["after"], atol=1e-6)
     # Two fits of one method on different text are two spaces.
     other = lj.transforms.fit_lsar({"de": expected["x"] + 1, "en": expected["x"]}, source=tiny.spec)
-    with pytest.raises(ValueError, match="the transforms were fitted on different embeddings"):
+    with pytest.raises(ValueError, match="the transforms are of different embeddings"):
         other.then(after)
 
 

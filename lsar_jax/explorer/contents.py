@@ -22,7 +22,7 @@ from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.shapes import AnyArray
 from lsar_jax.tokens.tokenizer import check_sentences
 from lsar_jax.transforms import language_subspace
-from lsar_jax.transforms.base.steps import AXES, AnyStep
+from lsar_jax.transforms.base.steps import TransformStep
 from lsar_jax.transforms.methods import METHODS, by_default
 from lsar_jax.transforms.methods.lsar import significant_values
 
@@ -45,7 +45,7 @@ class _Method(NamedTuple):
     """A fitted method: its steps, and the highest rank of its slider; None without a slider."""
 
     name: str
-    steps: tuple[AnyStep, ...]
+    steps: tuple[TransformStep, ...]
     top: int | None
     by_language: bool
     options: dict[str, Any]
@@ -53,11 +53,9 @@ class _Method(NamedTuple):
     @property
     def low_rank(self) -> bool:
         """Whether the page can apply the steps; what it shows of other methods is computed here."""
-        names = (*AXES, "clusters")
-        given = {name for step in self.steps for name in names if getattr(step, name, None) is not None}
-        return given <= _LOW_RANK
+        return {name for step in self.steps for name in step.arrays()} <= _LOW_RANK
 
-    def at(self, rank: int) -> tuple[AnyStep, ...]:
+    def at(self, rank: int) -> tuple[TransformStep, ...]:
         """The steps at a rank."""
         return self.steps if self.top is None else first_columns(self.steps, rank)
 

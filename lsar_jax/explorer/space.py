@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.transforms.base.steps import AXES, AnyStep, Step, apply
+from lsar_jax.transforms.base.steps import AXES, Step, TransformStep, apply
 
 __all__ = ["Space", "first_columns", "in_basis", "move", "reduce", "spanned"]
 
@@ -90,7 +90,7 @@ def in_basis(step: Step, basis: Float[np.ndarray, "dim width"]) -> Step:
 
 
 def move(
-    steps: Sequence[AnyStep], x: Float[np.ndarray, "sentence dim"], counts: Sequence[int]
+    steps: Sequence[TransformStep], x: Float[np.ndarray, "sentence dim"], counts: Sequence[int]
 ) -> Float[np.ndarray, "sentence dim"]:
     """Applies steps to sentences in the order of their languages, of each so many, in float64 without clusters."""
     precise = jax.tree.map(lambda p: p if p.dtype.kind == "i" else np.asarray(p, np.float64), tuple(steps))

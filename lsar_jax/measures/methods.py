@@ -15,7 +15,6 @@ from lsar_jax.languages import code_or_none, language_code
 from lsar_jax.moments import Moments, pool_moments
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_outliers, whiten_samples, zero_dimensions
-from lsar_jax.transforms.base import Step
 from lsar_jax.transforms.methods import METHODS, OF_PAIRS, FitMethod, by_default
 
 __all__ = [
@@ -119,9 +118,7 @@ class Method:
     @property
     def one_map(self) -> bool:
         """Whether it is one affine map, the same for all languages, which can be exported."""
-        if self.transform is None or self.transform.languages is not None:
-            return False
-        return all(isinstance(step, Step) and step.clusters is None for step in self.transform.steps)
+        return self.transform is not None and self.transform.one_map
 
     @property
     def seed(self) -> int | None:

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.arrays import bucketed, check_floats, check_rows, product, to_device, warn_far_off
+from lsar_jax.arrays import bucketed, check_floats, check_rows, check_width, product, to_device, warn_far_off
 from lsar_jax.checks import as_float, shown
 from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments import Moments, common_source, pool_moments
@@ -108,6 +108,16 @@ class LanguageIdentifier:
     source: EncoderSpec | None = None
     threshold: float = NOVEL
 
+    def arrays(self) -> dict[str, Any]:
+        """The arrays by name, as a file has them."""
+        return {"center": self.center, "weights": self.weights, "bias": self.bias, **self.novel._asdict()}
+
+    def shapes(self, dim: int) -> dict[str, list[int]]:
+        """The shapes that its arrays must have for embeddings of this width."""
+        rows, directions = len(self.languages), self.novel.axes.shape[-1]
+        shapes = {"center": [dim], "weights": [rows, dim], "bias": [rows], "axes": [dim, directions], "unit": [1]}
+        return shapes | {"places": [rows, directions], "means": [rows, dim]}
+
     @property
     def dim(self) -> int:
         """The width of the embeddings."""
@@ -133,9 +143,7 @@ class LanguageIdentifier:
         return self._found(x)[1]
 
     def _found(self, x: Embeddings) -> tuple[Int[np.ndarray, " vector"], Float[np.ndarray, " vector"]]:
-        check_floats("embeddings", x, least=0)
-        if x.shape[1] != self.dim:
-            raise ValueError(f"embeddings have shape {x.shape}; the identifier takes [n, {self.dim}]")
+        check_width(x, self.dim, "the identifier")
         warn_far_off("embeddings", x)
         padded = bucketed(x)
         check_rows("embeddings", x, padded)
@@ -159,8 +167,7 @@ class LanguageIdentifier:
         result = {}
         for code, rows in canonical_keys(x).items():
             own_name(code, self.languages, "the identifier")
-            if not len(rows):
-                raise ValueError(f"{code}: there are no embeddings")
+            check_floats(code, rows)
             result[code] = 100 * float(np.mean(self._found(rows)[0] == self.languages.index(code)))
         return result
 

@@ -8,6 +8,7 @@ import lsar_jax as lj
 from lsar_jax.transforms import (
     Fit,
     SparseAutoencoder,
+    Step,
     Transform,
     fit_cbie,
     fit_center,
@@ -20,7 +21,6 @@ from lsar_jax.transforms import (
     fit_shift,
     fit_whitening,
 )
-from lsar_jax.transforms.base.steps import affine
 from tests.compilations import count_compilations
 from tests.rewriting import rewrite
 
@@ -144,8 +144,8 @@ def test_numpy_jax_and_other_dtypes(transform, x):
 def test_vmap_over_layers(x):
     step = fit_lsar(x, 2).steps[0]
     stacked = np.stack([x["de"], 2 * x["de"]])
-    result = jax.vmap(affine, in_axes=(None, 0, None))(step, stacked, SHARED)
-    np.testing.assert_allclose(result[1], affine(step, jax.numpy.asarray(2 * x["de"]), SHARED), atol=1e-5)
+    result = jax.vmap(Step.__call__, in_axes=(None, 0, None))(step, stacked, SHARED)
+    np.testing.assert_allclose(result[1], step(jax.numpy.asarray(2 * x["de"]), SHARED), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -170,13 +170,13 @@ def test_bad_calls(x, unchecked, rows, language, message):
 
 def test_what_cannot_be_chained(x):
     narrow = fit_lsar({code: rows[:, :8] for code, rows in x.items()})
-    with pytest.raises(ValueError, match="widths differ: 40, then 8"):
+    with pytest.raises(ValueError, match="the transforms differ in width: {'the first': 40, 'the second': 8}"):
         fit_lsar(x).then(narrow)
     renamed = lj.EncoderSpec("renamed", SPEC.revision, 8, "mean", "bfloat16")
     assert fit_lsar(x, source=SPEC).then(fit_lsar(x, 2, source=renamed)).source == SPEC
     assert fit_lsar(x).then(fit_lsar(x, 2, source=SPEC)).source == SPEC
     other = lj.EncoderSpec("bundled", "sha256:1", 8, "mean", "float32")
-    with pytest.raises(ValueError, match="fitted on different embeddings"):
+    with pytest.raises(ValueError, match="the transforms are of different embeddings"):
         fit_lsar(x, source=SPEC).then(fit_lsar(x, source=other))
     with pytest.raises(ValueError, match=r"center\(\) is already part of the transform lsar\(rank=5\) then center\(\)"):
         fit_lsar(x).then(fit_center(x)).then(fit_center(x))
@@ -186,15 +186,20 @@ def test_what_cannot_be_chained(x):
     ("change", "message"),
     [
         (lambda t, h: h.update(format="v9"), "has format 'v9', expected"),
-        (lambda t, h: h["fits"][0].pop("dim"), "the header of .* is damaged"),
-        (lambda t, h: h.update(fits=[]), "has 0 steps, and tensors that belong to none"),
-        (lambda t, h: t.update(extra=t["0.shift"]), r"belong to none of them: \['extra'\]"),
-        (lambda t, h: t.update({"0.shift": t["0.shift"][:2]}), r"shift has shape \[2, 40\], expected \[6, 40\]"),
+        (lambda t, h: h["fits"][0].pop("dim"), "do not fit together: TypeError"),
+        (lambda t, h: h.update(fits=[]), "do not fit together: KeyError"),
+        (lambda t, h: t.update(extra=t["0.shift"]), "do not fit together: KeyError.'extra'"),
+        (lambda t, h: t.update({"0.shift": t["0.shift"][:2]}), r"shift has shape \[2, 40\] .*; expected \[6, 40\]"),
         (lambda t, h: h["fits"][0].update(languages=["de"]), r"expected \[1, 40\]"),
-        (lambda t, h: h["fits"][0].update(languages=["de"] * 6), "a language is there twice: de, de"),
-        (lambda t, h: h["fits"][0].update(languages=["??", "ar", "de", "en", "fr", "ja"]), "is damaged: .*'[?][?]'"),
-        (lambda t, h: t["0.shift"].fill(np.nan), "shift holds NaN or infinity"),
-        (lambda t, h: t.update({"0.shift": t["0.shift"].astype(np.float64)}), "has dtype float64, expected float32"),
+        (
+            lambda t, h: h["fits"][0].update(languages=["??", "ar", "de", "en", "fr", "ja"]),
+            "'[?][?]' is not a language code",
+        ),
+        (lambda t, h: t["0.shift"].fill(np.nan), "shift .* without NaN"),
+        (
+            lambda t, h: t.update({"0.shift": t["0.shift"].astype(np.float64)}),
+            "and dtype float64; expected .* of float32",
+        ),
         (lambda t, h: t.update({"0.basis": 1.01 * np.eye(40, dtype=np.float32)}), "the basis are not orthonormal"),
     ],
 )
@@ -209,9 +214,9 @@ def test_parts_that_do_not_fit_together_are_refused(x, tmp_path, change, message
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("axes", lambda part: part.astype(bool), "has dtype bool, expected float32"),
-        ("weights", lambda part: part[:, :-1], r"has shape \[6, 39\], expected \[6, 40\]"),
-        ("unit", lambda part: part * np.nan, "holds NaN or infinity"),
+        ("axes", lambda part: part.astype(bool), "has .* dtype bool; expected"),
+        ("weights", lambda part: part[:, :-1], r"has shape \[6, 39\].*; expected \[6, 40\]"),
+        ("unit", lambda part: part * np.nan, "has .* without NaN"),
     ],
 )
 def test_arrays_of_an_identifier_that_do_not_fit_are_refused(x, tmp_path, name, change, message):
@@ -247,10 +252,10 @@ def test_what_cannot_take_languages(x):
     center = fit_center(half, source=SPEC)
     with pytest.raises(ValueError, match=r"the methods differ: center\(\) and lir\(components=1\)"):
         center.with_languages(fit_lir({"fr": x["fr"]}))
-    with pytest.raises(ValueError, match="widths differ: 40 and 8"):
+    with pytest.raises(ValueError, match="the transforms differ in width"):
         center.with_languages(fit_center({"fr": x["fr"][:, :8]}))
     other = lj.EncoderSpec("bundled", "sha256:1", 8, "mean", "float32")
-    with pytest.raises(ValueError, match="fitted on different embeddings"):
+    with pytest.raises(ValueError, match="the transforms are of different embeddings"):
         center.with_languages(fit_center({"fr": x["fr"]}, source=other))
     assert center.with_languages(fit_center({"fr": x["fr"]})).source == SPEC
 

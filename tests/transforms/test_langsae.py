@@ -155,11 +155,10 @@ def test_the_mean_is_subtracted_first(planted):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("decoder", lambda part: part[:-1], r"decoder has shape \[39, 20\], expected \[40, 20\]"),
-        ("factors", lambda part: part[None], r"factors has shape \[1, 40\], expected \[40\]"),
-        ("encoder", lambda part: part * np.nan, "encoder holds NaN or infinity"),
-        ("active", lambda part: part * 17, "active is 68; it must be a whole number from 1 to 40"),
-        ("active", lambda part: np.repeat(part, 2), "is damaged"),
+        ("decoder", lambda part: part[:-1], r"decoder has shape \[39, 20\] .*; expected \[40, 20\]"),
+        ("factors", lambda part: part[None], r"factors has shape \[1, 40\] .*; expected \[0, 40\]"),
+        ("encoder", lambda part: part * np.nan, "encoder has .* without NaN"),
+        ("active", lambda part: np.repeat(part, 2), "do not fit together"),
     ],
 )
 def test_parts_that_do_not_fit_together_are_refused(tmp_path, unchecked, name, change, message):

@@ -1,17 +1,14 @@
 """Merges the steps of two transforms that were fitted by one method on different languages."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-import jax
-import numpy as np
-
 from lsar_jax.arrays import digest
-from lsar_jax.transforms.base.steps import AXES, AnyStep, Fit, by_row
+from lsar_jax.transforms.base.fit import Fit
+from lsar_jax.transforms.base.steps import TransformStep
 
 __all__ = ["merge_steps"]
 
-StepsAndFits = tuple[tuple[AnyStep, ...], tuple[Fit, ...]]
+StepsAndFits = tuple[tuple[TransformStep, ...], tuple[Fit, ...]]
 
 
 def merge_steps(first: StepsAndFits, second: StepsAndFits) -> StepsAndFits:
@@ -28,40 +25,22 @@ def merge_steps(first: StepsAndFits, second: StepsAndFits) -> StepsAndFits:
     return steps, fits
 
 
-def _merge(a: AnyStep, fit_a: Fit, b: AnyStep, fit_b: Fit) -> tuple[AnyStep, Fit]:
+def _merge(a: TransformStep, fit_a: Fit, b: TransformStep, fit_b: Fit) -> tuple[TransformStep, Fit]:
     if not fit_a.languages:  # the same in both
         return a, fit_a
-    tables = [name for name in AXES if by_row(a, name)]
-    shared = [name for name in AXES if name not in tables]
-    if tables != [name for name in AXES if by_row(b, name)] or not _equal(a, b, shared):
+    of_a, of_b = (
+        {code: step.parts(row) for row, code in enumerate(fit.languages)} for step, fit in ((a, fit_a), (b, fit_b))
+    )
+    shared = [[part for name, part in step.parts(None).items() if name not in step.tables()] for step in (a, b)]
+    if a.tables() != b.tables() or digest(*shared[0]) != digest(*shared[1]):
         raise ValueError(f"the two steps {fit_a} cannot be merged, because they do not have the same shared parts")
-    rows_a, rows_b = (_by_language(*pair, tables) for pair in ((a, fit_a), (b, fit_b)))
     # The target of aligned pairs, which they leave unchanged, may be in both.
     clashes = [
-        code
-        for code in sorted(rows_a.keys() & rows_b.keys())
-        if not all(map(np.array_equal, rows_a[code].values(), rows_b[code].values()))
+        code for code in sorted({*of_a} & {*of_b}) if digest(*of_a[code].values()) != digest(*of_b[code].values())
     ]
     if clashes:
         raise ValueError(f"{fit_a} already knows {', '.join(clashes)}; fit the other transform without them")
-    rows = dict(sorted((rows_b | rows_a).items()))
-    parts = {name: np.concatenate([part[name] for part in rows.values()]) for name in tables}
-    if a.clusters is not None:
-        counts = [len(part["shift"]) for part in rows.values()]
-        parts["clusters"] = np.repeat(np.arange(len(rows), dtype=np.int32), counts)
+    parts = dict(sorted((of_b | of_a).items()))
     fitted = dict(fit_a.fitted_on) | dict(fit_b.fitted_on)
-    step = a._replace(**{name: jax.device_put(part) for name, part in parts.items()})
-    return step, replace(fit_a, languages=tuple(rows), fitted_on=tuple(sorted(fitted.items())))
-
-
-def _by_language(step: AnyStep, fit: Fit, tables: list[str]) -> dict[str, dict[str, np.ndarray]]:
-    owners = np.arange(len(fit.languages)) if step.clusters is None else np.asarray(step.clusters)
-    return {
-        code: {name: np.asarray(getattr(step, name))[owners == number] for name in tables}
-        for number, code in enumerate(fit.languages)
-    }
-
-
-def _equal(a: AnyStep, b: AnyStep, names: Sequence[str]) -> bool:
-    mine, theirs = (digest(*(getattr(step, name, None) for name in names)) for step in (a, b))
-    return mine == theirs
+    merged = replace(fit_a, languages=tuple(parts), fitted_on=tuple(sorted(fitted.items())))
+    return a.with_languages(list(parts.values())), merged

@@ -9,10 +9,9 @@ or, where the error of the autoencoder is kept, with ``x - features D`` added: t
 There are no biases, so that ``y`` of ``c x`` is ``c y`` for a positive c.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +20,7 @@ from jaxtyping import Array, Float
 
 from lsar_jax.arrays import product
 from lsar_jax.shapes import AnyArray, LanguageIds
+from lsar_jax.transforms.base.steps import in_parts
 
 __all__ = ["SparseAutoencoder", "largest"]
 
@@ -52,26 +52,49 @@ class SparseAutoencoder:
     active: int
     keep_error: bool
 
-    clusters: ClassVar[None] = None  # as of a Step without
+    @classmethod
+    def from_arrays(cls, active: np.ndarray, keep_error: np.ndarray, **arrays: AnyArray) -> "SparseAutoencoder":
+        """Returns the step of the arrays of a file."""
+        return cls(**arrays, active=active.item(), keep_error=bool(keep_error.item()))
+
+    def not_affine(self) -> str:
+        """Why there is no single A and b."""
+        return "each vector has its own features"
+
+    def tables(self) -> tuple[str, ...]:
+        """The names of the parts that are tables."""
+        return ("factors",) if self.factors.ndim == 2 else ()
 
     def __iter__(self) -> Iterator[AnyArray]:
-        """The arrays of the step, as those of ``Step``, for digests."""
-        options = (np.array([option], np.int32) for option in (self.active, self.keep_error))
-        return iter((self.encoder, self.decoder, self.factors, *options))
+        """All arrays, for digests."""
+        return iter(self.arrays().values())
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """The arrays by name, with the options as arrays."""
+        options = {"active": np.array([self.active], np.int32), "keep_error": np.array([self.keep_error], np.int32)}
+        return {"encoder": self.encoder, "decoder": self.decoder, "factors": self.factors, **options}
+
+    def parts(self, language: int | None) -> dict[str, np.ndarray]:
+        """The parts, with the factors of one language."""
+        factors = np.asarray(self.factors)
+        own = factors if language is None or not self.tables() else factors[language]
+        return {"encoder": np.asarray(self.encoder), "decoder": np.asarray(self.decoder), "factors": own}
+
+    def with_languages(self, parts: Sequence[Mapping[str, np.ndarray]]) -> "SparseAutoencoder":
+        """Returns the step with the factors of these languages."""
+        return replace(self, factors=jax.device_put(np.stack([of["factors"] for of in parts])))
+
+    def shapes(self, dim: int, languages: int) -> dict[str, list[int]]:
+        """The shapes that its parts must have."""
+        count = self.encoder.shape[-1]
+        rows = [languages] if self.tables() else []
+        return {"encoder": [dim, count], "decoder": [count, dim], "factors": [*rows, count]}
 
     def __call__(self, x: Float[AnyArray, "vector dim"], language: LanguageIds) -> Float[Array, "vector dim"]:
-        """Applies the step; pure, for use under ``jit`` and ``vmap``.
-
-        ``language`` is the index of the language, one for all vectors or one per vector; a shared step ignores it.
-        """
+        """Applies the step; see ``TransformStep``."""
         x = jnp.asarray(x)
         if len(x) > _TOGETHER:
-
-            def move(vector: tuple[Array, Array]) -> Array:
-                return self(vector[0][None], vector[1])[0]
-
-            languages = jnp.broadcast_to(jnp.asarray(language), len(x))
-            return jax.lax.map(move, (x, languages), batch_size=_TOGETHER)
+            return in_parts(self, x, language, _TOGETHER)
         factors = jnp.asarray(self.factors)
         factors = factors[jnp.asarray(language)] if factors.ndim == 2 else factors
         features = largest(jax.nn.relu(product(x, jnp.asarray(self.encoder))), self.active)

@@ -9,12 +9,11 @@ and keeps only the parts that it needs, in low rank where possible: ``D B^T`` is
 is one array for all embeddings, or a table with a row for each language (or each cluster of a
 language's embeddings); an embedding uses the row of its language, or of its nearest cluster.
 
-The only other step is ``SparseAutoencoder``, which is not affine.
+``TransformStep`` is what a transform asks of any step; ``SparseAutoencoder`` is one that is not affine.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -22,13 +21,46 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from lsar_jax.arrays import row_bucket, to_device
-from lsar_jax.moments.moments import Moments
 from lsar_jax.shapes import AnyArray, LanguageIds
 
-__all__ = ["AXES", "AnyStep", "Fit", "Step", "affine", "apply", "by_row", "fix_signs"]
+__all__ = ["AXES", "Step", "TransformStep", "apply", "fix_signs", "in_parts"]
 
 # Vectors whose bases are gathered together.
 _GATHERED = 1024
+# Number of axes of each shared part; a table has one more.
+AXES = {"shift": 1, "scale": 1, "basis": 2, "dual": 2, "matrix": 2, "offset": 1}
+
+
+@runtime_checkable
+class TransformStep(Protocol):
+    """What a transform asks of a step, which is a pytree; a table has a row for each language."""
+
+    def not_affine(self) -> str:
+        """Why there is no single A and b of ``y = x A^T + b``, if so; else empty."""
+
+    def tables(self) -> tuple[str, ...]:
+        """The names of the parts that are tables."""
+
+    def __call__(self, x: Float[AnyArray, "vector dim"], language: LanguageIds) -> Float[Any, "vector dim"]:
+        """Applies the step; pure, for use under ``jit`` and ``vmap``.
+
+        ``language`` is the index of the language, one for all vectors or one per vector; a shared step ignores it.
+        """
+
+    def __iter__(self) -> Iterator[AnyArray | None]:
+        """All its arrays, in an order that is always the same, for digests."""
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """The arrays by name, as a file has them."""
+
+    def parts(self, language: int | None) -> dict[str, np.ndarray]:
+        """The parts by name, those that are tables at the row of a language."""
+
+    def with_languages(self, parts: Sequence[Mapping[str, np.ndarray]]) -> "TransformStep":
+        """The step with tables made of the parts of each language."""
+
+    def shapes(self, dim: int, languages: int) -> dict[str, list[int]]:
+        """The shapes that its float32 arrays must have for embeddings of this width."""
 
 
 class Step(NamedTuple):
@@ -65,107 +97,87 @@ class Step(NamedTuple):
         """Returns a step with these parts, in float32 on the device."""
         return cls(**{name: to_device(part) for name, part in parts.items()})
 
+    def not_affine(self) -> str:
+        """Why there is no single A and b, if so; else empty."""
+        return "" if self.clusters is None else "each cluster has its own map"
 
-#: A ``Step``, whose parts are checked, or a ``SparseAutoencoder``, whose parts are reached after ``isinstance``.
-AnyStep = Step | Any
+    def tables(self) -> tuple[str, ...]:
+        """The names of the parts that are tables."""
+        return tuple(name for name, part in self.arrays().items() if name in AXES and part.ndim > AXES[name])
 
+    def __call__(self, x: Float[AnyArray, "vector dim"], language: LanguageIds) -> Float[Any, "vector dim"]:
+        """Applies the step; see ``TransformStep``. numpy arrays are transformed by numpy in their dtype."""
+        gathers = self.clusters is not None or (jnp.ndim(language) > 0 and "basis" in self.tables())
+        if gathers and len(x) > _GATHERED and "matrix" not in self.tables():
+            return in_parts(self, x, language, _GATHERED)
+        xp = x.__array_namespace__()
+        row = xp.asarray(language) if self.clusters is None else _nearest(self, x, language)
 
-@dataclass(frozen=True)
-class Fit:
-    """How a step was fitted: the record that is saved with it.
+        def pick(name: str) -> Any:
+            part = xp.asarray(getattr(self, name))
+            return part[row] if name in self.tables() else part
 
-    Attributes:
-      method: ``center``, ``lir``, ``lsar``, ``whitening``, ...
-      dim: the width of the embeddings.
-      languages: the language of each row of the step's tables, in order; empty for a shared step.
-      fitted_on: languages whose text was used, with the number of sentences of each.
-      parameters: names and values of the method's arguments.
+        if self.shift is not None:
+            x = x - pick("shift")
+        if self.scale is not None:
+            x = x * pick("scale")
+        if self.basis is not None:
+            basis = pick("basis")
+            dual = basis if self.dual is None else pick("dual")
+            inner, outer = ("vdr" if part.ndim == 3 else "dr" for part in (basis, dual))
+            x = x - _sum(f"vr,{outer}->vd", _sum(f"vd,{inner}->vr", x, basis), dual)
+        if self.matrix is not None:
+            each = row.ndim == 1 and "matrix" in self.tables()
+            x = _by_language(self.matrix, x, row) if each else _sum("vd,ed->ve", x, pick("matrix"))
+        if self.offset is not None:
+            x = x + pick("offset")
+        return x
 
-    Example:
-      >>> lsar = lj.transforms.fit_lsar({"de": np.ones((3, 4)), "en": np.eye(4)})
-      >>> lsar.fits[0].fitted_on, str(lsar.fits[0])
-      ((('de', 3), ('en', 4)), 'lsar(rank=1)')
-    """
+    def arrays(self) -> dict[str, AnyArray]:
+        """The parts that it has, by name."""
+        return {name: part for name, part in self._asdict().items() if part is not None}
 
-    method: str
-    dim: int
-    languages: tuple[str, ...]
-    fitted_on: tuple[tuple[str, int], ...]
-    parameters: tuple[tuple[str, int | float | str], ...] = ()
+    def parts(self, language: int | None) -> dict[str, np.ndarray]:
+        """The parts of one language, or all parts; of clusters, those of the language."""
+        own: Any = language if self.clusters is None else np.asarray(self.clusters) == language
+        tables = () if language is None else self.tables()
+        given = {name: np.asarray(part) for name, part in self.arrays().items() if name in AXES}
+        return {name: part[own] if name in tables else part for name, part in given.items()}
 
-    @classmethod
-    def of(
-        cls, method: str, moments: Mapping[str, Moments], *, by_language: bool, **parameters: int | float | str
-    ) -> "Fit":
-        """Returns the record of a fit on ``moments``."""
-        return cls(
-            method=method,
-            dim=next(iter(moments.values())).dim,
-            languages=tuple(moments) if by_language else (),
-            fitted_on=tuple((code, m.count) for code, m in moments.items()),
-            parameters=tuple(parameters.items()),
-        )
+    def with_languages(self, parts: Sequence[Mapping[str, np.ndarray]]) -> "Step":
+        """Returns the step with tables made of the parts of each language."""
+        join: Any = np.stack if self.clusters is None else np.concatenate
+        made = {name: jax.device_put(join([of[name] for of in parts])) for name in self.tables()}
+        if self.clusters is not None:
+            counts = [len(of["shift"]) for of in parts]
+            made["clusters"] = jax.device_put(np.repeat(np.arange(len(parts), dtype=np.int32), counts))
+        return self._replace(**made)
 
-    def __str__(self) -> str:
-        arguments = ", ".join(f"{name}={value}" for name, value in self.parameters)
-        return f"{self.method}({arguments})"
-
-
-# Number of axes of each shared part; a table has one more.
-AXES = {"shift": 1, "scale": 1, "basis": 2, "dual": 2, "matrix": 2, "offset": 1}
-AXES |= {"encoder": 2, "decoder": 2, "factors": 1}
-
-
-def by_row(step: AnyStep, name: str) -> bool:
-    """Whether a part is present and is a table."""
-    part = getattr(step, name, None)
-    return part is not None and part.ndim > AXES[name]
+    def shapes(self, dim: int, languages: int) -> dict[str, list[int]]:
+        """The shapes that its parts must have."""
+        rows = languages if self.clusters is None else len(self.clusters)
+        rank = 0 if self.basis is None else self.basis.shape[-1]
+        ends = {"basis": [dim, rank], "dual": [dim, rank], "matrix": [dim, dim]}
+        given = [name for name in self.arrays() if name in AXES]
+        return {name: [rows] * (name in self.tables()) + ends.get(name, [dim]) for name in given}
 
 
 def apply(
-    steps: tuple[AnyStep, ...], x: Float[AnyArray, "vector dim"], ids: tuple[LanguageIds, ...]
+    steps: tuple[TransformStep, ...], x: Float[AnyArray, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> Float[Any, "vector dim"]:
     """Applies steps in order, with the row of each step's tables; pure, for use under ``jit`` and ``vmap``."""
     for step, language in zip(steps, ids, strict=True):
-        x = affine(step, x, language) if isinstance(step, Step) else step(x, language)
+        x = step(x, language)
     return x
 
 
-def affine(step: Step, x: Float[AnyArray, "vector dim"], language: LanguageIds) -> Float[Any, "vector dim"]:
-    """Applies one step; pure, for use under ``jit`` and ``vmap``; numpy arrays are moved by numpy in their dtype.
-
-    ``language`` is the index of the language, one for all vectors or one per vector; a shared step ignores it.
-    """
-    gathers = step.clusters is not None or (jnp.ndim(language) > 0 and by_row(step, "basis"))
-    if gathers and len(x) > _GATHERED and not by_row(step, "matrix"):
-
-        def move(vector: tuple[Array, Array]) -> Array:
-            return affine(step, vector[0][None], vector[1])[0]
-
-        languages = jnp.broadcast_to(jnp.asarray(language), len(x))
-        return jax.lax.map(move, (jnp.asarray(x), languages), batch_size=_GATHERED)
-    xp = x.__array_namespace__()
-    row = xp.asarray(language) if step.clusters is None else _nearest(step, x, language)
-
-    def pick(name: str) -> Any:
-        part = xp.asarray(getattr(step, name))
-        return part[row] if by_row(step, name) else part
-
-    if step.shift is not None:
-        x = x - pick("shift")
-    if step.scale is not None:
-        x = x * pick("scale")
-    if step.basis is not None:
-        basis = pick("basis")
-        dual = basis if step.dual is None else pick("dual")
-        inner, outer = ("vdr" if part.ndim == 3 else "dr" for part in (basis, dual))
-        x = x - _sum(f"vr,{outer}->vd", _sum(f"vd,{inner}->vr", x, basis), dual)
-    if step.matrix is not None:
-        each = row.ndim == 1 and by_row(step, "matrix")
-        x = _by_language(step.matrix, x, row) if each else _sum("vd,ed->ve", x, pick("matrix"))
-    if step.offset is not None:
-        x = x + pick("offset")
-    return x
+def in_parts(
+    step: TransformStep, x: Float[AnyArray, "vector dim"], language: LanguageIds, size: int
+) -> Float[Array, "vector dim"]:
+    """Applies a step to ``size`` vectors at a time, to bound the memory."""
+    languages = jnp.broadcast_to(jnp.asarray(language), len(x))
+    vectors = jnp.asarray(x), languages
+    return jax.lax.map(lambda vector: step(vector[0][None], vector[1])[0], vectors, batch_size=size)
 
 
 def fix_signs(basis: Float[AnyArray, "dim rank"]) -> Float[Any, "dim rank"]:
@@ -217,7 +229,7 @@ def _by_language(
     places = ((numbers - (ends - groups)[language]) * size)[:, None] + jnp.arange(size)
     starts = (jnp.cumsum(counts) - counts)[language]
     vectors = order[jnp.minimum(starts[:, None] + places, len(x) - 1)]
-    moved = jax.lax.map(lambda group: _sum("vd,ed->ve", x[group[0]], matrix[group[1]]), (vectors, language))
+    done = jax.lax.map(lambda group: _sum("vd,ed->ve", x[group[0]], matrix[group[1]]), (vectors, language))
     # Filler is placed past the end, and dropped.
     targets = jnp.where(places < counts[language][:, None], vectors, len(x))
-    return jnp.zeros_like(x).at[targets].set(moved, mode="drop")
+    return jnp.zeros_like(x).at[targets].set(done, mode="drop")

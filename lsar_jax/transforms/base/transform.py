@@ -15,21 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.arrays import bucketed, check_floats, digest, not_finite, warn_far_off
+from lsar_jax.arrays import bucketed, check_width, digest, not_finite, same_width, warn_far_off
 from lsar_jax.languages import AUTO, check_codes, check_given, own_name
 from lsar_jax.shapes import Embeddings, LanguageIds
-from lsar_jax.spec import EncoderSpec, check_source
+from lsar_jax.spec import EncoderSpec, check_source, same_source
+from lsar_jax.transforms.base.fit import Fit
 from lsar_jax.transforms.base.merge_languages import merge_steps
-from lsar_jax.transforms.base.sparse_autoencoder import SparseAutoencoder
-from lsar_jax.transforms.base.steps import AXES, AnyStep, Fit, apply, by_row
+from lsar_jax.transforms.base.steps import TransformStep, apply
 from lsar_jax.transforms.base.storage import load_parts, save_parts
 from lsar_jax.transforms.identifier import LanguageIdentifier
 
 __all__ = ["Transform", "apply_steps"]
 
 _log = logging.getLogger("lsar_jax")
-
-_DIFFERENT = "the transforms were fitted on different embeddings: {}"
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["steps", "identifier"], meta_fields=["fits", "source"])
@@ -57,7 +55,7 @@ class Transform:
       Transform(center() then lsar(rank=2); dim 8, 3 languages)
     """
 
-    steps: tuple[AnyStep, ...]
+    steps: tuple[TransformStep, ...]
     fits: tuple[Fit, ...]
     source: EncoderSpec | None = None
     identifier: LanguageIdentifier | None = None
@@ -88,13 +86,15 @@ class Transform:
         """
         result = set()
         for step, fit in zip(self.steps, self.fits, strict=True):
-            tables = {name: np.asarray(part) for name in AXES if (part := getattr(step, name, None)) is not None}
             for row, code in enumerate(fit.languages or ("",)):
                 if not code or code != dict(fit.parameters).get("target"):
-                    own = row if step.clusters is None else np.asarray(step.clusters) == row
-                    parts = (part[own] if code and by_row(step, name) else part for name, part in tables.items())
-                    result.add(digest(fit.method, code, *parts))
+                    result.add(digest(fit.method, code, *step.parts(row if code else None).values()))
         return result
+
+    @property
+    def one_map(self) -> bool:
+        """Whether it is one affine map, the same for all languages, which can be exported."""
+        return self.languages is None and not any(step.not_affine() for step in self.steps)
 
     @property
     def languages(self) -> tuple[str, ...] | None:
@@ -128,9 +128,7 @@ class Transform:
         self, x: Embeddings, language: str | Iterable[str] | None = None
     ) -> tuple[Float[Array, "vector dim"], Bool[np.ndarray, " vector"] | None]:
         """Transforms embeddings and, with ``"auto"``, marks the rows ``[n]`` in no known language; logs nothing."""
-        check_floats("embeddings", x, least=0)
-        if x.shape[1] != self.dim:
-            raise ValueError(f"embeddings have shape {x.shape}; the transform takes [n, {self.dim}]")
+        check_width(x, self.dim, "the transform")
         check_given(language)
         if language is not None and not isinstance(language, str):
             language = list(language)
@@ -149,8 +147,8 @@ class Transform:
         else:
             self.check_identifier()
             ids, unknown = _detect(self, padded)
-        moved, finite = apply_steps(self.steps, padded, ids)
-        result = moved[: len(x)]
+        transformed, finite = apply_steps(self.steps, padded, ids)
+        result = transformed[: len(x)]
         if isinstance(finite, jax.core.Tracer):
             return result, None
         # Checked by the same program, so that there is one wait, for all.
@@ -190,11 +188,8 @@ class Transform:
         """
         if self.languages is None:
             raise ValueError(f"{self.name} is the same for all languages; it needs no identifier")
-        if identifier.dim != self.dim:
-            raise ValueError(f"the identifier takes width {identifier.dim}, but the transform takes {self.dim}")
-        if self.source and identifier.source and not self.source.same_space(identifier.source):
-            difference = identifier.source.difference(self.source)
-            raise ValueError(f"the identifier was fitted on other embeddings than the transform: {difference}")
+        same_width("the parts", {"the identifier": identifier.dim, "the transform": self.dim})
+        same_source("the parts", {"the transform": self.source, "the identifier": identifier.source})
         unknown = sorted(set(identifier.languages) - set(self.languages))
         if unknown:
             raise ValueError(f"the identifier may detect {', '.join(unknown)}, which {self.name} does not know")
@@ -209,12 +204,10 @@ class Transform:
           ValueError: a step is shared, and so depends on all languages; the methods, arguments or
             embeddings differ; or a language is already known.
         """
-        if self.dim != other.dim:
-            raise ValueError(f"the transforms' widths differ: {self.dim} and {other.dim}")
+        same_width("the transforms", {self.name: self.dim, f"the other {other.name}": other.dim})
         steps, fits = merge_steps((self.steps, self.fits), (other.steps, other.fits))
-        if self.source and other.source and not self.source.same_space(other.source):
-            raise ValueError(_DIFFERENT.format(self.source.difference(other.source)))
-        return Transform(steps, fits, self.source or other.source)
+        source = same_source("the transforms", {"the other one": other.source, "this one": self.source})
+        return Transform(steps, fits, source)
 
     def then(self, other: "Transform") -> "Transform":
         """Returns the transform that applies this one first and ``other`` to its result; it keeps this identifier.
@@ -226,10 +219,9 @@ class Transform:
         """
         if not isinstance(other, Transform):
             raise ValueError(f"a transform is chained with another Transform, not with a {type(other).__name__}")
-        if other.dim != self.dim:
-            raise ValueError(f"the transforms' widths differ: {self.dim}, then {other.dim}")
-        if self.source and other.source and not other.fits_after(self.source, self):
-            raise ValueError(_DIFFERENT.format(self.source.difference(other.source)))
+        same_width("the transforms", {"the first": self.dim, "the second": other.dim})
+        if self.source and not other.fits_after(self.source, self):
+            same_source("the transforms", {"the second": other.source, "the first": self.source})
         if other.applied & self.applied:
             raise ValueError(f"{other.name} is already part of the transform {self.name}; apply each fit once")
         if other.identifier is not None and self.identifier is None:
@@ -254,17 +246,16 @@ class Transform:
           ValueError: a language is missing or unknown, or the map depends on the nearest cluster, or on the features of
             a sparse autoencoder, and is not affine.
         """
-        if any(isinstance(step, SparseAutoencoder) for step in self.steps):
-            raise ValueError(f"{self.name}: each vector has its own features, so there is no single A and b")
-        if any(step.clusters is not None for step in self.steps):
-            raise ValueError(f"{self.name}: each cluster has its own map, so there is no single A and b")
+        for step in self.steps:
+            if step.not_affine():
+                raise ValueError(f"{self.name}: {step.not_affine()}, so there is no single A and b")
         ids = self.language_ids(language)
         if any(row.ndim for row in ids):
             raise ValueError("as_affine takes one language; give a single code")
-        # The code of a call moves zero and the unit vectors: what is exported is what is applied.
+        # The code of a call, on zero and the unit vectors: what is exported is what is applied.
         steps = jax.tree.map(lambda part: np.asarray(part, np.float64), self.steps)
-        moved = apply(steps, np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]), ids)
-        return (moved[1:] - moved[0]).T, moved[0]
+        images = apply(steps, np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]), ids)
+        return (images[1:] - images[0]).T, images[0]
 
     def save(self, path: str | Path) -> None:
         """Writes one safetensors file with the arrays and, in its metadata, how they were fitted."""
@@ -290,12 +281,12 @@ class Transform:
 # Takes the steps without their records, so that fits on other text, languages or layers share a program.
 @jax.jit
 def apply_steps(
-    steps: tuple[AnyStep, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
+    steps: tuple[TransformStep, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> tuple[Float[Array, "vector dim"], Bool[Array, " 2"]]:
     """Applies steps to vectors, and says whether all values were finite before and are after."""
     finite = jnp.isfinite(x).all()
-    moved = apply(steps, x, ids)
-    return moved, jnp.stack([finite, jnp.isfinite(moved).all()])
+    result = apply(steps, x, ids)
+    return result, jnp.stack([finite, jnp.isfinite(result).all()])
 
 
 @jax.jit

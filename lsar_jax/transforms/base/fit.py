@@ -1,0 +1,49 @@
+"""The record of how a step was fitted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lsar_jax.moments.moments import Moments
+
+__all__ = ["Fit"]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a step was fitted: the record that is saved with it.
+
+    Attributes:
+      method: ``center``, ``lir``, ``lsar``, ``whitening``, ...
+      dim: the width of the embeddings.
+      languages: the language of each row of the step's tables, in order; empty for a shared step.
+      fitted_on: languages whose text was used, with the number of sentences of each.
+      parameters: names and values of the method's arguments.
+
+    Example:
+      >>> lsar = lj.transforms.fit_lsar({"de": np.ones((3, 4)), "en": np.eye(4)})
+      >>> lsar.fits[0].fitted_on, str(lsar.fits[0])
+      ((('de', 3), ('en', 4)), 'lsar(rank=1)')
+    """
+
+    method: str
+    dim: int
+    languages: tuple[str, ...]
+    fitted_on: tuple[tuple[str, int], ...]
+    parameters: tuple[tuple[str, int | float | str], ...] = ()
+
+    @classmethod
+    def of(
+        cls, method: str, moments: Mapping[str, Moments], *, by_language: bool, **parameters: int | float | str
+    ) -> "Fit":
+        """Returns the record of a fit on ``moments``."""
+        return cls(
+            method=method,
+            dim=next(iter(moments.values())).dim,
+            languages=tuple(moments) if by_language else (),
+            fitted_on=tuple((code, m.count) for code, m in moments.items()),
+            parameters=tuple(parameters.items()),
+        )
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{name}={value}" for name, value in self.parameters)
+        return f"{self.method}({arguments})"
