@@ -4,11 +4,11 @@ r"""Memory, traffic and operations of every program, as XLA compiles it for a TP
     python -m eval aot --targets v5e h200 --programs encode/base nearest
 
 The compilers say how much memory a program needs, what it moves between this memory and the cores, and which
-collectives it runs; only a device can tell the time. The times in the table are those of the operations of the matrix
-products and of the traffic at the peaks that the makers publish. Traffic is counted as if a GPU had no cache. The
+collectives it runs; only a device can tell the time. The times in the table are what the matrix products
+and the traffic would take at the peaks that the makers publish. Traffic is counted as if a GPU had no cache. The
 inside of NVIDIA's libraries, and the tiles of XLA's own products, which it tunes on a device, are not seen.
 
-With ``--check``, the rows are compared with those of a file, and the command fails if a program does not compile, does
+With ``--check``, the rows are compared with a file, and the command fails if a program does not compile, does
 not fit, has more collectives, or moves a tenth more.
 """
 
@@ -65,7 +65,7 @@ class Aot:
             raise ValueError(f"the file has programs of {other.pop()} sizes; these are {self._sizes}, by --small")
         chosen = {(name, target): trace for name, target, trace in self._chosen(before)}
         wrong = [
-            f"{name} on {target} is in {self.check}, but is no program any more"
+            f"{self.check} lists {name} on {target}, a program that no longer exists"
             for name, target in before
             if target in self.targets and not self.programs and (name, target) not in chosen
         ]

@@ -89,7 +89,7 @@ class _TextReader:
         self.cost = cache(self._cost)
 
     def _called(self, instruction: _Instruction) -> _Computation:
-        """What an instruction runs as one kernel."""
+        """The computation that an instruction runs as one kernel."""
         return self._computations.get(instruction.named("calls"), {})
 
     def _cost(self, name: str) -> TextCost:

@@ -1,6 +1,6 @@
 """Operations of the matrix products of a program, counted in its jaxpr by the precision that they ask for.
 
-They are those of one run on all devices together, by the branch of the platform where there are several. A
+One run on all devices together is counted, by the branch of the platform where there are several. A
 multiplication and its addition count as two. What else a program computes is not counted: a sum, a sort, or the
 products inside an eigendecomposition, which each device does in its own way. A loop that runs as often as its data ask
 counts once.

@@ -1,6 +1,6 @@
 """Belebele: passages of FLORES-200, and questions on them, in 122 languages, six of them also romanised.
 
-The files are those of github.com/facebookresearch/belebele (CC BY-SA 4.0): ``acm_Arab.jsonl`` and so on in one folder,
+The files are from github.com/facebookresearch/belebele (CC BY-SA 4.0): ``acm_Arab.jsonl`` and so on in one folder,
 each with 900 questions on 488 passages, in the fields ``link``, ``question_number``, ``flores_passage`` and
 ``question``. ``hub:mteb/belebele`` and ``hub:facebook/belebele`` have the same fields, in a configuration for each
 language or in one whose splits are the languages. As in MTEB, a passage is known by its link; the choices of answers

@@ -1,6 +1,6 @@
 """The BUCC mining task: two collections of sentences, and the pairs that are translations.
 
-The files are those of the shared task: ``de-en.sample.de``, ``de-en.sample.en``, ``de-en.sample.gold`` and the same for
+The files of the shared task are ``de-en.sample.de``, ``de-en.sample.en``, ``de-en.sample.gold`` and the same for
 ``de-en.training``, in one folder or in one folder per pair (``de-en/``). Lines are ``id<tab>sentence``, or
 ``id<tab>id`` in the gold files. XTREME's names of the splits, ``dev`` and ``test``, also work. The licences of the
 corpus forbid including a copy here: download it from comparable.limsi.fr/bucc2018, or create files in the same format

@@ -2,7 +2,7 @@ r"""Text whose line i has the same content in all languages: FLORES, NTREX, or f
 
 A folder has a file for each language, such as ``de.txt``; ``deu_Latn.devtest`` or ``devtest.deu_Latn`` (FLORES-200 and
 FLORES+); ``newstest2019-ref.deu.txt``, with English in ``newstest2019-src.eng.txt`` (NTREX-128). Of several files of a
-language, such as those of ``por`` and ``por-BR``, the one whose name has no territory is read.
+language, such as ``por`` and ``por-BR``, the one whose name has no territory is read.
 ``hub:mteb/FloresBitextMining`` and ``hub:mteb/NTREXBitextMining`` have one configuration with a column for each
 language; other datasets may have a configuration for each language, with the column ``text``.
 """

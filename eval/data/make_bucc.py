@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lsar_jax.checks import above_zero, below_one
 from lsar_jax.console.output import console
 from lsar_jax.corpora.parallel_text import distinct, read_bitext
 from lsar_jax.corpora.tables import Data
@@ -43,8 +44,8 @@ class MakeBucc:
 
     def run(self) -> None:
         """Writes the files, and prints the number of sentences and gold pairs in each split."""
-        if not 0 < self.gold < 1:
-            raise ValueError(f"--gold is {self.gold}; it must be above 0 and below 1")
+        above_zero(gold=self.gold)
+        below_one(gold=self.gold)
         texts = {code: distinct(pairs) for code, pairs in read_bitext(self.data, self.languages, "--data").items()}
         for code, pairs in texts.items():
             if _SAMPLE * self.gold * len(pairs) < 1:

@@ -18,7 +18,7 @@ class MeasuredText(NamedTuple):
     """Sentences of several languages.
 
     Attributes:
-      texts: language -> its sentences; those of Tatoeba in English are the different ones of all English sides.
+      texts: language -> its sentences; English has the distinct sentences of all English sides of Tatoeba.
       parallel: whether sentence i of a language translates sentence i of its English side.
       english: language -> the rows of the English text that are its English side; empty without English.
     """

@@ -2,7 +2,7 @@
 
 - MTEB's, on the Hub (``hub:mteb/MLQARetrieval``, ``hub:mteb/MIRACLRetrievalHardNegatives``): for each name a
   configuration ``NAME-corpus`` (id, title, text), ``NAME-queries`` (id, text) and ``NAME-qrels`` (query-id, corpus-id,
-  score). A NAME is a language, or two, of which the first is that of the passages.
+  score). A NAME is the language of the passages, perhaps followed by the language of the questions.
 - BEIR's: for each name a folder with ``corpus.jsonl`` and ``queries.jsonl``, perhaps compressed (``.gz``), whose ids
   are in ``_id``, and ``qrels/SPLIT.tsv`` with a line of column names.
 - MIRACL's own: ``miracl-v1.0-xx/topics`` and ``qrels``, and ``miracl-corpus-v1.0-xx/docs-*.jsonl.gz``, side by side.

@@ -137,7 +137,7 @@ def _positions(codes: Sequence[str], names: list[str]) -> dict[str, int]:
 
 
 def _iso_639_3(code: str) -> list[str]:
-    """A language's own ISO 639-3 code, then those of its members if CLDR treats it as a macrolanguage."""
+    """A language's own ISO 639-3 code, then its members' codes if CLDR treats it as a macrolanguage."""
     subtag = code.split("-")[0]
     if subtag == "x":
         return []

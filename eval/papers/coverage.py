@@ -18,7 +18,7 @@ class Item:
 
     Attributes:
       paper, name: as in published.csv.
-      numbers: those of the paper that are in published.csv.
+      numbers: its numbers in published.csv.
       card: what runs it; None if nothing does.
       reason: why nothing does.
     """
@@ -57,7 +57,7 @@ class Item:
 
     @property
     def weights(self) -> list[str]:
-        """The encoders of the paper; those of the table, if it has numbers of some."""
+        """The encoders of the table or, if its numbers name none, of the paper."""
         known = dict.fromkeys(setting.name for step in self.steps for setting in step.encoders.values() if setting.name)
         measured = {number.encoder for number in self.numbers}
         return [name for name in known if name in measured or not measured & {*known}]
@@ -72,7 +72,7 @@ class Item:
 
 
 def coverage() -> list[Item]:
-    """Lists every table and figure, in the order of the page: those of each paper by number, tables first."""
+    """Lists every table and figure, in the order of the page: by paper and number, tables first."""
     return [_item(paper, name) for paper in PAPERS for name in _names(paper)]
 
 

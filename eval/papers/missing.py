@@ -1,17 +1,19 @@
-"""What a card lacks: data, text to fit on, packages, trained heads, the encoder. Everything at once, before a run."""
+"""Everything that a card lacks, listed at once before a run: data, text to fit on, packages, heads, the encoder."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from eval.fitting import FitOptions
 from eval.papers.card import Card, CardStep
 from eval.papers.plan import CardOptions, Planned, plan_step, train_module
-from eval.papers.sources import LANGUAGES, SOURCES, languages_of_text
+from eval.papers.sources import LANGUAGES, SOURCES
+from lsar_jax import corpora
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import read_folder
 from lsar_jax.checkpoints.locate import is_folder, locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS
+from lsar_jax.corpora.by_language import chosen, folder_at
 from lsar_jax.corpora.tfds import prepared_languages
 from lsar_jax.hub import Repository
 from lsar_jax.languages import language_code
@@ -66,21 +68,16 @@ def _of_step(card: Card, entry: Planned, earlier: Sequence[CardStep], choice: Ca
 
 def _source(key: str) -> Iterator[Missing]:
     source = SOURCES[key]
-    folder = Path(source.path)
-    get = f"put there {source.where}{f', at commit {source.revision}' if source.revision else ''}"
-    if not folder.is_dir():
-        yield Missing(str(folder), f"{folder} does not exist: {get}")
-        return
-    if absent := [pattern for pattern in source.files if not any(folder.glob(pattern))]:
-        yield Missing(f"{folder}/{absent[0]}", f"{folder} has no {', '.join(absent)}: {get}")
-    if source.languages:
-        try:
-            there = {language_code(code) for code in LANGUAGES[key](folder)}
-        except (FileNotFoundError, ValueError) as error:
-            yield Missing(str(folder), f"{error}: {get}")
-            return
-        if lacking := [code for code in source.languages if language_code(code) not in there]:
-            yield Missing(str(folder), f"{folder} has no files for {', '.join(lacking)}: {get}")
+    at = f", at commit {source.revision}" if source.revision else ""
+    try:
+        folder = folder_at(source.path, "make it")
+        if absent := [pattern for pattern in source.files if not any(folder.glob(pattern))]:
+            raise FileNotFoundError(f"{folder} has no {', '.join(absent)}")
+        if source.languages:
+            there = {language_code(code): code for code in LANGUAGES[key](folder)}
+            chosen(there, source.languages, folder, "files for {}")
+    except (FileNotFoundError, ValueError) as error:
+        yield Missing(source.path, f"{error}: put there {source.where}{at}")
 
 
 def _fit_text(place: str, step: CardStep) -> Iterator[Missing]:
@@ -88,19 +85,15 @@ def _fit_text(place: str, step: CardStep) -> Iterator[Missing]:
     kind, _, name = place.partition(":")
     if place in ("udhr", "evaluated") or kind == "hub":
         return
-    other = "or name other text with --fit-on, such as udhr, with which fitted methods have no published number"
     get = next((source.where for source in SOURCES.values() if source.path == place), "`xx.txt`, a sentence a line")
     get = SOURCES["wiki40b"].where if kind == "tfds" else get
-    try:
-        if kind != "tfds" and not Path(place).is_dir():
-            raise FileNotFoundError(f"{place}, the text to fit on, does not exist")
-        there: Iterable[str] = prepared_languages(name) if kind == "tfds" else languages_of_text(Path(place))
-    except FileNotFoundError as error:
-        yield Missing(place, f"{error}: put there {get}; {other}")
-        return
     languages = [code for key in step.data for code in SOURCES[key].languages]
-    if lacking := [code for code in (dict.fromkeys([*languages, "en"]) if languages else ()) if code not in there]:
-        yield Missing(place, f"{place}, the text to fit on, has none of {', '.join(lacking)}: add {get}; {other}")
+    try:
+        there = prepared_languages(name) if kind == "tfds" else corpora.language_files(place, ".txt")
+        chosen(there, [*languages, "en"] if languages else None, place)
+    except (FileNotFoundError, ValueError) as error:
+        text = f"the text to fit on: {error}: put there {get}, or name other text with --fit-on, such as udhr, with "
+        yield Missing(place, f"{text}which fitted methods have no published number")
 
 
 def _trained(card: Card, entry: Planned, earlier: Sequence[CardStep], choice: CardOptions) -> Iterator[Missing]:

@@ -14,6 +14,7 @@ from eval.__main__ import TASKS
 from eval.papers.card import Card, CardStep, PaperSetting, command_line
 from lsar_jax.checkpoints.locate import is_folder
 from lsar_jax.checkpoints.presets import PRESETS
+from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.measures.run_record import already_run
 
 __all__ = ["CardOptions", "Planned", "plan", "plan_step"]
@@ -26,9 +27,9 @@ class CardOptions:
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
       named: the paper's encoder that a folder is a copy of, such as mbert.
-      layers: layers to measure; by default, those of the paper for this encoder.
-      fit_on: text to fit transforms on; by default, that of the paper.
-      max_length: maximum number of tokens per sentence; by default, that of the paper.
+      layers: layers to measure; by default, the paper's for this encoder.
+      fit_on: text to fit transforms on; by default, the paper's.
+      max_length: maximum number of tokens per sentence; by default, the paper's.
       steps: numbers of the commands to run, from 1; by default, all.
       out: folder for the results, with a subfolder for each card and encoder.
       overwrite: replace results that are from other options.
@@ -108,7 +109,7 @@ class Planned:
 
     @property
     def done(self) -> str:
-        """What the command would write, if it is there already; else nothing."""
+        """The results of the command if they are there already; else an empty text."""
         if self.step.makes:
             return self.step.makes if Path(self.step.makes).exists() else ""
         if self.out is None or self.options.get("overwrite"):
@@ -130,26 +131,23 @@ def train_module(task: str) -> Any:
 
 def plan(card: Card, choice: CardOptions) -> list[Planned]:
     """Completes the commands of a card, in order; raises ValueError for a step or an encoder that the card lacks."""
-    count = len(card.steps)
-    if wrong := [number for number in choice.steps if not 1 <= number <= count]:
-        raise ValueError(f"--steps has {wrong[0]}; {card.name} has {count} command{'s' if count > 1 else ''}")
-    known = {key: setting.name for step in card.steps for key, setting in step.encoders.items() if setting.name}
-    if choice.named and not any(choice.named.casefold() in (key, name.casefold()) for key, name in known.items()):
-        raise ValueError(
-            f"--as is {choice.named!r}, but the encoders of {card.name} are {', '.join(known.values()) or 'not named'}"
-        )
-    tasks = [step.task for step in card.steps]
+    for number in choice.steps:
+        whole_number("--steps", number, 1, len(card.steps), f"the commands of {card.name}")
+    settings = [entry for step in card.steps for entry in step.encoders.items() if entry[1].name]
+    if choice.named:
+        known = dict.fromkeys(name.casefold() for key, setting in settings for name in (key, setting.name))
+        check_choice("--as", choice.named.casefold(), known)
     planned = []
     for number, step in enumerate(card.steps, 1):
-        again = tasks[: number - 1].count(step.task)
-        folder = choice.folder(card) / (f"{step.task}-{again + 1}" if again else step.task)
+        again = [earlier.task for earlier in card.steps[:number]].count(step.task)
+        folder = choice.folder(card) / (f"{step.task}-{again}" if again > 1 else step.task)
         if not choice.steps or number in choice.steps:
             planned.append(plan_step(step, choice, folder, number))
     return planned
 
 
 def plan_step(step: CardStep, choice: CardOptions, folder: Path, number: int = 1) -> Planned:
-    """Completes the command of a step; ``folder`` is that of its results."""
+    """Completes the command of a step, whose results go to ``folder``."""
     setting, known = choice.setting(step), _options(step.task)
     layers = choice.layers or setting.layers
     options = {name: choice.filled(value, layers or (step.layer,)) for name, value in step.options.items()}

@@ -25,7 +25,7 @@ _FIXED = ("original", "zero=", "meaning ", "language ")
 
 
 class Quantity(NamedTuple):
-    """What numbers are in our results; ``quantities.toml`` explains the fields."""
+    """The task, metric and conditions of numbers in our results; ``quantities.toml`` explains the fields."""
 
     task: str = ".*"
     setting: str = ".*"
@@ -50,7 +50,7 @@ class Published(NamedTuple):
       task, metric: names in our results; the paper's words if no number of ours is the same.
       method: label in our results, which may have further parameters; a rank must agree.
       value, decimals: in the unit of our results, and the number of decimals that are printed.
-      quantity: what must be the same; ``n``, ``fit`` and ``options`` are those of this number.
+      quantity: what must be the same, with the ``n``, ``fit`` and ``options`` of this number.
       layer: the layer that the table names.
       note: what is wrong or unclear with the number in the paper.
     """

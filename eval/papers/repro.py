@@ -13,7 +13,6 @@ options, are not run again.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +27,7 @@ from eval.papers.page import papers_page
 from eval.papers.plan import CardOptions, Planned, plan
 from eval.papers.published import PUBLISHED, items_of
 from eval.papers.sources import SOURCES, checksum_of
+from lsar_jax.checks import check_choice
 from lsar_jax.console.output import console, print_table
 from lsar_jax.files import write_text
 from lsar_jax.measures.results import read_results
@@ -61,12 +61,9 @@ class Repro(CardOptions):
             console.print(f"wrote {self.page}")
         elif self.list:
             _print_tables()
-        elif self.name in CARDS:
-            self._reproduce(CARDS[self.name])
         elif self.name:
-            near = get_close_matches(self.name.lower(), CARDS, 3)
-            hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise ValueError(f"there is no card {self.name!r}; {hint}python -m eval repro lists all")
+            check_choice("card", self.name, CARDS)
+            self._reproduce(CARDS[self.name])
         else:
             _print_cards(CardOptions(encoder=self.encoder, out=self.out))
 

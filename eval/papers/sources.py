@@ -31,21 +31,19 @@ def languages_of_text(folder: Path) -> list[str]:
     return list(corpora.language_files(folder, ".txt"))
 
 
+def _of_bitext(folder: Path) -> list[str]:
+    return [code for pair in Parallel.known(folder) for code in pair.split("-")]
+
+
 # The codes of the languages that a folder has, by set; others have no languages to look for.
 LANGUAGES: dict[str, Callable[[Path], Iterable[str]]] = {
-    "tatoeba": files_of,
-    "xquad-r": XquadR.known,
-    "mlqa-r": XquadR.known,
+    **dict.fromkeys(("tatoeba", "tatoeba-2023"), files_of),
+    **dict.fromkeys(("xquad-r", "mlqa-r"), XquadR.known),
+    **dict.fromkeys(("bitext", "multiun", "opus-100", "oracle"), _of_bitext),
+    **dict.fromkeys(("oscar", "wiki"), languages_of_text),
     "bucc": lambda folder: [pair.removesuffix("-en") for pair in Bucc.known(folder)],
     "amazon": lambda folder: [p.name.removesuffix("_test.tsv").replace("jp", "ja") for p in folder.glob("*_test.tsv")],
-    "tatoeba-2023": files_of,
-    "bitext": lambda folder: [code for pair in Parallel.known(folder) for code in pair.split("-")],
-    "multiun": lambda folder: [code for pair in Parallel.known(folder) for code in pair.split("-")],
-    "opus-100": lambda folder: [code for pair in Parallel.known(folder) for code in pair.split("-")],
-    "oracle": lambda folder: [code for pair in Parallel.known(folder) for code in pair.split("-")],
     "dictionaries": lambda folder: [path.name.removesuffix("-en.txt") for path in folder.glob("*-en.txt")],
-    "oscar": languages_of_text,
-    "wiki": languages_of_text,
 }
 
 SOURCES = {key: DataSource(**fields) for key, fields in read_toml(Path(__file__).with_name("sources.toml")).items()}

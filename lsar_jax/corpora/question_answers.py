@@ -79,7 +79,7 @@ def groups_of(data: Mapping[str, Questions], seed: int = 0) -> list[list[str]]:
 
 
 def held_out_ids(groups: Sequence[Sequence[str]], count: int) -> tuple[set[str], list[list[str]]]:
-    """Returns at least ``count`` ids, those of the first groups, and the other groups.
+    """Returns the ids of the first groups, at least ``count``, and the other groups.
 
     Raises:
       ValueError: no group would be left.

@@ -1,7 +1,7 @@
 """Filters that turn documents into sentences as the papers do for OSCAR and Wiki-40B.
 
 Both follow the published code of LSAR (Xie et al., EMNLP 2022), ``download_oscar.py`` and
-``download_wiki.py`` (which is based on that of LIR, Yang et al., EMNLP 2021), with two differences. They
+``download_wiki.py`` (which is based on LIR's, Yang et al., EMNLP 2021), with two differences. They
 yield exactly the requested number of sentences, whereas the published code finishes the last document;
 and they leave out blank lines. Sentences keep the order of the documents.
 """

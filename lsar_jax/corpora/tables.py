@@ -132,7 +132,7 @@ def one_split(tables: Tables, config: str, split: str = "") -> str:
 
 
 def numbered_rows(tables: Tables, config: str, split: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the place of each row of a split (by default that of ``one_split``), for errors, and the row.
+    """Yields the place of each row of a split (by default ``one_split``), for errors, and the row.
 
     Raises:
       ValueError: the split is unknown, or has no rows.

@@ -178,15 +178,9 @@ def test_json_lines_that_are_wrong(tmp_path):
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(ValueError, match=r"de-en/test.jsonl.gz of .* is damaged after line \d+"):
         list(hub_files(tmp_path).rows("de-en", "test"))
-    path = lines(tmp_path, "fr-en/test.jsonl", [{"a": 1}])
-    for text, message in (
-        ('{"a": 1}\n{"a": \n', "fr-en/test.jsonl of .* cannot be read as JSON lines, line 2"),
-        ('{"a": 1}\n[1]\n', "line 2: it is not an object; write an object a line"),
-        ('{"a": 1}\n', "field 'b' is not in fr-en/test.jsonl of .*; it has a"),
-    ):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=message):
-            list(hub_files(tmp_path).rows("fr-en", "test", ["b"] if "'b'" in message else None))
+    lines(tmp_path, "fr-en/test.jsonl", [{"a": 1}])
+    with pytest.raises(ValueError, match="field 'b' is not in fr-en/test.jsonl of .*; it has a"):
+        list(hub_files(tmp_path).rows("fr-en", "test", ["b"]))
 
 
 def test_sts17_of_the_hub(tmp_path):

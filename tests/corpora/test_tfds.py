@@ -88,19 +88,10 @@ def test_refuses_names(folder, tmp_path, monkeypatch):
     two = folder / "two" / "de"
     for name, options, error, message in (
         ("wiki40b/fr", {}, FileNotFoundError, r"no prepared dataset at wiki40b/fr nor at .*fr\. .*run `tfds build"),
-        (tmp_path / "none", {}, FileNotFoundError, f"no prepared dataset at {tmp_path}/none. On a machine"),
         ("wiki40b", {}, ValueError, r"wiki40b holds several .*; name one of de/1.0.0, zh-cn/1.0.0"),
         ("wiki40b/de", {"split": "dev"}, ValueError, "split 'dev' of .* cannot be read: Unknown split 'dev'"),
-        (
-            two.parents[1] / "wikipedia" / "20230601.de",
-            {"field": "d"},
-            ValueError,
-            "no text field 'd'; .*: text, title",
-        ),
-        (two, {}, ValueError, "has no text field 'text'; choose one with field=: a, b"),
         (two, {"field": "c"}, ValueError, "has no text field 'c'; choose one with field=: a, b"),
         (two, {"field": "b"}, ValueError, "split 'train' of .* has no sentence that oscar_lines keeps"),
-        (two, {"field": "a", "count": 0}, ValueError, "count is 0; it must be at least 1"),
     ):
         with pytest.raises(error, match=message):
             prepared(name, **options)
@@ -111,9 +102,6 @@ def test_refuses_files(tmp_path):
     file = folder / "wikipedia-train.array_record-00000-of-00001"
     data = file.read_bytes()
     file.write_bytes(data[: len(data) // 2])
-    with pytest.raises(ValueError, match="split 'train' of .* cannot be read"):
-        prepared(folder)
-    file.write_bytes(b"")
     with pytest.raises(ValueError, match="split 'train' of .* cannot be read"):
         prepared(folder)
     file.unlink()

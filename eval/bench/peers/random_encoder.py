@@ -46,7 +46,7 @@ def write_random_encoder(folder: Path, name: str, blocks: int | None = None) -> 
 
 
 def random_sentences(count: int) -> list[str]:
-    """Draws sentences of random words, of lengths as spread as those of the UDHR's paragraphs: 45 on average."""
+    """Draws sentences of random words, 45 on average, with lengths spread as in the UDHR's paragraphs."""
     rng = np.random.default_rng(0)
     lengths = np.clip(rng.gamma(3.0, 15.0, count).astype(int), 3, 400)
     rows = (rng.integers(0, _WORDS - len(_SPECIALS), length) for length in lengths)

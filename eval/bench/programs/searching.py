@@ -28,7 +28,7 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
 def _traced(
     sizes: Sizes, precision: Precision, k: int, mesh: Mesh, *, both: bool = False, recall_target: float = 1.0
 ) -> jax.stages.Traced:
-    """Traces a search; with ``both``, that of both directions."""
+    """Traces a search in one direction or, with ``both``, in two."""
     rows, most = chunk_for(mesh.devices.flat[0].platform, both=both)
     columns = min(most, sizes.candidates // mesh.size)
     (queries,) = placed(replicated(mesh), floats(sizes.queries, sizes.dim))

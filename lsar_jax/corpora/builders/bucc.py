@@ -67,7 +67,7 @@ class Bucc(DatasetFiles):
 
     @cached_property
     def files(self) -> dict[str, dict[str, Path]]:
-        """The gold file of each split of each pair; those of the sentences lie beside it."""
+        """The gold file of each split of each pair; the files of sentences lie beside it."""
         found: dict[str, dict[str, Path]] = {}
         folder = folder_at(self.folder)
         for path in sorted([*folder.glob("*-en.*.gold"), *folder.glob("*-en/*-en.*.gold")]):
