@@ -8,7 +8,7 @@ the same fit, gives the same number. Any other difference is *within* or *outsid
 
 - that half unit;
 - the longer arm of our 95% interval over resampled queries, which stands for another draw of the fitting text and for
-  rounding in the encoder. Ours and the paper's queries are the same, so this is generous: with few queries, as in STS17, a
+  rounding in the encoder. The paper has the same queries, so this is generous: with few queries, as in STS17, a
   difference of several points is within, and says little. What is outside is explained by neither;
 - if a method or measure has seeds, the half-width of the 95% prediction interval of one more seed,
   t(0.975, k - 1) s sqrt(1 + 1/k), as the published number is one more draw.

@@ -2,8 +2,8 @@
 
 Both train the bundled encoder with the strong contrastive objective and the same batches of real text, keep it close to
 its start, and take steps of Adam. PyTorch pads each side of a batch to its longest sentence. The answer is the loss
-after the same steps without dropout; the times are with dropout, for the tokens without padding. The bound is the time of
-the matrix products of the encoder, forward and backward, at the measured rate of a product of the feed-forward layer.
+after the same steps without dropout; the times are with dropout, for the tokens without padding. The bound is the
+time of the matrix products of the encoder, forward and backward, at the measured rate of the feed-forward product.
 """
 
 from collections.abc import Callable, Iterator

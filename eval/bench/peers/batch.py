@@ -2,9 +2,8 @@
 
 The weights are random and of published sizes, and the sentences are of one length and fill their rows, so that nothing
 has to be downloaded, and neither text nor tokenizer takes part: this is the program that runs on the device, with the
-mean over the tokens.
-PyTorch runs the same weights with its own attention, without compiling. The bound is the time of all matrix products at the
-measured rate of a large one in the same dtype.
+mean over the tokens. PyTorch runs the same weights with its own attention, without compiling. The bound is the time of
+all matrix products at the measured rate of a large one in the same dtype.
 """
 
 import tempfile

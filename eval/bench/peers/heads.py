@@ -2,8 +2,8 @@
 
 The objective is MEAT with ORACLE as in its released code, on random embeddings, with the same initial weights and
 batches; PyTorch computes the cosines of all pairs as a matrix, and has two optimizers. The answer is the loss after the
-steps of one call. The bound is the time of the matrix products of the heads, forward and backward (``2 x 2 x 2n x d x 2d``
-operations; the embeddings need no gradient), at the measured rate of that product.
+steps of one call. The bound is the time of the matrix products of the heads, forward and backward (``2 x 2 x 2n x d x
+2d`` operations; the embeddings need no gradient), at the measured rate of that product.
 """
 
 from collections.abc import Callable, Iterator
