@@ -1,13 +1,8 @@
 """Encoding beside sentence-transformers and its backends, with the same weights and paragraphs.
 
 The encoder is exported to a sentence-transformers folder. Each peer runs in a process of its own, with as many threads
-<<<<<<< HEAD
-as it chooses. The answer is the largest relative difference of a vector from ours in float32. The bound is the time of the
-matrix products of the tokens, without padding and attention itself, at the measured rate of a large product.
-=======
 as it chooses. The answer is the largest relative difference of a vector from ours in float32. The bound is the time of
 the matrix products of the tokens, without padding and attention itself, at the measured rate of a large product.
->>>>>>> 37fd7e1 (Say what bounds and copies are without pointing words)
 """
 
 import json
