@@ -12,9 +12,7 @@ MEASURE = {
     "lareqa": Command("eval.tasks.benchmarks.lareqa", "COMMAND", "search for answers in a pool of many languages"),
     "sts17": Command("eval.tasks.benchmarks.sts17", "COMMAND", "compare similarities with human scores"),
     "bucc": Command("eval.tasks.benchmarks.bucc", "COMMAND", "mine translations hidden in two collections"),
-    "bitext": Command(
-        "eval.tasks.bitext", "COMMAND", "search for translations among held-out pairs of any parallel text"
-    ),
+    "bitext": Command("eval.tasks.bitext", "COMMAND", "search for translations in any parallel text"),
     "flores": Command("eval.tasks.benchmarks.flores_ntrex", "FLORES", "search for translations in 204 languages"),
     "ntrex": Command("eval.tasks.benchmarks.flores_ntrex", "NTREX", "search for translations in 121 languages"),
     "scripts": Command("eval.tasks.benchmarks.flores_ntrex", "SCRIPTS", "languages in two scripts: language or script"),
@@ -22,18 +20,10 @@ MEASURE = {
     "mlqa": Command("eval.tasks.benchmarks.mlqa_miracl", "MLQA", "search for a question's passage, by language pair"),
     "miracl": Command("eval.tasks.benchmarks.mlqa_miracl", "MIRACL", "search for a passage, in 18 languages"),
     "code-switch": Command("eval.tasks.code_switch", "COMMAND", "Tatoeba with some words replaced by English ones"),
-    "amazon": Command(
-        "eval.tasks.benchmarks.amazon", "COMMAND", "classify reviews by opinion after training on English ones"
-    ),
-    "preference": Command(
-        "eval.tasks.language_preference", "COMMAND", "language preference in parallel text, by several papers"
-    ),
-    "pool": Command(
-        "eval.tasks.multilingual_pool", "COMMAND", "language preference and clusters in any multilingual pool"
-    ),
-    "clustering": Command(
-        "eval.tasks.clustering", "COMMAND", "whether clusters of paragraphs follow topics or languages"
-    ),
+    "amazon": Command("eval.tasks.benchmarks.amazon", "COMMAND", "classify reviews after training on English ones"),
+    "preference": Command("eval.tasks.language_preference", "COMMAND", "language preference, by several papers"),
+    "pool": Command("eval.tasks.multilingual_pool", "COMMAND", "language preference and clusters in any pool"),
+    "clustering": Command("eval.tasks.clustering", "COMMAND", "whether clusters follow topics or languages"),
     "answers": Command("eval.tasks.answers", "COMMAND", "whether answers in the question's language are preferred"),
     "leakage": Command("eval.tasks.leakage", "Leakage", "semantic leakage of heads trained by train.disentangle"),
     "geometry": Command("eval.tasks.geometry", "COMMAND", "the geometry of the space after each method, with figures"),
@@ -43,9 +33,7 @@ REPORT = {
     "bias": Command("eval.bias.command", "Bias", "text of your own: which layer, method and rank to use"),
     "explore": Command("lsar_jax.cli.explore", "Explore", "look at text of your own on one page: lsar-jax explore"),
     "report": Command("eval.report.page", "Report", "results of any tasks on one page, and what methods cost and gain"),
-    "compare": Command(
-        "eval.report.compare", "Compare", "test two methods on the same queries, or two encoders over seeds"
-    ),
+    "compare": Command("eval.report.compare", "Compare", "test two methods on queries, or two encoders over seeds"),
     "transfer": Command("eval.report.transfer", "Transfer", "tables of the runs of train.finetune, by encoder"),
 }
 REPRODUCE = {

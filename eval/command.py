@@ -2,12 +2,13 @@
 
     COMMAND = command(tatoeba)      # in the file of the task, which eval/__main__.py names
 
-The options of a command are the keyword arguments of the function that makes the task, and those of ``Options``.
+The options of a command are the keyword arguments of the function that makes the task, and the fields of ``Options``.
 """
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from eval.task import Task
 from lsar_jax import SentenceEncoder
 from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import folder_of, pin
-from lsar_jax.measures.results import by_method, write_results
+from lsar_jax.measures.results import Result, by_method, write_results
 from lsar_jax.measures.run_record import recorded
 from lsar_jax.options.encoder import EncoderOptions
 
@@ -127,33 +128,43 @@ def report(task: Task, evaluation: Evaluation, out: Path) -> None:
     """Writes ``results.jsonl``, and prints and draws the shown metrics; of many layers, the first by layer."""
     results = evaluation.results
     write_results(results, out / "results.jsonl")
-    if metrics := list({r.metric: None for r in results if r.shown}):
-        first, layers = metrics[0], list(dict.fromkeys(result.layer for result in results))
-        table, title = by_method(results), f"{task.title} ({results[0].encoder})"
-        spans = {label: {at: row[at, first] for at in layers if (at, first) in row} for label, row in table.items()}
-        rows: list[list[str]] = []
-        if len(layers) > _FEW:
-            by_layer = {label: {at: span.value for at, span in of.items()} for label, of in spans.items()}
-            for label, values in by_layer.items():
-                best = max(values, key=lambda layer: values[layer])
-                shown = [f"{values[at]:.0f}" if at in values else "" for at in layers]
-                rows.append([label, f"{best}", str(spans[label][best]), *shown])
-            columns = ["method", "best layer", f"{first} there", *map(str, layers)]
-            print_table(f"{task.title}: {first} by layer, in percent", columns, rows)
-            sweep_figure(by_layer, layers, f"{first}, {title}", out / "sweep.png")
-        else:
-            columns = ["method", *(f"{metric}, layer {layer}" for layer in layers for metric in metrics)]
-            for label, row in table.items():
-                rows.append([label, *(str(row.get((at, metric), "")) for at in layers for metric in metrics)])
-            if sum(3 + max(map(len, cells)) for cells in zip(*rows, strict=True)) >= console.width:
-                # There is no room for intervals beside the values, but below them.
-                rows = [[label, *(cell.replace(" ", "\n", 1) for cell in cells)] for label, *cells in rows]
-            print_table(f"{task.title}, in percent", columns, rows)
-            groups = {f"layer {at}": {label: of[at] for label, of in spans.items() if at in of} for at in layers}
-            bars(groups, ylabel=f"{first}, %", title=title, path=out / "methods.png")
+    if any(r.shown for r in results):
+        _by_layer(task, results, out) if len({r.layer for r in results}) > _FEW else _by_metric(task, results, out)
     console.print("drawing the figures")
     task.draw(results, evaluation.panels, out)
     console.print(f"wrote results and figures to {out}")
+
+
+def _by_layer(task: Task, results: Sequence[Result], out: Path) -> None:
+    """Prints and draws the first shown metric: a method in each row, a layer in each column."""
+    first = next(r.metric for r in results if r.shown)
+    layers = list(dict.fromkeys(r.layer for r in results))
+    rows, curves = [], {}
+    for label, row in by_method(r for r in results if r.metric == first).items():
+        values = curves[label] = {layer: cell.value for (layer, _), cell in row.items()}
+        best = max(values, key=lambda layer: values[layer])
+        shown = [f"{values[at]:.0f}" if at in values else "" for at in layers]
+        rows.append([label, f"{best}", str(row[best, first]), *shown])
+    columns = ["method", "best layer", f"{first} there", *map(str, layers)]
+    print_table(f"{task.title}: {first} by layer, in percent", columns, rows)
+    sweep_figure(curves, layers, f"{first}, {task.title} ({results[0].encoder})", out / "sweep.png")
+
+
+def _by_metric(task: Task, results: Sequence[Result], out: Path) -> None:
+    """Prints the shown metrics at each layer, and draws the first."""
+    first, *metrics = dict.fromkeys(r.metric for r in results if r.shown)
+    places = list(product(dict.fromkeys(r.layer for r in results), (first, *metrics)))
+    table = by_method(results)
+    rows = [[label, *(str(row.get(place, "")) for place in places)] for label, row in table.items()]
+    if sum(3 + max(map(len, cells)) for cells in zip(*rows, strict=True)) >= console.width:
+        # There is no room for intervals beside the values, but below them.
+        rows = [[label, *(cell.replace(" ", "\n", 1) for cell in cells)] for label, *cells in rows]
+    print_table(f"{task.title}, in percent", ["method", *(f"{name}, layer {at}" for at, name in places)], rows)
+    groups = {
+        f"layer {at}": {label: row[at, first] for label, row in table.items() if (at, first) in row}
+        for at in dict.fromkeys(at for at, _ in places)
+    }
+    bars(groups, ylabel=f"{first}, %", title=f"{task.title} ({results[0].encoder})", path=out / "methods.png")
 
 
 def _plain(value: Any) -> Any:

@@ -88,7 +88,7 @@ class Fitting:
 
     Attributes:
       texts: the text to fit on: group ``fit``, and ``fit en`` and ``fit xx`` for the sides of parallel text.
-      languages, paired: languages to fit on, and those of the parallel text.
+      languages, paired: languages to fit on, and languages of the parallel text.
       name, paired_name: names of the text and of the parallel text in results.
       saved: saved transforms, by their files.
       task: the task, if its evaluated sentences are fitted on.

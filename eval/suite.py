@@ -58,11 +58,11 @@ class Suite:
       profile: small compares four methods; full compares ten, and adds geometry, answers, and preference on XQuAD-R.
       encoder: one or more of bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
-      transforms: methods to compare; by default, those of the profile.
+      transforms: methods to compare; by default, as the profile says.
       data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, flores200_dataset,
         NTREX-128, belebele, mlqa, miracl, dictionaries and amazon.
       out: folder for the results, with a subfolder for each encoder and task.
-      max_length: maximum number of tokens per sentence; by default, that of each task.
+      max_length: maximum number of tokens per sentence; by default, as each task has it.
       tasks: names of the tasks to run; by default, all of the profile.
       cache: folder for embeddings, which the tasks share; by default, a subfolder of ``out``.
       overwrite: replace results in the folder that are from other options.

@@ -1,4 +1,7 @@
-"""A task of the evaluations, as a value: its texts, and a function from transformed embeddings to scores."""
+"""A task of the evaluations, as a value: its texts, and a function from transformed embeddings to scores.
+
+A file of a task finds here what it is written with, metrics, methods and scores of queries, too.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +19,9 @@ from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result
 
-__all__ = ["Embedded", "Key", "Panel", "Score", "Setting", "Task", "Texts", "language_of"]
+__all__ = [
+    "Embedded", "Key", "Method", "Metric", "Panel", "QueryScores", "Score", "Setting", "Task", "Texts", "language_of",
+]  # fmt: skip
 
 
 class Score(NamedTuple):
@@ -26,7 +31,7 @@ class Score(NamedTuple):
       n: number of queries, vectors or languages measured.
       queries: scores of individual queries, for the interval and the paired test.
       low, high: 95% interval, if the task computes it itself.
-      seed: seed of the measurement; None for that of the method.
+      seed: seed of the measurement; None for the method's.
       fitted_on: text that the method was fitted on; None for the chosen one.
     """
 
@@ -115,5 +120,5 @@ class Task:
 
 
 def language_of(key: Key) -> str:
-    """Returns the language of a set of texts; that of a group ``en`` or ``fit en`` is English."""
+    """Returns the language of a set of texts, which is English for a group ``en`` or ``fit en``."""
     return "en" if key[0] in ("en", "fit en") else key[1]

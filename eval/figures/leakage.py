@@ -53,7 +53,7 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
 def front(scores: Scores, layers: Sequence[int], weights: Mapping[str, float], path: Path) -> None:
     """Draws Tatoeba's accuracy by meaning against that by language for each weight of ORACLE's losses, joined in order.
 
-    ``weights`` has those of the objectives that differ in nothing else. Nothing is drawn if they are fewer than two.
+    ``weights`` has the objectives that differ in nothing else. Nothing is drawn if they are fewer than two.
     """
     if len(weights) < 2 or not _has(scores, "Tatoeba"):
         return

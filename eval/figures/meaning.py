@@ -23,7 +23,7 @@ _SHOWN = 10
 
 
 def flat(panels: Mapping[str, Float[np.ndarray, "vector dim"]]) -> dict[str, Plane]:
-    """The t-SNE of each panel's unit vectors, whose distances are those of the cosine."""
+    """The t-SNE of each panel's unit vectors, whose distances rank as cosines do."""
     return {name: tsne(np.asarray(unit_rows(jnp.asarray(x)))) for name, x in panels.items()}
 
 
@@ -62,7 +62,7 @@ def draw_meaning(
 
 
 def draw_languages(axis: Any, plane: Plane, languages: Sequence[str], faint: str) -> None:
-    """Draws points coloured by language, or those of ten languages of many; the others have the colour ``faint``."""
+    """Draws points coloured by language, or of many languages ten; the others have the colour ``faint``."""
     codes = sorted(set(languages))
     if len(codes) > _SHOWN:
         codes = [code for code in _COLOURED if code in codes]

@@ -50,7 +50,7 @@ class Spread(NamedTuple):
 
 
 def by_task(results: Sequence[Result]) -> list[list[Result]]:
-    """The results of each task; those of one table."""
+    """Returns the results of each task, which are in one table."""
     tasks: dict[str, list[Result]] = {}
     for result in results:
         tasks.setdefault(result.task, []).append(result)
@@ -63,7 +63,7 @@ def is_transfer(result: Result) -> bool:
 
 
 def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
-    """Returns encoder -> test -> scores over seeds, of which those of other encoders are compared with the first's."""
+    """Returns encoder -> test -> scores over seeds, with marks where an encoder differs from the first."""
     english = {str(result.options["test"]) for result in results if result.languages == ("en",)}
     left_out = {MEAN: {MEAN, AVERAGE, *english}, AVERAGE: {MEAN, AVERAGE}}
     rows: dict[str, dict[str, Spread]] = {}

@@ -1,4 +1,4 @@
-"""What each method costs in one language, and gains across languages: a section of the report, from all tasks.
+"""The costs of each method in one language, and its gains across languages: a section of the report.
 
 Cells are differences from the original embeddings of the same encoder and layer, on the same queries, with intervals
 that hold for all cells of the section at once in 95% of resamples: ▲ and ▼ stand where such an interval does not
@@ -57,7 +57,7 @@ def compare(results: Sequence[Result]) -> Comparison:
     """Compares all methods, in each metric whose kind says what it tells of them, for each encoder and layer.
 
     Raises:
-      ValueError: results of one metric and data differ in other options than those of the fit.
+      ValueError: results of one metric and data differ in options that are not of the fit.
     """
     measured = [r for r in results if r.kind and r.options.get("fit_on") != "evaluated"]
     columns = _columns(measured)

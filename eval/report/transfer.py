@@ -195,7 +195,7 @@ def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Res
 
 
 def _spreads(results: Sequence[Result]) -> list[Result]:
-    """The standard deviation over seeds of each test; of the mean over all, the mean of those of its tests."""
+    """The standard deviation over seeds of each test; of a mean over tests, the mean of theirs."""
     [cells] = table.transfer_rows(results).values()
     firsts = {str(result.options["test"]): result for result in reversed(results)}
     return [

@@ -9,11 +9,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from eval.task import Score
+from eval.task import Metric, QueryScores, Score
 from lsar_jax.languages import script_of
-from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import own_share
-from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.retrieval.search import nearest_others
 
 __all__ = ["PairMeans", "fitted_and_all", "script_neighbours", "script_pairs"]
@@ -44,7 +42,7 @@ class PairMeans:
                 yield self._mean(metric.over(len(pairs)), pairs, total / len(pairs))
 
     def difference(self, metric: Metric, first: Metric, second: Metric) -> Iterator[Score]:
-        """Yields the mean of ``first`` minus that of ``second``, line by line."""
+        """Yields the mean of ``first`` minus the mean of ``second``, line by line."""
         found: dict[tuple[int, int], Score] = {}
         for fitted in (True, False):
             if (first, fitted) in self._sums and (second, fitted) in self._sums:

@@ -17,7 +17,7 @@ _FIRST = 10
 
 
 class PoolScores(NamedTuple):
-    """What queries find in a pool.
+    """The ranks and scores of queries in a pool.
 
     Attributes:
       ranks: rank of the relevant candidate in each language, from 0; -1 for none.

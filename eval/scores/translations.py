@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from eval.figures.plots import rank_curves
-from eval.task import Embedded, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import top1_hits
-from lsar_jax.measures.resampling import QueryScores, strata_of
+from lsar_jax.measures.resampling import strata_of
 from lsar_jax.measures.results import Result, by_method
 
 __all__ = ["TranslatedTexts", "translations"]

@@ -17,14 +17,12 @@ from eval.command import RunOptions, command
 from eval.data.xquad import XQUAD_R, check_as_trained, read_xquad
 from eval.figures.answers import AnswerPlane, draw_answers
 from eval.scores.pools import search_pool
-from eval.task import Embedded, Panel, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, Panel, QueryScores, Score, Setting, Task
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import ALL_METHODS, FEW_METHODS, Method
-from lsar_jax.measures.metric import Metric
-from lsar_jax.measures.resampling import QueryScores
+from lsar_jax.measures.methods import ALL_METHODS, FEW_METHODS
 from lsar_jax.measures.results import Result
 from lsar_jax.retrieval import candidate_ranks
 

@@ -1,4 +1,4 @@
-"""Held-out parallel text: find each sentence's translation among those of the other held-out pairs.
+"""Held-out parallel text: find each sentence's translation among all held-out pairs.
 
     python -m eval bitext --data data/bitext
     python -m eval bitext --data data/bitext --fit-on train
@@ -17,14 +17,11 @@ import numpy as np
 from eval.command import command
 from eval.data.fit_text import FitText
 from eval.scores.translations import translations
-from eval.task import Embedded, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.parallel_text import held_out as split_pairs
 from lsar_jax.corpora.tables import Data
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import paired_cosine
-from lsar_jax.measures.resampling import QueryScores
 
 __all__ = ["COMMAND", "bitext"]
 
@@ -63,7 +60,7 @@ def bitext(
         return result
 
     def train(codes: Sequence[str], count: int) -> dict[str, list[str]]:
-        """The pairs that are not held out, with English pooled from those of all languages."""
+        """The pairs that are not held out, with English pooled from all languages."""
         further = set(codes) - {"en", *parts(languages)}
         whole = parts(()) if further else parts(languages)
         test = {english for _, pairs in whole.values() for english, _ in pairs}

@@ -4,11 +4,10 @@
 
 As in Fan et al., "The Medium Is Not the Message", 2025 (arXiv 2507.01234), who erase language by LEACE: k-means with as
 many clusters as there are topics, on documents of all languages together. *purity* is the share of documents whose
-topic is the most frequent one of their cluster; *ARI* is the adjusted Rand index of clusters and topics, and *ARI of
-languages* that of clusters and languages. *purity in one language* clusters each language by itself, as far as its
+topic is the most frequent one of their cluster; *ARI* is the adjusted Rand index of clusters and topics, and *ARI of languages* the index of clusters and languages. *purity in one language* clusters each language by itself, as far as its
 topics are told apart without others. The documents are the paragraphs of XQuAD-R, and their topics its 48 articles.
 
-Vectors are divided by their length, so that distances are those of cosines; whether the paper does so was not found.
+Vectors are divided by their length, so that distances rank as cosines do; whether the paper does so was not found.
 k-means++ has one start for each seed. Purity is the mean over seeds, and its interval is over topics.
 """
 
@@ -21,12 +20,9 @@ from jaxtyping import Float, Int
 
 from eval.command import command
 from eval.data.xquad import NOT_ON_HUB, read_articles
-from eval.task import Embedded, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Metric
-from lsar_jax.measures.resampling import QueryScores
 
 __all__ = ["COMMAND", "clustering"]
 

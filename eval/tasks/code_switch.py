@@ -78,7 +78,7 @@ def switch(
 ) -> tuple[str, int]:
     """Replaces words by translations; returns the new sentence and the number of replacements.
 
-    Words are runs of letters, with apostrophes inside; those of the dictionary are in lower case. There is one draw per
+    Words are runs of letters, with apostrophes inside; the dictionary's are in lower case. There is one draw per
     word that is in it, and one more per replacement.
     """
     count = 0

@@ -35,14 +35,13 @@ from eval.figures.embedding_space import draw_pair, draw_space
 from eval.figures.layers import draw_layers
 from eval.figures.removed import draw_syntax
 from eval.fitting import EVALUATED
-from eval.task import Embedded, Panel, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, Panel, Score, Setting, Task
 from eval.tasks.udhr import HALF
 from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import Data
 from lsar_jax.geometry import anisotropy_by_language, isoscore
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import ALL_METHODS, Method
-from lsar_jax.measures.metric import Metric
+from lsar_jax.measures.methods import ALL_METHODS
 from lsar_jax.measures.ranking import language_nmi, language_probe, own_share
 from lsar_jax.measures.results import Result
 from lsar_jax.transforms import fit_identifier

@@ -33,14 +33,13 @@ from jaxtyping import Float, Int
 
 from eval.command import command
 from eval.data.multilingual_pool import MultilingualPool, line_pool, read_answers, read_lines, read_pairs_as_pools
-from eval.task import Embedded, Score, Setting, Task, Texts
+from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task, Texts
 from eval.tasks.udhr import HALF
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Direction, Metric
+from lsar_jax.measures.metric import Direction
 from lsar_jax.measures.ranking import precision_of_ranks
-from lsar_jax.measures.resampling import QueryScores, difference_of, strata_of
+from lsar_jax.measures.resampling import difference_of, strata_of
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import (
     four_way,

@@ -20,12 +20,9 @@ import numpy as np
 from eval.command import command
 from eval.data.multilingual_pool import line_pool, read_lines
 from eval.scores.pools import search_pool
-from eval.task import Embedded, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from eval.tasks.udhr import HALF
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import language_nmi
-from lsar_jax.measures.resampling import QueryScores
 
 __all__ = ["COMMAND", "measures", "pool"]
 

@@ -11,7 +11,7 @@ Kind = Literal["", "across languages", "in one language", "preference"]
 
 @dataclass(frozen=True)
 class Metric:
-    """What a score measures.
+    """The metric of a score.
 
     Attributes:
       name: its name in results, unique within a task; a number of languages may be part of it.

@@ -30,7 +30,7 @@ __all__ = [
 def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.ndarray, " query"]:
     """Returns the average precision of each query, 0 to 1, from the ranks of its relevant candidates.
 
-    Ranks are those of ``lsar_jax.retrieval.candidate_ranks``: from 0 (best), -1 for a missing candidate.
+    Ranks come from ``lsar_jax.retrieval.candidate_ranks``: from 0 (best), -1 for a missing candidate.
     """
     answers = (ranks >= 0).sum(axis=1)
     if not answers.all():

@@ -22,8 +22,6 @@ __all__ = [
     "interval",
     "paired_interval",
     "paired_test",
-    "pseudo_values",
-    "resampled_correlations",
     "simultaneous_intervals",
     "strata_of",
 ]
@@ -128,17 +126,14 @@ def strata_of(parts: Sequence[QueryScores]) -> QueryScores:
     if any(part.strata is not None for part in parts):
         raise ValueError("a set of queries has strata already")
     strata = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
-    clusters = [part.clusters for part in parts if part.clusters is not None]
-    together = np.concatenate(clusters) if clusters else None
-    varying = any(part.varying for part in parts)
-    return QueryScores(np.concatenate([part.values for part in parts]), strata, together, varying)
+    values = np.concatenate([part.values for part in parts])
+    return QueryScores(values, strata, _clusters(parts), any(part.varying for part in parts))
 
 
 def difference_of(first: Sequence[QueryScores], second: Sequence[QueryScores] = ()) -> QueryScores:
-    """Combines sets of queries, with the score being the mean over the means of ``first`` minus that of ``second``.
+    """Combines sets of queries, whose score is the mean over the means of ``first`` minus the mean over ``second``.
 
-    Either all or none have clusters; unlike strata, the clusters that sets share are resampled together. The scores
-    are linear in those of the queries (Efron and Tibshirani 1993, chapter 6): each set's mean, and what a query adds.
+    Either all or none have clusters; unlike strata, the clusters that sets share are resampled together. The score is linear in the queries' scores (Efron and Tibshirani 1993, chapter 6): each set's mean, and what a query adds.
     """
     signed = [(part, 1 / len(first)) for part in first] + [(part, -1 / len(second)) for part in second]
     value = sum(weight * part.mean for part, weight in signed)
@@ -147,8 +142,12 @@ def difference_of(first: Sequence[QueryScores], second: Sequence[QueryScores] = 
         value + weight * sum(numbers) / number * (part.values - part.mean)
         for (part, weight), number in zip(signed, numbers, strict=True)
     ]
-    clusters = [part.clusters for part, _ in signed if part.clusters is not None]
-    return QueryScores(np.concatenate(values), clusters=np.concatenate(clusters) if clusters else None)
+    return QueryScores(np.concatenate(values), clusters=_clusters([part for part, _ in signed]))
+
+
+def _clusters(parts: Sequence[QueryScores]) -> Int[np.ndarray, " query"] | None:
+    clusters = [part.clusters for part in parts if part.clusters is not None]
+    return np.concatenate(clusters) if clusters else None
 
 
 def interval(queries: QueryScores, *, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
@@ -172,7 +171,7 @@ def paired_interval(
     first: QueryScores, second: QueryScores, *, resamples: int = 1000, seed: int = 0
 ) -> tuple[float, float]:
     """Returns the 95% percentile interval of the difference in means over queries that are resampled together."""
-    return _percentiles(_differences(first, second, resamples, seed))
+    return _percentiles(np.subtract(*_draws(_paired(first, second)[::-1], resamples, seed)))
 
 
 def simultaneous_intervals(
@@ -189,28 +188,29 @@ def simultaneous_intervals(
     Pairs with the same clusters are resampled together. Of a pair whose strata have one cluster each, which resampling
     does not vary, the ends are NaN.
     """
+    every = (*pairs, *others)
     # A set of queries may be in many pairs: where none lacks a score, it is resampled once for all of them.
-    once = {id(of): of for pair in (*pairs, *others) for of in pair if not of.varying and np.isfinite(of.values).all()}
-    means = {key: _means(of, resamples, seed) for key, of in once.items()}
+    once = {id(of): of for pair in every for of in pair if not of.varying and np.isfinite(of.values).all()}
+    means = {key: _draws([of.parts()], resamples, seed)[0] for key, of in once.items()}
     values, drawn, units = [], [], []
-    for first, second in (*pairs, *others):
-        parts = _paired(first, second)
-        values.append(float(np.mean([b.mean - a.mean for a, b in parts])))
-        units.append(1 + sum(len(a.total) - 1 for a, _ in parts))
-        both = [means.get(id(of)) for of in (first, second)]
-        drawn.append(
-            _differences(first, second, resamples, seed) if both[0] is None or both[1] is None else both[1] - both[0]
-        )
-    known = [number for number, of in enumerate(units) if of > 1]
-    spans = [(nan, nan)] * len(units)
+    for first, second in every:
+        sides = _paired(first, second)
+        values.append(float(np.mean([b.mean - a.mean for a, b in zip(*sides, strict=True)])))
+        units.append(1 + sum(len(part.total) - 1 for part in sides[0]))
+        if id(first) in means and id(second) in means:
+            drawn.append(means[id(second)] - means[id(first)])
+        else:
+            drawn.append(np.subtract(*_draws(sides[::-1], resamples, seed)))
+    known = [number for number, count in enumerate(units) if count > 1]
+    ends = [(nan, nan)] * len(units)
     if known:
         at_once = np.stack([drawn[number] for number in known])
         errors = at_once.std(axis=1, keepdims=True)
         deviates = np.abs(at_once - at_once.mean(axis=1, keepdims=True)) / np.where(errors > 1e-9, errors, np.inf)
         width = critical_value(deviates.max(axis=0), min(units[number] for number in known)) * errors[:, 0]
         for number, half in zip(known, width.tolist(), strict=True):
-            spans[number] = values[number] - half, values[number] + half
-    return spans[: len(pairs)]
+            ends[number] = values[number] - half, values[number] + half
+    return ends[: len(pairs)]
 
 
 def critical_value(widest: Float[np.ndarray, " resample"], units: int) -> float:
@@ -237,8 +237,9 @@ def paired_test(
     The two methods' scores in a cluster are exchanged together.
     """
     rng = np.random.default_rng(seed)
-    pairs = _paired(first, second)
+    pairs = list(zip(*_paired(first, second), strict=True))
     means = np.zeros(resamples)
+    # Not scipy's permutation_test, which takes up to five times as long.
     for a, b in pairs:
         totals, numbers = b.total - a.total, b.number - a.number
         # Exchanging equal scores changes nothing, so only the others are drawn.
@@ -254,85 +255,29 @@ def paired_test(
     return difference, float((as_far.sum() + 1) / (resamples + 1))
 
 
-def resampled_correlations(
-    first: Real[np.ndarray, " pair"],
-    second: Real[np.ndarray, " pair"],
-    *,
-    ranked: bool,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Float[np.ndarray, " resample"]:
-    """Returns Pearson's or, if ``ranked``, Spearman's correlation in each resample of the pairs."""
-    drawn = np.random.default_rng(seed).integers(len(first), size=(resamples, len(first)))
-    return _correlations(first, second, drawn, ranked)
-
-
-def pseudo_values(
-    first: Real[np.ndarray, " pair"], second: Real[np.ndarray, " pair"], *, ranked: bool
-) -> Float[np.ndarray, " pair"]:
-    """Returns what each pair contributes to Pearson's or, if ``ranked``, Spearman's correlation.
-
-    These are the pseudo-values of the jackknife (Efron and Tibshirani 1993, chapter 11), shifted so that their mean
-    is the correlation. The error of that mean is that of the correlation, and so is the covariance of two methods.
-    """
-    pairs = np.arange(len(first))
-    others = pairs[:-1] + (pairs[:-1] >= pairs[:, None])
-    without = _correlations(first, second, others, ranked)
-    return _correlations(first, second, pairs[None], ranked) + (len(first) - 1) * (without.mean() - without)
-
-
-def _correlations(
-    first: Real[np.ndarray, " pair"],
-    second: Real[np.ndarray, " pair"],
-    drawn: Int[np.ndarray, "sample chosen"],
-    ranked: bool,
-) -> Float[np.ndarray, " sample"]:
-    """The correlation in each sample of the pairs."""
-    from scipy.stats import rankdata
-
-    sides = [np.asarray(side, np.float64)[drawn] for side in (first, second)]
-    if ranked:
-        sides = [rankdata(side, axis=1) for side in sides]
-    x, y = (side - side.mean(axis=1, keepdims=True) for side in sides)
-    norms = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-    # The correlation of a constant sample counts as 0.
-    return np.clip((x * y).sum(axis=1) / np.where(norms > 0, norms, 1), -1, 1)
-
-
-def _paired(first: QueryScores, second: QueryScores) -> list[tuple[_Part, _Part]]:
-    """The strata of both methods, each pair with the same clusters in the same order."""
+def _paired(first: QueryScores, second: QueryScores) -> list[list[_Part]]:
+    """The strata of both methods, side by side, with the same clusters in the same order."""
     if not first.same(second):
         raise ValueError(f"{len(first.values)} and {len(second.values)} scores are not of the same queries")
     if not first.varying:
         # A query is compared only if both methods have a score for it.
         known = np.isfinite(first.values) & np.isfinite(second.values)
         first, second = (replace(q, values=np.where(known, q.values, np.nan)) for q in (first, second))
-    result = []
+    sides: list[list[_Part]] = [[], []]
     for pair in zip(first.parts(), second.parts(), strict=True):
         clusters = np.union1d(*(part.cluster for part in pair))
-        spread = [_Part(clusters, np.zeros(len(clusters)), np.zeros(len(clusters))) for _ in pair]
-        for part, whole in zip(pair, spread, strict=True):
+        for part, side in zip(pair, sides, strict=True):
+            whole = _Part(clusters, np.zeros(len(clusters)), np.zeros(len(clusters)))
             places = np.searchsorted(clusters, part.cluster)
             whole.total[places], whole.number[places] = part.total, part.number
-        result.append((spread[0], spread[1]))
-    return result
+            side.append(whole)
+    return sides
 
 
-def _differences(first: QueryScores, second: QueryScores, resamples: int, seed: int) -> Float[np.ndarray, " resample"]:
-    """The difference in means, second minus first, in each resample of the queries."""
+def _draws(sides: Sequence[Sequence[_Part]], resamples: int, seed: int) -> Float[np.ndarray, "side resample"]:
+    """The mean of each side in each resample of the queries, which all sides share."""
     rng = np.random.default_rng(seed)
-    pairs = _paired(first, second)
-    means = np.zeros(resamples)
-    for pair in pairs:
-        before, after = _resampled(rng, pair, resamples)
-        means += (after - before) / len(pairs)
-    return means
-
-
-def _means(queries: QueryScores, resamples: int, seed: int) -> Float[np.ndarray, " resample"]:
-    """The mean in each resample of the queries, with the draws of ``_differences``."""
-    rng = np.random.default_rng(seed)
-    return np.mean([_resampled(rng, [part], resamples)[0] for part in queries.parts()], axis=0)
+    return np.mean([_resampled(rng, parts, resamples) for parts in zip(*sides, strict=True)], axis=0)
 
 
 def _resampled(rng: np.random.Generator, parts: Sequence[_Part], resamples: int) -> Float[np.ndarray, "part resample"]:

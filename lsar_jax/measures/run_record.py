@@ -38,17 +38,13 @@ def recorded(command: Any) -> Iterator[None]:
         # A figure may fail after the results are written; they are those of these options all the same. A run that was
         # killed before it wrote its record leaves that of other results.
         if complete or _digest(command.out) != before:
-            _write_record(command, complete, inputs)
+            record(command, complete=complete, inputs=inputs)
 
 
-def record(command: Any) -> None:
-    """Records the options of results that are written, before the end of the command: a kill then loses nothing."""
-    _write_record(command, False, _inputs(command))
-
-
-def _write_record(command: Any, complete: bool, inputs: dict[str, list[str]]) -> None:
+def record(command: Any, *, complete: bool = False, inputs: dict[str, list[str]] | None = None) -> None:
+    """Records the options of results that are written, by default before the end: a kill then loses nothing."""
     made = {"options": _options(command), "version": version("lsar_jax"), "results": _digest(command.out)}
-    write_json(command.out / _RECORD, made | {"complete": complete, "inputs": inputs})
+    write_json(command.out / _RECORD, made | {"complete": complete, "inputs": inputs or _inputs(command)})
 
 
 def _check_folder(command: Any) -> None:
@@ -57,15 +53,17 @@ def _check_folder(command: Any) -> None:
     command.out.mkdir(parents=True, exist_ok=True)
     if not os.access(command.out, os.W_OK | os.X_OK):
         raise PermissionError(f"files cannot be written in {command.out}; choose another --out")
-    there = [path for name in _KEPT if os.path.lexists(path := command.out / name)] + _figures(command.out)
+    figures = sorted([*command.out.glob("*.png"), *command.out.glob("*.pdf")])
+    there = [path for name in _KEPT if os.path.lexists(path := command.out / name)] + figures
     for path in (command.out / _RESULTS, command.out / _RECORD, *there):
         check_parent(path)
     if not there or command.overwrite:
         return
-    old = _record(command.out).get("options")
-    difference = "" if old is None else changed_options(old, _options(command))
-    if old is None or difference:
-        why = f"was made with other options: {difference}" if difference else "exists, and its options are not known"
+    why = "exists, and its options are not known"
+    if (old := _record(command.out).get("options")) is not None:
+        difference = changed_options(old, _options(command))
+        why = f"was made with other options: {difference}" if difference else ""
+    if why:
         raise FileExistsError(f"{there[0]} {why}; choose another --out, or replace it with --overwrite")
 
 
@@ -81,17 +79,13 @@ def digest_of(command: Any) -> str:
 
 
 def _record(folder: Path) -> dict[str, Any]:
-    """The record of the results in a folder; empty if there is none, or if it is that of other results."""
+    """The record of the results in a folder; empty if there is none, or if it is of other results."""
     try:
         found = read_json(folder / _RECORD, dict)
     except (FileNotFoundError, ValueError):
         return {}
     known = isinstance(found.get("options"), dict) and found.get("results") == _digest(folder)
     return found if known else {}
-
-
-def _figures(folder: Path) -> list[Path]:
-    return sorted([*folder.glob("*.png"), *folder.glob("*.pdf")])
 
 
 def _digest(folder: Path) -> str:

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from lsar_jax.measures.correlations import pseudo_values, resampled_correlations
 from lsar_jax.measures.resampling import (
     QueryScores,
     critical_value,
     interval,
     paired_interval,
     paired_test,
-    pseudo_values,
-    resampled_correlations,
     simultaneous_intervals,
     strata_of,
 )

@@ -3,7 +3,7 @@
     python -m eval amazon --data data/amazon
     python -m eval amazon --data hub:mteb/AmazonReviewsClassification
 
-The protocol is that of Xie et al. 2022: transformed embeddings are standardised by the mean and standard deviation of
+As in Xie et al. 2022, transformed embeddings are standardised by the mean and standard deviation of
 the English training set; a logistic regression is trained on English, with its penalty chosen by five-fold
 cross-validation. Results on ``hub:mteb/AmazonReviewsClassification`` are not comparable with the paper's: it is another
 corpus, labelled with one to five stars. ``eval.data.reviews`` documents the files and where to get them.
@@ -17,12 +17,10 @@ from jaxtyping import Float
 
 from eval.command import command
 from eval.data.reviews import read_reviews
-from eval.task import Embedded, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Metric
-from lsar_jax.measures.resampling import QueryScores, strata_of
+from lsar_jax.measures.resampling import strata_of
 
 __all__ = ["COMMAND", "amazon", "classify"]
 

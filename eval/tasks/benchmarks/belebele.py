@@ -23,13 +23,10 @@ from eval.command import command
 from eval.data.belebele import read_belebele
 from eval.scores.language_pairs import PairMeans, fitted_and_all, script_neighbours, script_pairs
 from eval.scores.pools import search_pool
-from eval.task import Embedded, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from eval.tasks.benchmarks.mlqa_miracl import check_texts
 from lsar_jax.corpora.tables import Data
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import ndcg
-from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.retrieval import nearest
 
 __all__ = ["COMMAND", "belebele"]

@@ -20,13 +20,11 @@ from jaxtyping import Float, Int
 
 from eval.command import command
 from eval.data.bucc import NOT_ON_HUB, MiningSplit, read_split
-from eval.task import Embedded, Score, Setting, Task, Texts
+from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task, Texts
 from lsar_jax.corpora.builders.bucc import SPLITS
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Metric
-from lsar_jax.measures.resampling import QueryScores, strata_of
+from lsar_jax.measures.resampling import strata_of
 from lsar_jax.mining import best_threshold, estimate_threshold, mine
 
 __all__ = ["COMMAND", "bucc"]
@@ -36,7 +34,7 @@ _RATES = ("F1", "precision", "recall")
 _THRESHOLDS = ("none", "estimate", "known", "best")
 
 
-class _Found(NamedTuple):
+class _Mined(NamedTuple):
     """The pairs mined from one split: score, index of the gold pair or -1, and index of the source sentence."""
 
     score: Float[np.ndarray, " pair"]
@@ -55,14 +53,12 @@ def bucc(
     Args:
       data: folder of the files de-en.sample.de and so on, or tfds:NAME for a dataset that
         lsar_jax.corpora.builders.prepare built from them.
-      languages: language codes; by default, those of the shared task.
+      languages: language codes; by default, as in the shared task.
       thresholds: thresholds to compare with the sample's: numbers; none; estimate, from the training scores alone, as
         lsar-jax mine does; known, that with a precision of 95% on the pairs of the sample, as its --known does; and
         best, chosen by the training pairs themselves. What cannot be estimated, or reached, has no row.
     """
-    for name in thresholds:
-        if name not in _THRESHOLDS and _number(name) is None:
-            raise ValueError(f"--thresholds has {name!r}; give a number or one of {', '.join(_THRESHOLDS)}")
+    _check_thresholds(thresholds)
     codes = list(dict.fromkeys(map(language_code, languages)))
     splits = {(code, split): read_split(data, code, split) for code in codes for split in SPLITS}
 
@@ -121,31 +117,36 @@ def _threshold_of(name: str) -> Metric:
     return Metric(f"threshold {name}", "neither", unit="")
 
 
-def _number(name: str) -> float | None:
+def _check_thresholds(names: Sequence[str]) -> None:
+    for name in names:
+        try:
+            wrong = name not in _THRESHOLDS and math.isnan(float(name))
+        except ValueError:
+            wrong = True
+        if wrong:
+            raise ValueError(f"--thresholds has {name!r}; give a number or one of {', '.join(_THRESHOLDS)}")
+
+
+def _threshold(name: str, sample: _Mined, training: _Mined) -> float | None:
+    """The value of one of ``--thresholds``; None for what cannot be estimated, and a precision that none reaches."""
+
+    def best(of: _Mined, **options: float) -> float:
+        return best_threshold(of.score, of.gold >= 0, len(of.gold_source), **options).value
+
     try:
-        value = float(name)
+        match name:
+            case "best":
+                return best(training)
+            case "estimate":
+                return estimate_threshold(training.score).value
+            case "known":
+                return best(sample, least_precision=95.0)
     except ValueError:
         return None
-    return None if math.isnan(value) else value
+    return 0.0 if name == "none" else float(name)
 
 
-def _threshold(name: str, sample: _Found, training: _Found) -> float | None:
-    """The value of one of ``--thresholds``; None for what cannot be estimated, and a precision that none reaches."""
-    if name == "none":
-        return 0.0
-    if name == "best":
-        return best_threshold(training.score, training.gold >= 0, len(training.gold_source)).value
-    if name in ("estimate", "known"):
-        try:
-            if name == "estimate":
-                return estimate_threshold(training.score).value
-            return best_threshold(sample.score, sample.gold >= 0, len(sample.gold_source), least_precision=95.0).value
-        except ValueError:
-            return None
-    return float(name)
-
-
-def _mine(other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: MiningSplit) -> _Found:
+def _mine(other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: MiningSplit) -> _Mined:
     """Mines a split by the ratio margin over four neighbours, and marks the gold pairs."""
     pairs = mine(other, english, k=4, margin="ratio", retrieval="max")
     # Duplicate sentences have no id in the collections, but may occur in gold pairs.
@@ -158,10 +159,10 @@ def _mine(other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"]
         if None not in ids:
             found.append((score, gold.get(ids, -1), number[ids[0]]))
     scores, equal, source = np.array(found, np.float64).reshape(-1, 3).T
-    return _Found(scores, equal.astype(int), source.astype(int), np.array([number[name] for name, _ in gold], int))
+    return _Mined(scores, equal.astype(int), source.astype(int), np.array([number[name] for name, _ in gold], int))
 
 
-def _at(found: _Found, threshold: float) -> dict[str, QueryScores | None]:
+def _at(found: _Mined, threshold: float) -> dict[str, QueryScores | None]:
     """F1, precision and recall of the pairs that score at least ``threshold``.
 
     F1 = 2 TP / (mined + gold) is computed as a mean over the mined pairs (right or wrong) and the gold pairs (found or

@@ -5,7 +5,7 @@
     python -m eval ntrex --data data/NTREX-128
     python -m eval scripts --data udhr-scripts/test --fit-on udhr-scripts/fit
 
-Each sentence searches those of the other language for its translation, by cosine, as in MTEB's bitext mining: accuracy,
+Each sentence searches the other language for its translation, by cosine, as in MTEB's bitext mining: accuracy,
 and the mean F1 of the translations as classes, which MTEB calls ``f1``. MTEB measures all ordered pairs of FLORES;
 ``--pairs en`` measures those with English. Line i is the same in all languages, and intervals are over lines.
 
@@ -25,12 +25,9 @@ from jaxtyping import Float
 from eval.command import command
 from eval.data.flores_ntrex import read_parallel
 from eval.scores.language_pairs import PairMeans, script_neighbours, script_pairs
-from eval.task import Embedded, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.ranking import bitext_f1
-from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.retrieval.search import nearest_both
 
 __all__ = ["FLORES", "NTREX", "SCRIPTS", "flores", "ntrex", "scripts"]

@@ -28,14 +28,12 @@ from eval.command import RunOptions, command
 from eval.data.xquad import NOT_ON_HUB, Questions, answer_table, check_as_trained, read_xquad
 from eval.figures.plots import heat_maps
 from eval.scores.pools import search_pool
-from eval.task import Embedded, Panel, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, Panel, QueryScores, Score, Setting, Task
 from lsar_jax.checks import at_least
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Direction, Kind, Metric
+from lsar_jax.measures.metric import Direction, Kind
 from lsar_jax.measures.ranking import precision_of_ranks
-from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.measures.results import Result
 from lsar_jax.retrieval import candidate_ranks, mix_queries
 from lsar_jax.retrieval.search import Metric as Similarity

@@ -21,12 +21,12 @@ from scipy.stats import pearsonr, spearmanr
 
 from eval.command import command
 from eval.data.sts17 import Track, read_tracks
-from eval.task import Embedded, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Kind, Metric
+from lsar_jax.measures.correlations import pseudo_values, resampled_correlations
+from lsar_jax.measures.metric import Kind
 from lsar_jax.measures.ranking import paired_cosine
-from lsar_jax.measures.resampling import QueryScores, pseudo_values, resampled_correlations, strata_of
+from lsar_jax.measures.resampling import strata_of
 
 __all__ = ["COMMAND", "sts17"]
 

@@ -28,10 +28,8 @@ from eval.anisotropy import of_pairs
 from eval.command import command
 from eval.data.tatoeba import ORACLE_14, XTREME_36, read_pairs
 from eval.scores.translations import translations
-from eval.task import Embedded, Panel, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, Panel, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
-from lsar_jax.measures.methods import Method
-from lsar_jax.measures.metric import Metric
 
 __all__ = ["COMMAND", "tatoeba"]
 
