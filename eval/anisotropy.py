@@ -4,7 +4,8 @@ Hämmerl et al. 2023 draw 10,000 random pairs of sentences, of a language and En
 single language on Wikipedia (Tables 2 and 3). The mean cosine of the pairs is the anisotropy, and a dimension's term in
 it is the dimension's contribution, given for the pairs drawn with seed 0, and for all pairs, their expectation.
 
-A dimension is an outlier if the magnitude of its mean is above m + 3 s, the mean and the standard deviation over dimensions of the mean embedding: of one language, or the unweighted mean over all languages but English.
+A dimension is an outlier if the magnitude of its mean is above m + 3 s, the mean and the standard deviation over
+dimensions of the mean embedding: of one language, or the unweighted mean over all languages but English.
 """
 
 from collections.abc import Mapping

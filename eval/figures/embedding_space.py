@@ -33,7 +33,8 @@ ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
 def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, title: str, out: Path) -> None:
     """Draws the original embeddings of all languages, and as the methods transform them.
 
-    Points are at most 200 sentences of each language, evenly spaced in its text; histograms and means are over all sentences. ``english`` has the English sentences to compare each language with, if there are any.
+    Points are at most 200 sentences of each language, evenly spaced in its text; histograms and means are over all
+    sentences. ``english`` has the English sentences to compare each language with, if there are any.
     """
     shares = np.stack([np.asarray(expected_contributions(rows)) for rows in x.values()])
     _draw_contributions(shares, list(x), f"Contribution of dimensions, {title}", out / "contributions.png")

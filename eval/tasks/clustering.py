@@ -4,7 +4,8 @@
 
 As in Fan et al., "The Medium Is Not the Message", 2025 (arXiv 2507.01234), who erase language by LEACE: k-means with as
 many clusters as there are topics, on documents of all languages together. *purity* is the share of documents whose
-topic is the most frequent one of their cluster; *ARI* is the adjusted Rand index of clusters and topics, and *ARI of languages* the index of clusters and languages. *purity in one language* clusters each language by itself, as far as its
+topic is the most frequent one of their cluster; *ARI* is the adjusted Rand index of clusters and topics, and *ARI of
+languages* the index of clusters and languages. *purity in one language* clusters each language by itself, as far as its
 topics are told apart without others. The documents are the paragraphs of XQuAD-R, and their topics its 48 articles.
 
 Vectors are divided by their length, so that distances rank as cosines do; whether the paper does so was not found.

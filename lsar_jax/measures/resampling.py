@@ -133,7 +133,8 @@ def strata_of(parts: Sequence[QueryScores]) -> QueryScores:
 def difference_of(first: Sequence[QueryScores], second: Sequence[QueryScores] = ()) -> QueryScores:
     """Combines sets of queries, whose score is the mean over the means of ``first`` minus the mean over ``second``.
 
-    Either all or none have clusters; unlike strata, the clusters that sets share are resampled together. The score is linear in the queries' scores (Efron and Tibshirani 1993, chapter 6): each set's mean, and what a query adds.
+    Either all or none have clusters; unlike strata, the clusters that sets share are resampled together. The score is
+    linear in the queries' scores (Efron and Tibshirani 1993, chapter 6): each set's mean, and what a query adds.
     """
     signed = [(part, 1 / len(first)) for part in first] + [(part, -1 / len(second)) for part in second]
     value = sum(weight * part.mean for part, weight in signed)
