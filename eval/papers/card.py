@@ -42,7 +42,6 @@ class CardStep:
     metrics: tuple[str, ...] = ()  # patterns of the metrics that the table or figure shows
     figures: tuple[str, ...] = ()
     makes: str = ""  # a file or folder that the command writes; if it exists, the command is not run
-    note: str = ""  # what the page says after the command
     on_page: bool = True  # False for all but the first of the steps that ``each`` makes
 
 

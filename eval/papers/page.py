@@ -9,9 +9,8 @@ from eval.papers.sources import SOURCES
 
 __all__ = ["papers_page"]
 
-_CHECKSUMS = """The checksum is that of the copy from which the numbers on this page are: what
-`LC_ALL=C; cd data/tatoeba; sha256sum tatoeba.* | sha256sum` prints. `repro` prints those of the copies that it reads,
-says whether they are the same, and writes them to `comparison.md`."""
+_ABOUT_DATA = """`repro` compares the copies that it reads with the checksums of those used here
+(`eval/papers/sources.toml`), and writes both to `comparison.md`."""
 
 
 def papers_page(page: str) -> str:
@@ -34,10 +33,9 @@ def _row(card: Card) -> str:
 
 
 def _command(step: CardStep) -> str:
-    """The command for the bundled encoder, without the options that ``repro`` adds; RUNS are folders of trainings."""
+    """The command for the bundled encoder, without what ``repro`` adds; RUNS and TEST stand for many files."""
     options = {name: CardOptions().filled(value, (step.layer,)) for name, value in step.options.items()}
-    if "runs" in options:
-        options["runs"] = ("RUNS",)
+    options |= {name: (name.upper(),) for name in ("runs", "test") if name in options}
     return f"`{' '.join(command_line(step.task, options))}`"
 
 
@@ -57,10 +55,9 @@ def _published(card: Card) -> str:
 
 
 def _data() -> str:
-    lines = ["## Data", "", _CHECKSUMS, "", "| | where it lies | what it is | checksum |", "| --- | --- | --- | --- |"]
+    lines = ["## Data", "", _ABOUT_DATA, "", "| | where it lies | what it is |", "| --- | --- | --- |"]
     for source in SOURCES.values():
         place = f"`{source.path}`" if source.path else ""
         at = f"; commit {source.revision}" if source.revision else ""
-        checksum = f"`{source.checksum}`, of `{source.read}`" if source.checksum else ""
-        lines.append(f"| {source.name} | {place} | {source.where}{at} | {checksum} |")
+        lines.append(f"| {source.name} | {place} | {source.where}{at} |")
     return "\n".join(lines) + "\n"
