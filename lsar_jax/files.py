@@ -35,7 +35,7 @@ __all__ = [
 _POINTER, _MOST_OF_POINTER = b"version https://git-lfs.github.com/spec/", 1024
 
 
-def read_json(path: Path, kind: type, keys: Collection[str] = ()) -> Any:
+def read_json(path: Path, kind: type[Any], keys: Collection[str] = ()) -> Any:
     """Returns the value of a JSON file, a ``kind``, and a dict with these keys if there are any.
 
     Raises:
@@ -47,7 +47,7 @@ def read_json(path: Path, kind: type, keys: Collection[str] = ()) -> Any:
         value: Any = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
-    if not isinstance(value, kind) or not all(key in value for key in keys):
+    if not isinstance(value, kind) or any(key not in value for key in keys):  # type: ignore[operator]
         of_keys = f" with {', '.join(keys)}" if keys else ""
         raise ValueError(f"{path} holds a JSON {type(value).__name__}, expected a {kind.__name__}{of_keys}")
     return value

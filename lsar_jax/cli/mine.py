@@ -94,9 +94,9 @@ class Mine:
         encoder = text.load(transform) if files else None
         self._check_languages(files, encoder, transform)
         if encoder is not None:
-            languages = dict(zip(paths, self.languages or (None, None), strict=True))
+            code_of = dict(zip(paths, self.languages or (None, None), strict=True))
             for name, path in files.items():
-                language = languages[name] if encoder.uses_language else None
+                language = code_of[name] if encoder.uses_language else None
                 paths[name] = notes_of(self.out) / name
                 print(f"encoding the {name}, {path}", flush=True)
                 embeddings.encode(

@@ -93,6 +93,8 @@ class DeviceResult:
     that launch them in different orders would deadlock, so they run at the end, one thread at a time.
     """
 
+    kept = 0
+
     def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
         self._mesh = mesh
         rows = self._rows(_FIRST_ROWS if total is None else total)
@@ -138,6 +140,8 @@ class DeviceResult:
 
 class MomentsResult:
     """Sums embeddings on the devices that computed them, and keeps none of them."""
+
+    kept = 0
 
     def __init__(self, specs: Sequence[EncoderSpec], mesh: Mesh, second_moment: bool) -> None:
         self._specs = specs

@@ -12,6 +12,7 @@ from unicodedata import is_normalized
 import numpy as np
 
 from lsar_jax.encoders.encode_report import Counts
+from lsar_jax.encoders.options import EncodeCall
 from lsar_jax.languages import AUTO, check_codes, check_given
 from lsar_jax.tokens.packing import BatchSizes, PackedBatch, Sentence, batches
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
@@ -26,12 +27,10 @@ _AHEAD = 3
 def read_batches(
     texts: Iterable[str],
     total: int | None,
-    language: str | Iterable[str] | None,
+    call: EncodeCall,
     *,
     rows: Callable[[str | None], tuple[int, ...]],
-    prompt: str,
     tokenizer: Tokenizer,
-    limit: int,
     sizes: BatchSizes,
     counts: Counts,
 ) -> Generator[PackedBatch, None, None]:
@@ -40,11 +39,9 @@ def read_batches(
     Args:
       texts: the sentences.
       total: number of sentences, or None if that is not known.
-      language: a code, ``"auto"``, a code for each sentence, or None.
+      call: the options, with a language: a code, ``"auto"``, a code for each sentence, or None.
       rows: returns the row of a language in each language table; raises an error for one that cannot be used.
-      prompt: string put before each sentence.
       tokenizer: the tokenizer of the encoder.
-      limit: maximum number of tokens per sentence.
       sizes: number of rows of the batches.
       counts: the sentences that are truncated, or not in NFC, are added to it.
 
@@ -52,20 +49,18 @@ def read_batches(
       ValueError: a sentence is not text, a language is missing or unknown, or the numbers of sentences and languages
         differ.
     """
+    language = call.language
     check_given(language)
     rows = cache(rows)
     if language is None or isinstance(language, str):
         rows(language)
-    elif isinstance(language, Sequence | np.ndarray) and total is not None and len(language) != total:
-        raise ValueError(
-            f"the number of languages ({len(language)}) is not the number of sentences ({total}); "
-            "give one language per sentence"
-        )
+    elif isinstance(language, Sequence | np.ndarray) and total is not None:
+        _check_counts(len(language), total)
 
     def tokenize(first: int, part: list[str], codes: list[str | None]) -> list[Sentence]:
         check_sentences(part, first)
         languages = [None if code == AUTO else code for code in codes]
-        ids, truncated = tokenizer([prompt + text for text in part], limit, languages)
+        ids, truncated = tokenizer([call.prompt + text for text in part], call.max_length, languages)
         counts.truncated += truncated
         counts.decomposed += sum(not is_normalized("NFC", text) for text in part)
         return [Sentence(*values) for values in zip(count(first), ids, map(rows, codes), strict=False)]
@@ -83,16 +78,18 @@ def _chunks(
     stream, first = iter(texts), 0
     while part := list(islice(stream, _CHUNK)):
         several = list(islice(codes, len(part)))
-        if len(several) < len(part):
-            raise ValueError(
-                f"there are more sentences than languages ({first + len(several)}); give one language per sentence"
-            )
+        _check_counts(first + len(several), first + len(part))
         if not shared:
             check_codes(several)
         yield first, part, several
         first += len(part)
-    if not shared and list(islice(codes, 1)):
-        raise ValueError(f"there are more languages than sentences ({first}); give one language per sentence")
+    if not shared:
+        _check_counts(first + len(list(islice(codes, 1))), first)
+
+
+def _check_counts(languages: int, sentences: int) -> None:
+    if languages != sentences:
+        raise ValueError(f"there are languages for {languages} of {sentences} sentences; give one for each")
 
 
 def _ahead(

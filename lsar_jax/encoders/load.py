@@ -12,7 +12,7 @@ from lsar_jax.checkpoints.load_weights import load_weights, read_pooler
 from lsar_jax.checkpoints.locate import locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import check_choice, check_flags, whole_number
-from lsar_jax.encoders.names import unexpected
+from lsar_jax.encoders.migration_hints import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, shares
 from lsar_jax.models.attention import attention_for
@@ -141,7 +141,7 @@ def load_encoder(
         include_prompt=checkpoint.pipeline.include_prompt,
         languages=checkpoint.languages,
         architecture=checkpoint.architecture,
-        applied=applied,
+        applied=frozenset(applied),
     )
 
 

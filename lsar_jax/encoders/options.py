@@ -2,22 +2,27 @@
 
 import re
 from collections.abc import Iterable, KeysView, Mapping, Set
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from lsar_jax.checkpoints.sentence_transformers import LONGEST_PROMPT
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.progress import ShowProgress
+from lsar_jax.languages import AUTO, own_name
+from lsar_jax.mesh import check_process
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 from lsar_jax.transforms import Transform
 
 __all__ = [
+    "EncodeCall",
     "EncodeOptions",
     "StreamOptions",
     "check_length",
     "check_prompt",
     "check_transform",
-    "chosen_layers",
+    "checked_call",
+    "language_rows",
     "ordered",
     "prompt_text",
     "prompt_tokens",
@@ -55,8 +60,34 @@ def ordered(sentences: str | Iterable[str]) -> Iterable[str]:
     return sentences
 
 
-def chosen_layers(layers: Iterable[int] | None, encoder: Any) -> tuple[int, ...]:
-    """Returns the layers to encode, by default that of the encoder's spec alone; raises ValueError for others."""
+@dataclass(frozen=True)
+class EncodeCall:
+    """The options of one call, checked and with their defaults; ``one_layer`` says that no ``layers`` were given."""
+
+    layers: tuple[int, ...]
+    one_layer: bool
+    prompt: str
+    max_length: int
+    language: str | Iterable[str] | None = None
+    normalize: bool = False
+    token_budget: int | None = None
+    show_progress: ShowProgress = False
+
+
+def checked_call(encoder: Any, options: StreamOptions) -> EncodeCall:
+    """Returns the options of a call of an encoder, checked; ValueErrors name the option and its limits."""
+    check_process()
+    given = {name: value for name, value in options.items() if name not in ("layers", "prompt", "max_length")}
+    check_flags(normalize=given.get("normalize", False))
+    tokenizer, limit = encoder.tokenizer, check_length(options.get("max_length"), encoder.tokenizer)
+    prompt = options.get("prompt")
+    text = check_prompt(encoder.prompt if prompt is None else prompt_text(prompt, encoder.prompts), tokenizer, limit)
+    layers = options.get("layers")
+    return EncodeCall(_chosen_layers(layers, encoder), layers is None, text, limit, **given)  # type: ignore[arg-type]
+
+
+def _chosen_layers(layers: Iterable[int] | None, encoder: Any) -> tuple[int, ...]:
+    """Returns the layers to encode, by default the spec's alone; raises ValueError for others."""
     layer, widths = encoder.spec.layer, encoder.model.config.widths
     if layers is None:
         return (layer,)
@@ -64,12 +95,11 @@ def chosen_layers(layers: Iterable[int] | None, encoder: Any) -> tuple[int, ...]
     if not several:
         raise ValueError(f"layers is {layers!r}; give one or more, such as layers=({layer},)")
     chosen = tuple(whole_number("a layer", number, 0, len(widths) - 1, "the loaded layers") for number in several)
-    if set(chosen) != {layer} and encoder.transform is not None:
-        raise ValueError(f"the transform belongs to layer {layer}, not to {chosen}; leave out layers")
-    if set(chosen) != {layer} and encoder.projection is not None:
+    if set(chosen) != {layer} and (encoder.transform is not None or encoder.projection is not None):
+        what = "transform" if encoder.transform is not None else f"projection of {encoder.spec.pooling!r}"
         raise ValueError(
-            f"the projection of {encoder.spec.pooling!r} belongs to layer {layer}, not to {chosen}; load the encoder "
-            f"with pooling={encoder.pooling!r}{' and without dim' * (encoder.spec.dim is not None)} to compare layers"
+            f"the {what} belongs to layer {layer}, not to {chosen}; leave out layers, or load the encoder with "
+            f"pooling={encoder.pooling!r}{' and without dim' * (encoder.spec.dim is not None)} to compare layers"
         )
     if len({widths[number] for number in chosen}) > 1:
         raise ValueError(f"layers {chosen} have widths {[widths[number] for number in chosen]}; encode each alone")
@@ -83,6 +113,28 @@ def check_length(max_length: int | None, tokenizer: Tokenizer) -> int:
     # The special tokens and one token of text.
     least = sum(tokenizer.specials) + 1
     return whole_number("max_length", max_length, least, tokenizer.max_length, "the range of this checkpoint")
+
+
+def language_rows(encoder: Any, language: str | None) -> tuple[int, ...]:
+    """Returns the row of a language in the model's embeddings, if there are any, and in the tables of each step."""
+    names, transform, id = encoder.languages, encoder.transform, encoder.spec.id
+    if language is not None and not encoder.uses_language and transform is None:
+        raise ValueError(
+            "language is given, but no transform, tokenizer or embedding of this encoder uses it; leave it out"
+        )
+    if language == AUTO:
+        if transform is None or encoder.needs_language:
+            raise ValueError(f"language is 'auto', which only transforms support; give the languages for {id}")
+        if transform.languages is not None:
+            transform.check_identifier()
+        return (0,) * len(transform.steps)
+    # The model's own names of languages may not be codes, which shared steps need not know.
+    shared = transform is None or (encoder.needs_language and transform.languages is None)
+    steps = () if transform is None else map(int, transform.language_ids(None if shared else language))
+    if language is None and encoder.needs_language:
+        choices = f"one of {', '.join(names)}" if names else "such as 'en'"
+        raise ValueError(f"{id} embeds the language, or puts it before a sentence; give language=, {choices}")
+    return (*(() if names is None else (names[own_name(language, names, id)],)), *steps)
 
 
 def prompt_text(prompt: str, prompts: Mapping[str, str]) -> str:

@@ -6,12 +6,12 @@ states than one. Text is a stream: a thread tokenizes ahead of the device, sente
 widths, and results are fetched a few batches late. Only the embeddings and a bounded number of sentences are held.
 """
 
-import copy
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
@@ -22,25 +22,26 @@ from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.export import export
 from lsar_jax.checks import check_flags
-from lsar_jax.encoders.collectors import COLLECTIVES, Collector, HostResult, MomentsResult, collector
+from lsar_jax.encoders.collectors import COLLECTIVES, Collector, MomentsResult, collector
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report
 from lsar_jax.encoders.input_stream import read_batches
-from lsar_jax.encoders.names import OtherNames, check_names
+from lsar_jax.encoders.migration_hints import SentenceTransformersNames, check_names
 from lsar_jax.encoders.options import (
+    EncodeCall,
     EncodeOptions,
     StreamOptions,
-    check_length,
     check_prompt,
     check_transform,
-    chosen_layers,
+    checked_call,
+    language_rows,
     ordered,
     prompt_text,
     prompt_tokens,
 )  # fmt: skip
 from lsar_jax.encoders.program import EncoderModel, Program, compiled
-from lsar_jax.encoders.progress import ShowProgress, count_meter
-from lsar_jax.languages import AUTO, check_given, own_name
-from lsar_jax.mesh import check_process, replicated, shares, split
+from lsar_jax.encoders.progress import count_meter
+from lsar_jax.languages import AUTO, check_given
+from lsar_jax.mesh import replicated, shares, split
 from lsar_jax.models.architectures import Architecture
 from lsar_jax.models.laser import Laser
 from lsar_jax.models.pooling import pooled_width
@@ -56,7 +57,8 @@ __all__ = ["SentenceEncoder"]
 _log = logging.getLogger("lsar_jax")
 
 
-class SentenceEncoder(OtherNames):
+@dataclass(eq=False, repr=False)
+class SentenceEncoder(SentenceTransformersNames):
     """A sentence encoder on its devices; create one with ``load_encoder``.
 
     Attributes:
@@ -83,44 +85,24 @@ class SentenceEncoder(OtherNames):
       (2, 384)
     """
 
-    # Here, because subclasses without a checkpoint need not set it.
+    model: EncoderModel
+    tokenizer: Tokenizer
+    spec: EncoderSpec
+    mesh: Mesh
+    _: KW_ONLY
+    pooling: str = "mean"
+    projection: Projection | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    include_prompt: bool = True
+    languages: Mapping[str, int] | None = None
+    architecture: Architecture | None = None
+    transform: Transform | None = None
     applied: frozenset[str] = frozenset()
 
-    def __init__(
-        self,
-        model: EncoderModel,
-        tokenizer: Tokenizer,
-        spec: EncoderSpec,
-        mesh: Mesh,
-        *,
-        pooling: str = "mean",
-        projection: Projection | None = None,
-        prompts: Mapping[str, str] | None = None,
-        include_prompt: bool = True,
-        languages: Mapping[str, int] | None = None,
-        architecture: Architecture | None = None,
-        applied: Collection[str] = (),
-    ) -> None:
-        self.model = model
-        self.tokenizer = tokenizer
-        self.spec = spec
-        self.mesh = mesh
-        self.pooling = pooling
-        self.projection = None if projection is None else jax.device_put(projection, replicated(mesh))
-        self.prompts = dict(prompts or {})
-        self.include_prompt = include_prompt
-        self.languages = languages
-        self.architecture = architecture
-        self.transform: Transform | None = None
-        self.applied = frozenset(applied)
+    def __post_init__(self) -> None:
+        self.projection, self._on_device = jax.device_put((self.projection, self.transform), replicated(self.mesh))
         self._warned: set[str] = set()
-        self._on_device: Transform | None = None
-        self._forward = compiled(mesh, isinstance(model, Laser))
-
-    def __copy__(self) -> "SentenceEncoder":
-        result = object.__new__(type(self))
-        result.__dict__.update(self.__dict__)
-        return result
+        self._forward = compiled(self.mesh, isinstance(self.model, Laser))
 
     def __repr__(self) -> str:
         spec, devices = self.spec, self.mesh.devices
@@ -218,34 +200,20 @@ class SentenceEncoder(OtherNames):
         log_report(report)
         return result
 
-    @overload
-    def encode_with_report(
-        self,
-        sentences: str | Iterable[str],
-        *,
-        output: Literal["numpy"] = "numpy",
-        **options: Unpack[EncodeOptions],
-    ) -> tuple[np.ndarray, EncodeReport]: ...
-
-    @overload
-    def encode_with_report(
-        self, sentences: str | Iterable[str], *, output: Literal["jax"], **options: Unpack[EncodeOptions]
-    ) -> tuple[jax.Array, EncodeReport]: ...
-
     def encode_with_report(
         self,
         sentences: str | Iterable[str],
         *,
         output: Literal["numpy", "jax"] = "numpy",
         **options: Unpack[EncodeOptions],
-    ) -> tuple[np.ndarray | jax.Array, EncodeReport]:
+    ) -> tuple[Any, EncodeReport]:
         """Returns the result of ``encode``, with its options and errors, and an ``EncodeReport``; nothing is logged."""
         check_names("encode", options, (*EncodeOptions.__annotations__, "output"))
 
         def collect(specs: Sequence[EncoderSpec], total: int | None) -> Collector:
             return collector(output, len(specs), total, self.dim_of(specs[0].layer), self.mesh)
 
-        result, report = self._encode(collect, sentences, **options)
+        result, report = self.encode_into(collect, sentences, checked_call(self, options))
         return result[..., 0, :] if isinstance(sentences, str) else result, report
 
     def moments(
@@ -270,36 +238,23 @@ class SentenceEncoder(OtherNames):
         def collect(specs: Sequence[EncoderSpec], total: int | None) -> Collector:
             return MomentsResult(specs, self.mesh, second_moment)
 
-        result, report = self._encode(collect, sentences, **options)
+        result, report = self.encode_into(collect, sentences, checked_call(self, options))
         log_report(report)
         return result
 
-    def warm_up(
-        self,
-        *,
-        layers: Iterable[int] | None = None,
-        language: str | None = None,
-        normalize: bool = False,
-        max_length: int | None = None,
-        token_budget: int | None = None,
-    ) -> int:
+    def warm_up(self, **options: Unpack[EncodeOptions]) -> int:
         """Compiles every program that ``encode`` may need with these options, and returns their number.
 
         There are at most six for a stream of text, and up to 16 for single sentences of up to 512 tokens, by their
         lengths. All languages share their programs, except ``"auto"``. Those that order results on the device
-        (``output="jax"``) are compiled when they are needed.
-
-        Raises:
-          ValueError: as for ``encode``.
+        (``output="jax"``) are compiled when they are needed. Options and errors are those of ``encode``.
         """
-        check_process()
-        check_flags(normalize=normalize)
-        check_given(language)
-        limit = check_length(max_length, self.tokenizer)
-        program = self._program(chosen_layers(layers, self), normalize, language, self.prompt)
-        shapes = self._batch_sizes(token_budget).shapes(limit)
+        check_names("warm_up", options, EncodeOptions.__annotations__)
+        check_given(options.get("language"))
+        call = checked_call(self, options)
+        shapes = self._batch_sizes(call).shapes(call.max_length)
         for shape in shapes:
-            jax.block_until_ready(self._run(program, batch([], shape, shares(self.mesh))))
+            jax.block_until_ready(self._run(self._program(call), batch([], shape, shares(self.mesh))))
         return len(shapes)
 
     def with_transform(self, transform: Transform) -> "SentenceEncoder":
@@ -310,13 +265,9 @@ class SentenceEncoder(OtherNames):
         """
         place = f"the encoder {self.spec.id}"
         check_transform(transform, self.spec.raw(), self.dim, self.applied, place, self.transform)
-        result = copy.copy(self)
-        result._warned = set()
-        result.transform = transform if self.transform is None else self.transform.then(transform)
-        result.spec = self.spec.raw().after(result.transform.name, result.transform.digests)
-        result._on_device = jax.device_put(result.transform, replicated(self.mesh))
-        result.applied = self.applied | transform.applied
-        return result
+        chain = transform if self.transform is None else self.transform.then(transform)
+        spec = self.spec.raw().after(chain.name, chain.digests)
+        return replace(self, spec=spec, transform=chain, applied=self.applied | transform.applied)
 
     def with_prompt(self, prompt: str) -> "SentenceEncoder":
         """Returns an encoder that puts ``prompt`` before each sentence, unless ``encode`` is given another.
@@ -334,10 +285,8 @@ class SentenceEncoder(OtherNames):
             raise ValueError(
                 "the encoder already has a transform; set the prompt first, then add a transform fitted with it"
             )
-        result = copy.copy(self)
         text = check_prompt(prompt_text(prompt, self.prompts), self.tokenizer, self.tokenizer.max_length)
-        result.spec = replace(self.spec, prompt=text)
-        return result
+        return replace(self, spec=replace(self.spec, prompt=text))
 
     def to_sentence_transformers(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes a folder with which transformers and sentence-transformers compute the same vectors.
@@ -359,81 +308,44 @@ class SentenceEncoder(OtherNames):
         check_flags(overwrite=overwrite)
         export(self, Path(folder), overwrite=overwrite)
 
-    def _encode(
+    def encode_into(
         self,
         collect: Callable[[Sequence[EncoderSpec], int | None], Collector],
         sentences: str | Iterable[str],
-        *,
-        layers: Iterable[int] | None = None,
-        language: str | Iterable[str] | None = None,
-        prompt: str | None = None,
-        normalize: bool = False,
-        max_length: int | None = None,
-        token_budget: int | None = None,
-        show_progress: ShowProgress = False,
+        call: EncodeCall,
     ) -> tuple[Any, EncodeReport]:
         """Encodes text into the collector that ``collect`` makes; without ``layers``, the result is of one layer."""
-        check_process()
         started = time.perf_counter()
         texts = ordered(sentences)
         total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
-        check_flags(normalize=normalize)
-        limit = check_length(max_length, self.tokenizer)
-        prompt = self.prompt if prompt is None else prompt_text(prompt, self.prompts)
-        prompt = check_prompt(prompt, self.tokenizer, limit)
-        if self.transform is not None and self.transform.source and prompt not in {self.prompt, *self._warned}:
-            self._warned.add(prompt)
-            _log.warning("the transform was fitted with the prompt %r, but %r is used", self.prompt, prompt)
-        chosen = chosen_layers(layers, self)
-        program = self._program(chosen, normalize, language, prompt)
-        gather = collect([replace(self.spec, layer=layer, prompt=prompt) for layer in chosen], total)
+        if self.transform is not None and self.transform.source and call.prompt not in {self.prompt, *self._warned}:
+            self._warned.add(call.prompt)
+            _log.warning("the transform was fitted with the prompt %r, but %r is used", self.prompt, call.prompt)
+        program = self._program(call)
+        gather = collect([replace(self.spec, layer=layer, prompt=call.prompt) for layer in call.layers], total)
 
         counts = Counts()
         batches = read_batches(
-            texts, total, language, rows=self._language_rows, prompt=prompt, tokenizer=self.tokenizer, limit=limit,
-            sizes=self._batch_sizes(token_budget), counts=counts,
+            texts, total, call, rows=partial(language_rows, self), tokenizer=self.tokenizer,
+            sizes=self._batch_sizes(call), counts=counts,
         )  # fmt: skip
         # Closed as soon as something fails, so that the tokenizer's thread ends.
-        with closing(batches), count_meter(show_progress, total) as advance:
-            kept = gather.kept if isinstance(gather, HostResult) else 0
-            for part in islice(batches, kept):
+        with closing(batches), count_meter(call.show_progress, total) as advance:
+            # Batches whose embeddings a collector has from an earlier run are only counted.
+            for part in islice(batches, gather.kept):
                 counts.add(part, None)
             for part in batches:
                 embedded, unknown = self._run(program, part)
                 gather.add(part, embedded)
                 counts.add(part, unknown)
                 advance(len(part.sentences))
-        result = gather.result(counts.sentences)
-        return result[0] if layers is None else result, counts.report(limit, time.perf_counter() - started)
+        result, seconds = gather.result(counts.sentences), time.perf_counter() - started
+        return result[0] if call.one_layer else result, counts.report(call.max_length, seconds)
 
-    def _program(self, layers: tuple[int, ...], normalize: bool, language: object, prompt: str) -> Program:
-        auto = isinstance(language, str) and language == AUTO
-        unpooled = 0 if self.include_prompt else prompt_tokens(prompt, self.tokenizer)
-        return Program(self.pooling, self.tokenizer.specials, layers, normalize, auto, unpooled)
-
-    def _language_rows(self, language: str | None) -> tuple[int, ...]:
-        """Returns the row of a language in the model's embeddings, if there are any, and in each step's tables."""
-        names, transform, id = self.languages, self.transform, self.spec.id
-        if language is not None and not self.uses_language and transform is None:
-            raise ValueError(
-                "language is given, but no transform, tokenizer or embedding of this encoder uses it; leave it out"
-            )
-        if language == AUTO:
-            if transform is None or self.needs_language:
-                raise ValueError(f"language is 'auto', which only transforms support; give the languages for {id}")
-            if transform.languages is not None:
-                transform.check_identifier()
-            return (0,) * len(transform.steps)
-        # The model's own names of languages may not be codes, which shared steps need not know.
-        shared = transform is None or (self.needs_language and transform.languages is None)
-        steps = () if transform is None else map(int, transform.language_ids(None if shared else language))
-        if names is None:
-            if self.needs_language and language is None:
-                raise ValueError(f"{id} puts the language before a sentence; give language=, such as language='en'")
-            return tuple(steps)
-        if language is None:
-            raise ValueError(f"{id} embeds the language; give language=, one of {', '.join(names)}")
-        return names[own_name(language, names, id)], *steps
+    def _program(self, call: EncodeCall) -> Program:
+        auto = isinstance(call.language, str) and call.language == AUTO
+        unpooled = 0 if self.include_prompt else prompt_tokens(call.prompt, self.tokenizer)
+        return Program(self.pooling, self.tokenizer.specials, call.layers, call.normalize, auto, unpooled)
 
     def _run(self, program: Program, part: PackedBatch) -> tuple[jax.Array, jax.Array | None]:
         steps = 0 if self.transform is None else len(self.transform.steps)
@@ -447,5 +359,5 @@ class SentenceEncoder(OtherNames):
         with COLLECTIVES:
             return jax.block_until_ready(self._forward(*arguments))
 
-    def _batch_sizes(self, token_budget: int | None = None) -> BatchSizes:
-        return BatchSizes.for_devices(list(self.mesh.devices.flat)[: shares(self.mesh)], token_budget)
+    def _batch_sizes(self, call: EncodeCall) -> BatchSizes:
+        return BatchSizes.for_devices(list(self.mesh.devices.flat)[: shares(self.mesh)], call.token_budget)

@@ -1,6 +1,6 @@
 """Arrays, sentences and languages of the wrong kind: refused with one line that says what is expected."""
 
-import copy
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -143,7 +143,7 @@ def test_sentences_and_options_of_encode(tiny, sentences, options, message):
 
 @pytest.mark.parametrize("output", ["numpy", "jax"])
 def test_embeddings_that_are_not_finite_are_an_error_of_encode(tiny, output):
-    broken = copy.copy(tiny)
+    broken = dataclasses.replace(tiny)
     broken.model = jax.tree.map(lambda x: x, tiny.model)
     broken.model.embeddings.word.embedding[...] = jnp.full_like(tiny.model.embeddings.word.embedding[...], 3e38)
     with pytest.raises(ValueError, match="the embeddings hold NaN or infinity, for example in row 0"):

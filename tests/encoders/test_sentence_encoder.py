@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
+from lsar_jax.encoders.options import checked_call
 from lsar_jax.encoders.program import compiled as compiled_for
 from lsar_jax.mesh import data_mesh
 from tests.compilations import count_compilations
@@ -109,7 +110,7 @@ def test_a_mixed_stream_has_six_programs(tiny_folder, corpus):
         encoder.encode(corpus * 7)
         encoder.encode(corpus[:50])
         assert len(compiled) == 3  # eight rows, two, and one
-    assert encoder.warm_up() == len(encoder._batch_sizes().shapes(40))
+    assert encoder.warm_up() == len(encoder._batch_sizes(checked_call(encoder, {})).shapes(40))
     with count_compilations() as compiled:
         for text in corpus[:20]:
             encoder.encode(text)
@@ -240,12 +241,9 @@ def test_transform_of_another_encoder_is_refused(tiny, tiny_folder, by_language,
         (lambda: tiny.with_transform(narrow), "takes width 8, but the encoder bert has width 32"),
         (lambda: tiny.with_transform(lsar).encode(["abc"], layers=(2,)), "belongs to layer 3"),
         (lambda: center.encode(["abc"]), "depends on the language; give one of de, en, zh"),
-        (
-            lambda: center.encode(["abc"], language=["de", "en"]),
-            r"languages \(2\) is not the number of sentences \(1\)",
-        ),
+        (lambda: center.encode(["abc"], language=["de", "en"]), "there are languages for 2 of 1 sentences"),
         (lambda: center.encode(["abc"], language=["auto"]), "'auto' is not a language code"),
-        (lambda: center.encode(["abc"], language=[5]), "language has 5, which is not a code"),
+        (lambda: center.encode(["abc"], language=[5]), "a language is 5, which is not a string"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

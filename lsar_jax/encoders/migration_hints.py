@@ -1,0 +1,99 @@
+"""Names of sentence-transformers: the two methods that an encoder has too, and what to write instead of the others."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from lsar_jax.encoders.options import EncodeOptions
+
+__all__ = ["SentenceTransformersNames", "check_names", "unexpected"]
+
+_Output = Literal["numpy", "jax"]
+# What to write instead of an option or an attribute.
+_INSTEAD = {
+    "batch_size": "batches are as large as a budget of tokens allows; to change it, pass token_budget to encode",
+    "cache_folder": "set the environment variable HF_HOME",
+    "convert_to_tensor": 'pass output="jax" to encode',
+    "device": "all local devices are used; to choose some, pass mesh=lj.mesh.data_mesh(devices) to load_encoder",
+    "encode_multi_process": "encode uses all local devices; for large text, call lj.embeddings.encode",
+    "fit": "python -m train.align trains encoders, by the losses of the papers only",
+    "get_sentence_embedding_dimension": "read encoder.dim",
+    "half": 'pass dtype="bfloat16" to load_encoder',
+    "max_seq_length": "read encoder.tokenizer.max_length; to cut text earlier, pass max_length to encode",
+    "normalize_embeddings": "pass normalize to encode",
+    "prompt_name": "pass prompt=name to encode",
+    "precision": "pass dtype to load_encoder",
+    "save": "call encoder.to_sentence_transformers(folder)",
+    "save_pretrained": "call encoder.to_sentence_transformers(folder)",
+    "show_progress_bar": "pass show_progress to encode",
+    "similarity": "call lj.retrieval.similarity(a, b), which takes the cosine unless metric='dot' is given",
+    "to": "to choose devices or the dtype, pass mesh or dtype to load_encoder",
+    "tokenize": "call encoder.tokenizer([text], max_length), which returns ids, and how many texts were cut",
+    "torch_dtype": "pass dtype to load_encoder",
+    "truncate_dim": "pass dim to load_encoder",
+    "trust_remote_code": "code from a checkpoint is never run; leave it out",
+}
+
+
+def check_names(method: str, options: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raises TypeError if an option of ``method`` is not ``known``."""
+    for name in options:
+        if name not in known:
+            raise unexpected(method, name, known)
+
+
+def unexpected(method: str, name: str, known: Iterable[str]) -> TypeError:
+    """Returns the error for an option that a method does not have; it says what to write instead, if that is known."""
+    instead = _INSTEAD.get(name, f"its options are {', '.join(known)}")
+    return TypeError(f"{method}() got an unexpected option {name!r}; {instead}")
+
+
+class SentenceTransformersNames:
+    """The methods of sentence-transformers that a ``SentenceEncoder`` has; its other attributes raise a hint."""
+
+    # Unseen by type checkers, which would take any attribute to exist.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            _check_attribute(self, name)
+            # Raises the error of a property that itself lacks something, or Python's own.
+            return object.__getattribute__(self, name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            _check_attribute(self, name)  # it would have no effect
+            object.__setattr__(self, name, value)
+
+    def encode_query(
+        self,
+        sentences: str | Iterable[str],
+        *,
+        output: Literal["numpy", "jax"] = "numpy",
+        **options: Unpack[EncodeOptions],
+    ) -> Any:
+        """Returns ``encode(sentences, prompt="query")``, or without that prompt if ``prompts`` lacks it.
+
+        Another ``prompt`` may be given; options and errors are those of ``encode``.
+        """
+        return _encode(self, ("query",), sentences, output=output, **options)
+
+    def encode_document(
+        self,
+        sentences: str | Iterable[str],
+        *,
+        output: Literal["numpy", "jax"] = "numpy",
+        **options: Unpack[EncodeOptions],
+    ) -> Any:
+        """Returns ``encode`` with the first prompt named ``document``, ``passage`` or ``corpus``, or without one.
+
+        Another ``prompt`` may be given; options and errors are those of ``encode``.
+        """
+        return _encode(self, ("document", "passage", "corpus"), sentences, output=output, **options)
+
+
+def _check_attribute(encoder: Any, name: str) -> None:
+    if name in _INSTEAD:
+        raise AttributeError(f"a SentenceEncoder has no {name!r}; {_INSTEAD[name]}", name=name, obj=encoder)
+
+
+def _encode(encoder: Any, names: Iterable[str], sentences: Any, **options: Any) -> Any:
+    prompt = next((name for name in names if name in encoder.prompts), None)
+    return encoder.encode(sentences, **{"prompt": prompt, **options})
