@@ -34,7 +34,7 @@ def check_exportable(encoder: Any) -> None:
     """Raises ValueError if ``export`` cannot write the model of a ``SentenceEncoder``, whatever its transform is."""
     if encoder.languages is not None:
         raise ValueError(f"{encoder.spec.id} embeds the language, which sentence-transformers does not support")
-    if encoder.architecture is None or encoder.architecture.export is None:
+    if encoder.architecture is None or encoder.architecture.exported is None:
         raise ValueError(f"there is no export to sentence-transformers for the architecture of {encoder.spec.id}")
     if encoder.architecture.module == STATIC.module and encoder.pooling != "mean":
         raise ValueError(f"static embeddings have no pooling {encoder.pooling!r} in sentence-transformers, only mean")
@@ -53,7 +53,7 @@ def check_exportable(encoder: Any) -> None:
             "every such model; load the encoder with final_norm=True"
         )
     # Raises ValueError if transformers has no such model.
-    encoder.architecture.export(model.config, layer, encoder.tokenizer.pad_id)
+    encoder.architecture.export_config(model.config, layer, encoder.tokenizer.pad_id)
 
 
 def export(encoder: Any, folder: Path, *, overwrite: bool = False) -> None:
@@ -85,7 +85,7 @@ def export(encoder: Any, folder: Path, *, overwrite: bool = False) -> None:
         if static:
             tokenizer.save(new / "tokenizer.json", tokenizer.max_length)
         else:
-            write_json(new / "config.json", encoder.architecture.export(sizes, blocks, tokenizer.pad_id))
+            write_json(new / "config.json", encoder.architecture.export_config(sizes, blocks, tokenizer.pad_id))
             _write_tokenizer(new, tokenizer, encoder.include_prompt)
             pooling = _pooling(modes, sizes.hidden) | {"include_prompt": encoder.include_prompt}
             write_json(new / paths[1] / "config.json", pooling)

@@ -29,8 +29,7 @@ def write_random_encoder(folder: Path, name: str, blocks: int | None = None) -> 
 
     architecture, sizes = sizes_of(CONFIGS[name])
     sizes = replace(sizes, vocabulary=min(sizes.vocabulary, _WORDS))
-    assert architecture.export is not None
-    config = AutoConfig.for_model(**architecture.export(sizes, blocks or sizes.blocks, _SPECIALS.index("<pad>")))
+    config = AutoConfig.for_model(**architecture.export_config(sizes, blocks or sizes.blocks, _SPECIALS.index("<pad>")))
     torch.manual_seed(0)
     AutoModel.from_config(config).save_pretrained(folder)
     words = [*_SPECIALS, *(f"w{number}" for number in range(sizes.vocabulary - len(_SPECIALS)))]

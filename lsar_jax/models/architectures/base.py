@@ -6,7 +6,7 @@ a tensor of the checkpoint.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,6 @@ SIZES = {
 }
 
 
-def _unchanged(tensors: dict[str, np.ndarray], sizes: Any, blocks: int) -> dict[str, np.ndarray]:
-    return tensors
-
-
 @dataclass(frozen=True)
 class Architecture:
     """Describes how to read the checkpoints of one architecture, and how to compute it.
@@ -62,7 +58,9 @@ class Architecture:
       end_token: whether a checkpoint that pools the last token was trained with one that its tokenizer adds.
       module: the module of sentence-transformers that computes it; one other than Transformer pools too.
       complete: given the config and the tensors as stored, returns both as the other functions take them.
-      export: the inverse of ``read_config``, given a number of blocks and a padding id; None if there is no export.
+      sizes: what ``config.json`` calls the sizes; for an export.
+      exported: torch class and model type of an export; None if there is no export.
+      export_options: returns the rest of an exported config, given the sizes and a number of blocks.
       export_tensors: returns the tensors to export, given those of the module, its sizes and a number of blocks.
     """
 
@@ -83,8 +81,12 @@ class Architecture:
     complete: Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]] = (
         lambda config, tensors: (config, tensors)
     )
-    export: Callable[[Any, int, int], dict[str, Any]] | None = None
-    export_tensors: Callable[[dict[str, np.ndarray], Any, int], dict[str, np.ndarray]] = _unchanged
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    exported: tuple[str, str] | None = None
+    export_options: Callable[[Any, int], dict[str, Any]] = lambda sizes, blocks: {}
+    export_tensors: Callable[[dict[str, np.ndarray], Any, int], dict[str, np.ndarray]] = lambda tensors, sizes, blocks: (
+        tensors
+    )
 
     def plain_name(self, key: str) -> str:
         """Returns the name of a tensor without the model prefix, and with the current names of LayerNorm's weights."""
@@ -95,6 +97,22 @@ class Architecture:
     def is_unused(self, name: str) -> bool:
         """Whether embeddings do not need a tensor."""
         return re.fullmatch(self.unused, name) is not None
+
+    def export_config(self, sizes: Any, blocks: int, pad_id: int) -> dict[str, Any]:
+        """Returns the config with which transformers loads the model's first ``blocks`` blocks.
+
+        Raises:
+          ValueError: transformers has no such model.
+        """
+        if self.exported is None:
+            raise ValueError(f"there is no export of the architecture {self.model_type}")
+        return {
+            "architectures": [self.exported[0]],
+            "model_type": self.exported[1],
+            **{theirs: getattr(replace(sizes, blocks=blocks), ours) for ours, theirs in self.sizes.items()},
+            "pad_token_id": pad_id,
+            **self.export_options(sizes, blocks),
+        }
 
 
 def weight_and_bias(ours: str, theirs: str, *, bias: bool = True) -> dict[str, str]:

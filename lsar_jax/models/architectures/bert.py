@@ -15,7 +15,7 @@ from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
 from lsar_jax.models.parts import ACTIVATIONS, FeedForward, LayerFactory
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
-__all__ = ["BERT", "BertConfig", "block", "build", "export_config", "read_sizes"]
+__all__ = ["BERT", "BertConfig", "block", "build", "export_options", "read_sizes"]
 
 _SIZES = base.SIZES | {"token_types": "type_vocab_size"}
 _TABLES = {
@@ -83,17 +83,9 @@ def read_sizes(config: Mapping[str, Any], first_position: int = 0) -> BertConfig
     )
 
 
-def export_config(sizes: BertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
-    """Returns the config with which transformers loads the model's first ``blocks`` blocks."""
-    return {
-        "architectures": ["BertModel"],
-        "model_type": "bert",
-        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
-        "num_hidden_layers": blocks,
-        "layer_norm_eps": sizes.layer_norm_epsilon,
-        "hidden_act": sizes.activation,
-        "pad_token_id": pad_id,
-    }
+def export_options(sizes: BertConfig, blocks: int) -> dict[str, Any]:
+    """Returns what a config says besides the sizes."""
+    return {"layer_norm_eps": sizes.layer_norm_epsilon, "hidden_act": sizes.activation}
 
 
 BERT = base.Architecture(
@@ -105,5 +97,7 @@ BERT = base.Architecture(
     unused=r"(pooler|cls|lm_head|classifier|qa_outputs)\..*|embeddings\.position_ids",
     prefixes=("bert.",),
     pooler="pooler.dense",
-    export=export_config,
+    sizes=_SIZES,
+    exported=("BertModel", "bert"),
+    export_options=export_options,
 )

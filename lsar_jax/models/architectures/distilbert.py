@@ -39,17 +39,6 @@ def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
     return BertConfig(**base.whole_sizes(config, _SIZES), activation=base.activation(config, "activation"))
 
 
-def _export_config(sizes: BertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
-    return {
-        "architectures": ["DistilBertModel"],
-        "model_type": "distilbert",
-        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
-        "n_layers": blocks,
-        "activation": sizes.activation,
-        "pad_token_id": pad_id,
-    }
-
-
 DISTILBERT = base.Architecture(
     "distilbert",
     _read_sizes,
@@ -58,5 +47,7 @@ DISTILBERT = base.Architecture(
     # The heads of language models and classifiers.
     unused=r"embeddings\.position_ids|(vocab_transform|vocab_layer_norm|vocab_projector|pre_classifier|classifier|qa_outputs)\..*",
     prefixes=("distilbert.",),
-    export=_export_config,
+    sizes=_SIZES,
+    exported=("DistilBertModel", "distilbert"),
+    export_options=lambda sizes, blocks: {"activation": sizes.activation},
 )

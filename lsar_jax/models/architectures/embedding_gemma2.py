@@ -158,17 +158,13 @@ def _block_heads(config: Mapping[str, Any], kinds: tuple[str, ...]) -> tuple[tup
     return tuple((sizes["groups"], sizes["width"]) for sizes in each)
 
 
-def _export_config(sizes: EmbeddingGemma2Config, blocks: int, pad_id: int) -> dict[str, Any]:
+def _export_options(sizes: EmbeddingGemma2Config, blocks: int) -> dict[str, Any]:
     if sizes.kinds[:blocks][-1:] != ("full_attention",):
         raise ValueError(
             f"block {blocks} attends to a window, and transformers lets the last block of EmbeddingGemma 2 attend to "
             "the whole sentence; choose another layer"
         )
     return {
-        "architectures": ["EmbeddingGemma2TextModel"],
-        "model_type": "embedding_gemma2_text",
-        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
-        "num_hidden_layers": blocks,
         "embedding_dim": sizes.hidden,
         "rms_norm_eps": sizes.epsilon,
         "layer_types": list(sizes.kinds[:blocks]),
@@ -177,7 +173,6 @@ def _export_config(sizes: EmbeddingGemma2Config, blocks: int, pad_id: int) -> di
             for number, (groups, width) in enumerate(sizes.block_heads[:blocks])
         },
         "rope_parameters": base.rope_parameters(sizes.rotary, sizes.sliding),
-        "pad_token_id": pad_id,
     }
 
 
@@ -198,7 +193,9 @@ EMBEDDING_GEMMA2_TEXT = base.Architecture(
     unused=r"(embedding_projection|vision_tower|audio_tower|embed_vision|embed_audio)\..*",
     prefixes=("model.", "language_model."),
     projection=_PROJECTION,
-    export=_export_config,
+    sizes=_SIZES,
+    exported=("EmbeddingGemma2TextModel", "embedding_gemma2_text"),
+    export_options=_export_options,
     export_tensors=_export_tensors,
 )
 EMBEDDING_GEMMA2 = replace(

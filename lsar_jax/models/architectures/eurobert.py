@@ -32,12 +32,6 @@ def _read_sizes(config: Mapping[str, Any]) -> Qwen3Config:
     )
 
 
-def _export_config(sizes: Qwen3Config, blocks: int, pad_id: int) -> dict[str, Any]:
-    config = qwen3.export_config(sizes, blocks, pad_id)
-    del config["is_causal"]
-    return config | {"architectures": ["EuroBertModel"], "model_type": "eurobert"}
-
-
 EUROBERT = replace(
     qwen3.QWEN3,
     model_type="eurobert",
@@ -47,5 +41,6 @@ EUROBERT = replace(
     unused=r"(lm_head|dense|classifier|score)\..*",
     pooling="mean",
     end_token=False,
-    export=_export_config,
+    exported=("EuroBertModel", "eurobert"),
+    export_options=qwen3.export_options,
 )

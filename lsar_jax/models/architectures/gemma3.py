@@ -112,18 +112,13 @@ def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:
     )
 
 
-def _export_config(sizes: Gemma3Config, blocks: int, pad_id: int) -> dict[str, Any]:
+def _export_options(sizes: Gemma3Config, blocks: int) -> dict[str, Any]:
     return {
-        "architectures": ["Gemma3TextModel"],
-        "model_type": "gemma3_text",
-        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
-        "num_hidden_layers": blocks,
         "rms_norm_eps": sizes.epsilon,
         "layer_types": list(sizes.kinds[:blocks]),
         "sliding_window": sizes.window + 1 if sizes.causal else 2 * sizes.window,
         "rope_parameters": base.rope_parameters(sizes.rotary, sizes.sliding),
         "use_bidirectional_attention": not sizes.causal,
-        "pad_token_id": pad_id,
     }
 
 
@@ -144,6 +139,8 @@ GEMMA3_TEXT = base.Architecture(
     unused=r"(lm_head|vision_tower|multi_modal_projector)\..*",
     # The last one stands after the second in checkpoints from before version 4.52 of transformers.
     prefixes=("model.", "language_model.", "model."),
-    export=_export_config,
+    sizes=_SIZES,
+    exported=("Gemma3TextModel", "gemma3_text"),
+    export_options=_export_options,
 )
 GEMMA3 = replace(GEMMA3_TEXT, model_type="gemma3", read_config=lambda config: _read_sizes(text_config(config)))

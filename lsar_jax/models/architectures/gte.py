@@ -15,7 +15,7 @@ from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
-__all__ = ["GTE", "NEW", "SIZES", "GteConfig", "export_config"]
+__all__ = ["GTE", "NEW", "SIZES", "GteConfig"]
 
 SIZES = base.SIZES | {"token_types": "type_vocab_size"}
 _TABLES = {
@@ -91,17 +91,11 @@ def _rotary(config: Mapping[str, Any], width: int) -> Rotary:
     return Rotary(given.theta * given.factor, given.factor ** (2 / width))
 
 
-def export_config(sizes: GteConfig, blocks: int, pad_id: int) -> dict[str, Any]:
-    """Returns the config with which transformers loads the model's first ``blocks`` blocks."""
+def _export_options(sizes: GteConfig, blocks: int) -> dict[str, Any]:
     return {
-        "architectures": ["GteModel"],
-        "model_type": "gte",
-        **{theirs: getattr(sizes, ours) for ours, theirs in SIZES.items()},
-        "num_hidden_layers": blocks,
         "rope_parameters": sizes.rotary.parameters(),
         "layer_norm_eps": sizes.epsilon,
         "hidden_act": sizes.activation,
-        "pad_token_id": pad_id,
     }
 
 
@@ -114,6 +108,8 @@ GTE = base.Architecture(
     unused=r"(pooler|lm_head|classifier)\..*",
     prefixes=("new.", "gte."),
     pooling="cls",
-    export=export_config,
+    sizes=SIZES,
+    exported=("GteModel", "gte"),
+    export_options=_export_options,
 )
 NEW = replace(GTE, model_type="new")

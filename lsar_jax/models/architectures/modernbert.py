@@ -92,18 +92,13 @@ def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
     )
 
 
-def _export_config(sizes: ModernBertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+def _export_options(sizes: ModernBertConfig, blocks: int) -> dict[str, Any]:
     return {
-        "architectures": ["ModernBertModel"],
-        "model_type": "modernbert",
-        **{theirs: getattr(sizes, ours) for ours, theirs in base.SIZES.items()},
-        "num_hidden_layers": blocks,
         "layer_types": list(sizes.kinds[:blocks]),
         "local_attention": 2 * sizes.window,
         "rope_parameters": base.rope_parameters(sizes.full, sizes.sliding),
         "norm_eps": sizes.epsilon,
         "hidden_activation": sizes.activation,
-        "pad_token_id": pad_id,
     }
 
 
@@ -118,5 +113,7 @@ MODERNBERT = base.Architecture(
     # The heads of language models and classifiers.
     unused=r"(head|decoder|classifier)\..*",
     prefixes=("model.",),
-    export=_export_config,
+    sizes=base.SIZES,
+    exported=("ModernBertModel", "modernbert"),
+    export_options=_export_options,
 )

@@ -179,11 +179,10 @@ def _read_sizes(config: Mapping[str, Any]) -> NomicBertConfig:
     )
 
 
-def _export_config(sizes: NomicBertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+def _export_options(sizes: NomicBertConfig, blocks: int) -> dict[str, Any]:
     if not sizes.gated:
         raise ValueError("transformers has no NomicBERT with experts, or with feed-forward layers that are not gated")
-    names = {"architectures": ["NomicBertModel"], "model_type": "nomic_bert"}
-    return gte.export_config(sizes, blocks, pad_id) | names
+    return gte.GTE.export_options(sizes, blocks)
 
 
 NOMIC_BERT = replace(
@@ -196,5 +195,6 @@ NOMIC_BERT = replace(
     prefixes=("bert.", "nomic_bert."),
     pooling="mean",
     complete=_complete,
-    export=_export_config,
+    exported=("NomicBertModel", "nomic_bert"),
+    export_options=_export_options,
 )

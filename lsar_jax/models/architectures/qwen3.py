@@ -16,7 +16,7 @@ from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
-__all__ = ["BLOCK", "QWEN3", "SIZES", "Qwen3Config", "build", "export_config", "keys"]
+__all__ = ["BLOCK", "QWEN3", "SIZES", "Qwen3Config", "build", "export_options", "keys"]
 
 SIZES = base.SIZES | {"groups": "num_key_value_heads", "width": "head_dim"}
 BLOCK = {
@@ -97,18 +97,9 @@ def keys(block: Mapping[str, str]) -> dict[str, str]:
     return outside | base.block_keys(block, bias=False)
 
 
-def export_config(sizes: Qwen3Config, blocks: int, pad_id: int) -> dict[str, Any]:
-    """Returns the config with which transformers loads the model's first ``blocks`` blocks."""
-    return {
-        "architectures": ["Qwen3Model"],
-        "model_type": "qwen3",
-        **{theirs: getattr(sizes, ours) for ours, theirs in SIZES.items()},
-        "num_hidden_layers": blocks,
-        "rms_norm_eps": sizes.epsilon,
-        "rope_parameters": sizes.rotary.parameters(),
-        "is_causal": sizes.causal,
-        "pad_token_id": pad_id,
-    }
+def export_options(sizes: Qwen3Config, blocks: int) -> dict[str, Any]:
+    """Returns what a config says besides the sizes; without ``is_causal``, which EuroBERT does not know."""
+    return {"rms_norm_eps": sizes.epsilon, "rope_parameters": sizes.rotary.parameters()}
 
 
 QWEN3 = base.Architecture(
@@ -120,5 +111,7 @@ QWEN3 = base.Architecture(
     prefixes=("model.",),
     pooling="last",
     end_token=True,
-    export=export_config,
+    sizes=SIZES,
+    exported=("Qwen3Model", "qwen3"),
+    export_options=lambda sizes, blocks: {**export_options(sizes, blocks), "is_causal": sizes.causal},
 )

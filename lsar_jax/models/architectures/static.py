@@ -78,5 +78,5 @@ STATIC = base.Architecture(
     tokenizer=static_tokenizer,
     complete=_complete,
     module="StaticEmbedding",
-    export=lambda sizes, blocks, pad_id: {},
+    exported=("", "model2vec"),
 )

@@ -71,17 +71,12 @@ def _computed(config: Mapping[str, Any], sizes: BertConfig) -> dict[str, np.ndar
     return {"position_embeddings.weight": sinusoids(sizes.positions, sizes.widths[0])}
 
 
-def _export_config(sizes: BertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+def _export_options(sizes: BertConfig, blocks: int) -> dict[str, Any]:
     return {
-        "architectures": ["XLMModel"],
-        "model_type": "xlm",
-        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
-        "n_layers": blocks,
         "layer_norm_eps": sizes.layer_norm_epsilon,
         "gelu_activation": sizes.activation == "gelu",
         "n_langs": 1,
         "use_lang_emb": False,
-        "pad_token_id": pad_id,
     }
 
 
@@ -102,5 +97,7 @@ XLM = base.Architecture(
     languages=_languages,
     computed=_computed,
     prefixes=("transformer.",),
-    export=_export_config,
+    sizes=_SIZES,
+    exported=("XLMModel", "xlm"),
+    export_options=_export_options,
 )

@@ -6,11 +6,9 @@ The weights have the same names as BERT's; positions are counted from one past t
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from lsar_jax.models.architectures import bert
-from lsar_jax.models.architectures.base import Architecture
 from lsar_jax.models.architectures.bert import BertConfig
 
 __all__ = ["CAMEMBERT", "ROBERTA", "XLM_R", "first_position"]
@@ -28,19 +26,18 @@ def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
     return bert.read_sizes(config, first_position=first_position(config))
 
 
-def _export_config(sizes: BertConfig, blocks: int, pad_id: int, *, names: dict[str, Any]) -> dict[str, Any]:
-    if pad_id != sizes.first_position - 1:
-        raise ValueError(
-            f"positions start at {sizes.first_position}; they must start one past the padding id, {pad_id}"
-        )
-    return bert.export_config(sizes, blocks, pad_id) | names
+def _export_options(sizes: BertConfig, blocks: int) -> dict[str, Any]:
+    # Positions are counted from the padding id of the config, whatever the tokenizer pads with.
+    return {**bert.export_options(sizes, blocks), "pad_token_id": sizes.first_position - 1}
 
 
-def _named(model_type: str, torch_class: str) -> Architecture:
-    export = partial(_export_config, names={"architectures": [torch_class], "model_type": model_type})
-    return replace(bert.BERT, model_type=model_type, read_config=_read_sizes, prefixes=("roberta.",), export=export)
-
-
-XLM_R = _named("xlm-roberta", "XLMRobertaModel")
-ROBERTA = _named("roberta", "RobertaModel")
-CAMEMBERT = _named("camembert", "CamembertModel")
+XLM_R = replace(
+    bert.BERT,
+    model_type="xlm-roberta",
+    read_config=_read_sizes,
+    prefixes=("roberta.",),
+    exported=("XLMRobertaModel", "xlm-roberta"),
+    export_options=_export_options,
+)
+ROBERTA = replace(XLM_R, model_type="roberta", exported=("RobertaModel", "roberta"))
+CAMEMBERT = replace(XLM_R, model_type="camembert", exported=("CamembertModel", "camembert"))
