@@ -26,7 +26,7 @@ def preset_of(name: str) -> Preset | None:
     preset = None if is_folder(name) else PRESETS.get(name)
     if preset and not preset.id:
         raise FileNotFoundError(
-            f"{name} is not on the Hub: {preset.note} with `lsar-jax convert FILE FOLDER`, then load FOLDER"
+            f"{name} is not on the Hub: convert {preset.files} with `lsar-jax convert FILE FOLDER`, then load FOLDER"
         )
     return preset
 

@@ -62,7 +62,7 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
         print(f"wrote {weights}: {sha256([weights])}")
     if preset and (preset.layer is not None or preset.pooling is not None):
         chosen = f"layer={preset.layer}, pooling={preset.pooling!r}"
-        print(f"to load the folder with the settings of the preset, pass {chosen} ({preset.chosen_by})")
+        print(f"to load the folder with the settings of the preset, pass {chosen}")
 
 
 def _convert_folder(folder: Path, dest: Path) -> None:

@@ -161,7 +161,7 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
 def _check_pooling(checkpoint: Checkpoint) -> None:
     """Raises ValueError if a checkpoint of a preset has another pooling than it was published with."""
     preset = next((preset for preset in PRESETS.values() if preset.id == checkpoint.id), None)
-    found, published = checkpoint.pipeline, preset.pipeline if preset and "pipeline" not in preset.unchecked else ""
+    found, published = checkpoint.pipeline, preset.published if preset else ""
     if published and not found.problem and found.name != published:
         raise ValueError(
             f"{checkpoint.id} was published with the pooling {published}, and by the files in {found.transformer} it "

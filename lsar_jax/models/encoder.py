@@ -135,8 +135,6 @@ class Encoder(nnx.Module):
           remat: whether to compute the blocks again for the gradient rather than keep what is inside them, which
             takes less memory and runs each block forward twice.
         """
-        if words is not None and words.shape != (*ids.shape, self.config.hidden):
-            raise ValueError(f"words have shape {words.shape}; it must be {(*ids.shape, self.config.hidden)}")
         first, *others = independent(dropout, len(self.blocks) + 1)
         mask = AttentionMask.of(lengths, ids.shape[1])
         x = layer_0 = whole(drop(self.embeddings(ids, mask, languages, types, words), first))

@@ -1,13 +1,11 @@
 """The tokenizer of a Hugging Face folder.
 
-``tokenizer.json`` is opened with the ``tokenizers`` library, without importing transformers, which takes seconds. Only
-if a folder does not have it (the first BERT checkpoints had only ``vocab.txt``), if the settings beside it say
-otherwise, as ``do_lower_case`` does, or if their class is not compared with it here, transformers builds the tokenizer.
+``tokenizer.json`` alone is opened where the class that the settings beside it name is known to take it as it is, as in
+the folders that this library writes. All others are built by transformers, whose import takes seconds.
 """
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,55 +15,12 @@ from lsar_jax.tokens.tokenizer import FastTokenizer, backend_errors, check_ids
 __all__ = ["fast_tokenizer", "static_tokenizer"]
 
 # The classes of transformers that take tokenizer.json as it is; the others build the tokenizer from their settings.
-_PLAIN = ("PreTrainedTokenizer", "TokenizersBackend")
-# Those of the others that are compared with tokenizer.json here: the kind of their model, and their special tokens, if
-# the settings name no others.
-_BERT = {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
-_XLM_R = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask>"}
-_SPECIAL = {
-    "BertTokenizer": ("WordPiece", _BERT),
-    "DistilBertTokenizer": ("WordPiece", _BERT),
-    "XLMRobertaTokenizer": ("Unigram", _XLM_R),
-    "GemmaTokenizer": ("BPE", _XLM_R | {"bos_token": "<bos>", "eos_token": "<eos>"}),
-    "Qwen2Tokenizer": ("BPE", dict.fromkeys(("eos_token", "unk_token", "pad_token"), "<|endoftext|>")),
-}
-# The class of a model whose settings name none.
-_CLASSES = dict.fromkeys(("bert", "distilbert", "nomic_bert"), "BertTokenizer") | {
-    "xlm-roberta": "XLMRobertaTokenizer", "gemma3_text": "GemmaTokenizer", "qwen3": "Qwen2Tokenizer",
+_AS_WRITTEN = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")
+# The settings of these classes, besides their special tokens, that change no ids.
+_NO_IDS = {
+    "tokenizer_class", "backend", "is_local", "local_files_only", "model_max_length", "truncation_side", "padding_side",
+    "clean_up_tokenization_spaces",
 }  # fmt: skip
-# How those of BPE normalise and split, and whether they have bytes in place of unknown characters.
-_WORDS = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
-_BPE = {
-    "GemmaTokenizer": (
-        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-        {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False},
-        True,
-    ),
-    "Qwen2Tokenizer": (
-        {"type": "NFC"},
-        {
-            "type": "Sequence",
-            "pretokenizers": [
-                {"type": "Split", "pattern": {"Regex": _WORDS}, "behavior": "Isolated", "invert": False},
-                _BYTES,
-            ],
-        },
-        False,
-    ),
-}
-# The kinds that settings must have, if they are not null.
-_KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("bos_token", "eos_token", "sep_token", *_BERT), (str, dict)),
-    **dict.fromkeys(("do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space"), (bool,)),
-    "split_special_tokens": (bool,),
-    **dict.fromkeys(("model_max_length", "max_len"), (int, float)),
-    "added_tokens_decoder": (dict,),
-    "additional_special_tokens": (list,),
-    "extra_special_tokens": (list, dict),
-}
 # Options of sentence-transformers that are no part of what is computed.
 _HARMLESS = {"padding_side", "use_fast", "trust_remote_code"}
 # How many times longer the replacements of a normalizer may make a text.
@@ -97,9 +52,7 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
       ValueError: a file is damaged or has a setting that is not supported, or a token of the vocabulary, of the
         post-processor or of padding has no embedding.
     """
-    settings = _settings(folder)
-    opened = _open(folder, settings) if (folder / "tokenizer.json").is_file() else _build(folder)
-    backend, padding, limit, side = opened
+    backend, padding, limit, side = _open(folder)
     # sentence-transformers reads the first of several.
     files = sorted(folder.glob("sentence_*_config.json"), key=lambda path: path.name != "sentence_bert_config.json")
     for path in files[:1]:
@@ -167,91 +120,25 @@ def _backend(folder: Path) -> Any:
     return backend
 
 
-def _settings(folder: Path) -> dict[str, Any]:
-    """Returns the settings beside ``tokenizer.json``, after checking their kinds."""
+def _open(folder: Path) -> _Opened:
     settings: dict[str, Any] = {}
     for path in (folder / "special_tokens_map.json", folder / "tokenizer_config.json"):
-        given = read_json(path, dict) if path.is_file() else {}
-        for name, kinds in _KINDS.items():
-            if not isinstance(value := given.get(name), (*kinds, type(None))):
-                known = " or ".join(kind.__name__ for kind in kinds)
-                raise ValueError(f"{path}: {name} is {value!r:.80}; it must be of type {known}")
-        settings |= given
-    return settings
-
-
-def _open(folder: Path, settings: dict[str, Any]) -> _Opened:
-    backend = _backend(folder)
+        settings |= read_json(path, dict) if path.is_file() else {}
     if settings.get("split_special_tokens"):
         raise ValueError(f"{folder}: split_special_tokens is true in the settings; only false is supported")
-    config = read_json(folder / "config.json", dict) if (folder / "config.json").is_file() else {}
-    kind = settings.get("tokenizer_class") or config.get("tokenizer_class")
-    if not isinstance(kind, str | None):
-        raise ValueError(f"{folder}: tokenizer_class is {kind!r:.80}, which is not the name of a class")
-    added = read_json(folder / "added_tokens.json", dict) if (folder / "added_tokens.json").is_file() else {}
-    pad = _content(settings.get("pad_token"))
-    if str(kind).removesuffix("Fast") in _PLAIN and isinstance(pad, str) and backend.token_to_id(pad) is not None:
-        backend.add_special_tokens([pad])  # as transformers does, whose import takes seconds
-    try:
-        agrees = _agrees(backend, settings, config, added)
-    except TypeError:  # a setting of another kind
-        agrees = False
-    if not agrees:
+    tokens = {name: token for name, token in settings.items() if name.endswith("_token")}
+    further = settings.keys() - tokens.keys() - _NO_IDS or (folder / "added_tokens.json").exists()
+    if further or settings.get("tokenizer_class") not in _AS_WRITTEN or not (folder / "tokenizer.json").is_file():
         return _build(folder)
-    token = _content(settings.get("pad_token"))
-    padding = backend.token_to_id(token) if isinstance(token, str) else None
+    backend = _backend(folder)
+    if not all(isinstance(token, str) and backend.token_to_id(token) is not None for token in tokens.values()):
+        return _build(folder)
+    # As transformers does.
+    known = {token.content for token in backend.get_added_tokens_decoder().values()}
+    backend.add_special_tokens([token for token in tokens.values() if token not in known])
+    padding = backend.token_to_id(tokens["pad_token"]) if "pad_token" in tokens else None
     side = settings.get("truncation_side") or (backend.truncation or {}).get("direction")
-    return _Opened(backend, padding, settings.get("model_max_length", settings.get("max_len")), side)
-
-
-def _agrees(backend: Any, settings: Mapping[str, Any], config: Mapping[str, Any], added: Mapping[str, Any]) -> bool:
-    """Whether ``tokenizer.json`` alone is the tokenizer that transformers makes of it and of the other settings.
-
-    Where that is not sure, it is False, which takes time alone.
-    """
-    named = {name: _content(token) for name, token in settings.items() if name.endswith("_token")}
-    lists = [settings.get(name) or [] for name in ("additional_special_tokens", "extra_special_tokens")]
-    more = [token for tokens in lists for token in (tokens.values() if isinstance(tokens, dict) else tokens)]
-    tokens = {*filter(_is_text, named.values()), *filter(_is_text, map(_content, more)), *added}
-    declared = settings.get("tokenizer_class") or config.get("tokenizer_class")
-    name = str(declared or _CLASSES.get(config.get("model_type", ""))).removesuffix("Fast")
-    plain, model = name in _PLAIN, backend.model
-    kind, defaults = _SPECIAL.get(name, ("", {}))
-    if not plain and kind != type(model).__name__:
-        return False
-    special = {} if plain else defaults | {name: token for name, token in named.items() if token}
-    known = {row: token.__getstate__() for row, token in backend.get_added_tokens_decoder().items()}
-    if not tokens | {*filter(_is_text, special.values())} <= {token["content"] for token in known.values()}:
-        return False
-    if "added_tokens_decoder" in settings:
-        declared = settings["added_tokens_decoder"]
-        if {str(row): token for row, token in known.items()} != declared:
-            return False
-    if plain:
-        return True
-    normalizer, before = _state(backend.normalizer), _state(backend.pre_tokenizer)
-    if kind == "BPE":
-        same = (model.byte_fallback, model.fuse_unk, model.ignore_merges) == (_BPE[name][2], _BPE[name][2], False)
-        return same and (normalizer, before) == _BPE[name][:2] and backend.post_processor is not None
-    if kind == "WordPiece":
-        expected = {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": settings.get("tokenize_chinese_chars", True),
-            "strip_accents": settings.get("strip_accents"),
-            "lowercase": settings.get("do_lower_case", True),
-        }
-        ends = [special["cls_token"], special["sep_token"]]
-        same = normalizer == expected and before == {"type": "BertPreTokenizer"}
-        own = (model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word)
-        same = same and own == (special["unk_token"], "##", 100)
-    else:
-        scheme = "always" if settings.get("add_prefix_space", True) else "never"
-        space = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": True}
-        ends = [special["bos_token"], special["eos_token"]]
-        same = before == {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, space]}
-        same = same and (normalizer is None or normalizer["type"] == "Precompiled")
-    return same and backend.encode("").tokens == ends
+    return _Opened(backend, padding, settings.get("model_max_length"), side)
 
 
 def _build(folder: Path) -> _Opened:
@@ -317,14 +204,6 @@ def _is_length(limit: Any) -> bool:
 def _state(part: Any) -> Any:
     """Returns a part of a backend as it is in ``tokenizer.json``."""
     return None if part is None else json.loads(part.__getstate__())
-
-
-def _content(token: Any) -> Any:
-    return token.get("content") if isinstance(token, dict) else token
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _side(folder: Path, side: Any) -> str:

@@ -138,7 +138,7 @@ def test_a_preset_asks_for_its_commit(monkeypatch):
         return GOLDEN / "bert", id, revision
 
     monkeypatch.setattr("lsar_jax.encoders.load.locate", locate)
-    monkeypatch.setitem(PRESETS, "tiny", Preset("a/b", "c0ffee", 2, "max", "a test"))
+    monkeypatch.setitem(PRESETS, "tiny", Preset("a/b", "c0ffee", 2, "max"))
     encoder = lj.load_encoder("tiny")
     assert (encoder.spec.layer, encoder.spec.pooling, encoder.spec.revision) == (2, "max", "c0ffee")
     # All blocks are there, and any layer can be asked for.

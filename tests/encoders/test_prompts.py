@@ -9,7 +9,6 @@ import pytest
 import lsar_jax as lj
 from eval.__main__ import main as evaluate
 from lsar_jax.__main__ import main
-from lsar_jax.checkpoints.presets import PRESETS
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
@@ -54,11 +53,6 @@ def test_a_word_is_never_text(encoder, tiny):
             call()
     with pytest.raises(ValueError, match="and this encoder has none"):
         tiny.with_prompt("query")
-
-
-def test_no_preset_has_a_prompt_that_is_a_word():
-    for preset in PRESETS.values():
-        assert not any(prompt and prompt.isalnum() for prompt in preset.prompts)
 
 
 @pytest.mark.parametrize("prompt", ["query", INSTRUCTION, "new: "])

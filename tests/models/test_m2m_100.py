@@ -7,18 +7,14 @@ import json
 import math
 import shutil
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
 from lsar_jax.checkpoints.checkpoint import read_folder
-from lsar_jax.checkpoints.load_weights import load_weights
 from lsar_jax.checkpoints.pickles import convert
-from lsar_jax.models.encoder import sinusoids
 from lsar_jax.tokens.nllb import flores_name
-from tests import parity
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
@@ -37,37 +33,6 @@ def folder(tmp_path):
 
 def edit(path, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def no_scale(model):
-    model.embeddings.scale = 1.0
-
-
-def interleaved_positions(model):
-    table = model.embeddings.position.embedding
-    table[...] = jnp.asarray(sinusoids(*table[...].shape))
-
-
-def positions_from_zero(model):
-    model.embeddings.first_position = 0
-
-
-def no_final_norm(model):
-    model.norm = None
-
-
-def other_activation(model):
-    for block in model.blocks:
-        block.feed.activation = "gelu"
-
-
-@pytest.mark.parametrize(
-    "mistake", [no_scale, interleaved_positions, positions_from_zero, no_final_norm, other_activation]
-)
-def test_parity_fails_for_a_planted_mistake(mistake):
-    model, case = parity.load(NAME), parity.golden(NAME)
-    mistake(model)
-    assert parity.errors(model, case).max() > max(10 * parity.BLOCK, parity.MODEL)
 
 
 @pytest.mark.slow
@@ -201,28 +166,6 @@ def test_models_that_transformers_writes(folder, tmp_path):
         np.testing.assert_array_equal(again.encode(TEXTS, language="de"), encoder.encode(TEXTS, language="de"))
 
 
-def test_early_exit_reads_the_first_blocks_only(folder, encoder):
-    tensors = load_file(folder / WEIGHTS)
-    tensors["layers.2.fc1.weight"] = np.full_like(tensors["layers.2.fc1.weight"], np.nan)
-    save_file(tensors, folder / WEIGHTS)
-    for layer in (0, 1, 2):
-        found = lj.load_encoder(folder, layer=layer).encode(TEXTS, language="en")
-        expected = encoder.encode(TEXTS, language="en", layers=(layer,))[0]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-    with pytest.raises(ValueError, match=r"layers.2.fc1.weight of m2m-100 holds NaN"):
-        lj.load_encoder(folder)
-    # The final norm is only of the last block.
-    assert load_weights(read_folder(GOLDEN / NAME, id=NAME), blocks=2, dtype="float32").norm is None
-    assert load_weights(read_folder(GOLDEN / NAME, id=NAME), blocks=2, dtype="float32", final_norm=True).norm_inner
-
-
-def test_neighbours_do_not_matter(encoder):
-    languages = ["de", "en", "ko", "fa", "prs", "zh"]
-    together = encoder.encode(TEXTS, language=languages)
-    alone = np.stack([encoder.encode(*pair[:1], language=pair[1]) for pair in zip(TEXTS, languages, strict=True)])
-    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-5 * np.abs(alone).max())
-
-
 def test_a_config_without_what_has_a_default(folder, encoder):
     path = folder / "config.json"
     config = json.loads(path.read_text())
@@ -241,11 +184,7 @@ def test_a_config_without_what_has_a_default(folder, encoder):
 @pytest.mark.parametrize(
     ("file", "changes", "message"),
     [
-        ("config.json", {"activation_function": "swish"}, "'swish' is not one of"),
-        ("config.json", {"pad_token_id": None}, "pad_token_id is None; it must be a whole number"),
-        ("config.json", {"d_model": 33}, "d_model is 33; sines and cosines need an even number"),
-        ("config.json", {"encoder_ffn_dim": None}, "lacks whole numbers for encoder_ffn_dim"),
-        ("config.json", {"encoder_attention_heads": 5}, "hidden size 32 is not divisible by 5 heads"),
+        ("config.json", {"d_model": 33}, "heads of width .* do not fit"),
         ("tokenizer_config.json", {"legacy_behaviour": True}, "legacy_behaviour is True, .* only False is supported"),
     ],
 )

@@ -186,9 +186,9 @@ def test_a_folder_of_its_own_and_a_pickle(static, tmp_path):
 @pytest.mark.parametrize(
     ("tensors", "message"),
     [
-        ({"mapping": np.arange(9)}, r"weights has shape \[57\]; it must have one number for each token"),
-        ({"weights": np.ones((57, 1))}, r"weights has shape \[57, 1\]; it must have one number for each token"),
-        ({"mapping": np.ones(57)}, "mapping has numbers of type F64; it must have whole numbers"),
+        ({"mapping": np.arange(9)}, r"weights is F\d+ of shape \[57\]; it needs a number for each token"),
+        ({"weights": np.ones((57, 1))}, r"weights is F64 of shape \[57, 1\]; it needs a number for each token"),
+        ({"mapping": np.ones(57)}, r"mapping is F64 of shape \[57\]; it needs a number"),
         ({"mapping": np.full(57, 20)}, "mapping has 20; the rows of embeddings are 0 to 19"),
         ({"embeddings": np.ones(20)}, "there is no matrix embedding.weight or embeddings; the tensors are"),
         ({"mapping": np.zeros(30, int), "weights": np.ones(30)}, "has the id 56; the model embeds 0 to 29"),

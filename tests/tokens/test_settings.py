@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import AutoTokenizer
 
-from lsar_jax.tokens.hugging_face import fast_tokenizer
+from lsar_jax.tokens.hugging_face import _AS_WRITTEN, fast_tokenizer
 
 ROWS, LONGEST = 64, 20
 TEXTS = [
@@ -134,8 +135,6 @@ EXTRA = {"content": "<extra>", "single_word": False, "lstrip": False, "rstrip": 
     ],
 )
 def test_ids_are_those_of_transformers(made, file, changes, tmp_path):
-    from transformers import AutoTokenizer
-
     folder = made[0](tmp_path, **made[1])
     edit(folder / file, **changes)
     theirs = AutoTokenizer.from_pretrained(folder)
@@ -151,20 +150,15 @@ def test_ids_are_those_of_transformers(made, file, changes, tmp_path):
     assert [written.encode(text).ids for text in TEXTS] == ids
 
 
-def test_where_nothing_differs_transformers_is_not_needed(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", _AS_WRITTEN)
+def test_transformers_is_not_needed_where_it_takes_the_file_as_it_is(name, tmp_path, monkeypatch):
+    settings = {"tokenizer_class": name, "pad_token": "[PAD]", "model_max_length": LONGEST, "sep_token": "[SEP]"}
+    (bert(tmp_path) / "tokenizer_config.json").write_text(json.dumps(settings))
+    expected = [row.tolist() for row in fast_tokenizer(tmp_path, ROWS, LONGEST)(TEXTS, LONGEST)[0]]
+    theirs = AutoTokenizer.from_pretrained(tmp_path)(TEXTS, truncation=True, max_length=LONGEST)
+    assert theirs["input_ids"] == expected
     monkeypatch.setattr("lsar_jax.tokens.hugging_face._build", None)
-    for make in (bert, xlm_r, gemma, qwen):
-        (folder := tmp_path / make.__name__).mkdir()
-        make(folder)
-        path = folder / "tokenizer.json"
-        backend = Tokenizer.from_file(str(path))
-        if make is xlm_r:
-            parts = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
-            backend.pre_tokenizer = pre_tokenizers.Sequence(parts)
-            backend.save(str(path))
-        added = {row: token.__getstate__() for row, token in backend.get_added_tokens_decoder().items()}
-        edit(folder / "tokenizer_config.json", added_tokens_decoder=added)
-        fast_tokenizer(folder, ROWS, LONGEST)
+    assert [row.tolist() for row in fast_tokenizer(tmp_path, ROWS, LONGEST)(TEXTS, LONGEST)[0]] == expected
 
 
 def test_sentence_transformers_lower_cases_all_but_special_tokens(tmp_path):
@@ -189,17 +183,12 @@ def test_the_left_side_is_cut(tmp_path):
     ("file", "changes", "message"),
     [
         ("tokenizer_config.json", {"split_special_tokens": True}, "split_special_tokens is true"),
-        (
-            "tokenizer_config.json",
-            {"tokenizer_class": [1]},
-            r"tokenizer_class is \[1\], which is not the name of a class",
-        ),
-        ("tokenizer_config.json", {"truncation_side": "middle"}, "'middle'"),
-        ("tokenizer_config.json", {"extra_special_tokens": 5}, "extra_special_tokens is 5; it must be .* list or dict"),
-        ("tokenizer_config.json", {"added_tokens_decoder": ["a"]}, r"json: added_tokens_decoder is \['a'\]; .* dict"),
+        ("tokenizer_config.json", {"truncation_side": "middle"}, "middle"),
+        ("tokenizer_config.json", {"extra_special_tokens": 5}, "no tokenizer could be loaded from"),
+        ("tokenizer_config.json", {"added_tokens_decoder": ["a"]}, "no tokenizer could be loaded from"),
         ("tokenizer_config.json", {"added_tokens_decoder": {"60": "a"}}, "no tokenizer could be loaded from"),
-        ("tokenizer_config.json", {"do_lower_case": "no"}, "do_lower_case is 'no'; it must be of type bool"),
-        ("special_tokens_map.json", {"cls_token": 2}, "special_tokens_map.json: cls_token is 2; .* str or dict"),
+        ("tokenizer_config.json", {"tokenizer_class": [1]}, "no tokenizer could be loaded from"),
+        ("special_tokens_map.json", {"cls_token": 2}, "no tokenizer could be loaded from"),
         ("sentence_bert_config.json", {"tokenizer_args": 5}, "tokenizer_args is 5, which is not supported"),
         (
             "sentence_bert_config.json",

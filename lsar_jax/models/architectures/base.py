@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.checks import as_float, check_choice, shown
+from lsar_jax.checks import check_choice, positive_number
 from lsar_jax.models.encoder import EncoderConfig
 from lsar_jax.models.laser import LaserConfig
 from lsar_jax.models.parts import ACTIVATIONS, LayerFactory
@@ -21,11 +21,12 @@ from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = [
-    "SIZES", "Architecture", "Config", "activation", "block_keys", "check_heads", "check_rotary_heads", "epsilon",
-    "layer_kinds", "positive", "require", "rope_parameters", "rotary", "weight_and_bias", "whole_sizes",
+    "SIZES", "Architecture", "Config", "activation", "block_keys", "check_heads",
+    "layer_kinds", "number", "require", "rope_parameters", "rotary", "weight_and_bias", "whole_sizes",
 ]  # fmt: skip
 
 Config = EncoderConfig | LaserConfig
+Tensors = dict[str, np.ndarray]
 
 # The sizes of EncoderConfig, and what most configs call them.
 SIZES = {
@@ -84,9 +85,7 @@ class Architecture:
     sizes: Mapping[str, str] = field(default_factory=dict)
     exported: tuple[str, str] | None = None
     export_options: Callable[[Any, int], dict[str, Any]] = lambda sizes, blocks: {}
-    export_tensors: Callable[[dict[str, np.ndarray], Any, int], dict[str, np.ndarray]] = lambda tensors, sizes, blocks: (
-        tensors
-    )
+    export_tensors: Callable[[Tensors, Any, int], Tensors] = lambda tensors, sizes, blocks: tensors
 
     def plain_name(self, key: str) -> str:
         """Returns the name of a tensor without the model prefix, and with the current names of LayerNorm's weights."""
@@ -144,20 +143,9 @@ def require(config: Mapping[str, Any], **values: Any) -> None:
             raise ValueError(f"{name} is {config[name]!r} in config.json; only {value!r} is supported")
 
 
-def epsilon(config: Mapping[str, Any], name: str = "layer_norm_eps", default: float | None = 1e-12) -> float:
-    """Returns the epsilon of the norms; raises ValueError unless it is between 0 and 1."""
-    value = config.get(name, default)
-    if not isinstance(value, float) or not 0 < value < 1:
-        raise ValueError(f"{name} is {value!r} in config.json; it must be a float between 0 and 1")
-    return value
-
-
-def positive(config: Mapping[str, Any], name: str, default: float | None = None, where: str = "") -> float:
+def number(config: Mapping[str, Any], name: str, default: float | None = None, where: str = "") -> float:
     """Returns a number of a config; raises ValueError unless it is positive. ``where`` is for the error."""
-    value = config.get(name, default)
-    if not 0 < (number := as_float(value)) < float("inf"):
-        raise ValueError(f"{name}{where} is {shown(value)} in config.json; it must be a positive number")
-    return number
+    return positive_number(f"{name}{where} in config.json", config.get(name, default))
 
 
 def activation(config: Mapping[str, Any], name: str = "hidden_act", default: str = "gelu") -> str:
@@ -167,18 +155,14 @@ def activation(config: Mapping[str, Any], name: str = "hidden_act", default: str
     return value
 
 
-def check_heads(heads: int, groups: int, width: int) -> None:
-    """Raises ValueError unless each key and value head serves as many heads, and their width is even."""
-    if heads % groups:
-        raise ValueError(f"the {heads} heads are not divisible by {groups} key and value heads")
-    if width % 2:
-        raise ValueError(f"the width of a head is {width}; rotary positions need an even number")
-
-
-def check_rotary_heads(hidden: int, heads: int) -> None:
-    """Raises ValueError unless the width of a head is a whole and even number, as rotary positions need."""
-    if hidden % (2 * heads):
-        raise ValueError(f"hidden size {hidden} does not give {heads} heads an even width, as rotary positions need")
+def check_heads(sizes: EncoderConfig, groups: int = 1, width: int | None = None, *, multiple: int = 2) -> None:
+    """Raises ValueError unless heads have whole widths, even ones for rotary positions, and are shared evenly."""
+    share = sizes.hidden / sizes.heads if width is None else width
+    if sizes.heads % groups or share % multiple:
+        raise ValueError(
+            f"{sizes.heads} heads of width {share:g} do not fit: their number must be a multiple of {groups} and their "
+            f"width of {multiple}"
+        )
 
 
 def layer_kinds(config: Mapping[str, Any], blocks: int, is_full: Callable[[int], bool]) -> tuple[str, ...]:
@@ -223,17 +207,15 @@ def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | Non
     """
     parameters = config.get("rope_parameters")
     if isinstance(parameters, Mapping):
-        if config.get("rope_scaling") is not None:
-            raise ValueError("config.json has rope_scaling beside rope_parameters, where it would count; leave it out")
-        if kind is not None and not isinstance(parameters.get(kind), Mapping):
-            raise ValueError(f"rope_parameters has no {kind} in config.json; it must have those of each kind of layer")
-        parameters = parameters if kind is None else parameters[kind]
+        require(config, rope_scaling=None)  # it would count
+        parameters = parameters if kind is None else parameters.get(kind)
+        parameters = parameters if isinstance(parameters, Mapping) else {}
     else:
         scaling = config.get("rope_scaling") if kind != "sliding_attention" else None
         parameters = {**(scaling or {}), "rope_theta": config.get(theta)}
     scaling = parameters.get("rope_type", parameters.get("type", "default"))
-    base = positive({theta: parameters.get("rope_theta")}, theta, where=f" of {kind}" if kind else "")
+    base = number({theta: parameters.get("rope_theta")}, theta, where=f" of {kind}" if kind else "")
     if scaling not in ("default", "linear"):
         raise ValueError(f"rope_type is {scaling!r} in config.json; only 'default' and 'linear' are supported")
-    factor = positive(parameters, "factor", 1.0, " of rope_scaling") if scaling == "linear" else 1.0
+    factor = number(parameters, "factor", 1.0, " of rope_scaling") if scaling == "linear" else 1.0
     return Rotary(base, factor)

@@ -12,7 +12,7 @@ from lsar_jax.checks import check_choice
 from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PostNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
-from lsar_jax.models.parts import ACTIVATIONS, FeedForward, LayerFactory
+from lsar_jax.models.parts import FeedForward, LayerFactory
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
 __all__ = ["BERT", "BertConfig", "block", "build", "export_options", "read_sizes"]
@@ -50,9 +50,7 @@ class BertConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.hidden % self.heads:
-            raise ValueError(f"hidden size {self.hidden} is not divisible by {self.heads} heads")
-        check_choice("activation", self.activation, ACTIVATIONS)
+        base.check_heads(self, multiple=1)
 
 
 def build(config: BertConfig, factory: LayerFactory) -> Encoder:
@@ -78,7 +76,7 @@ def read_sizes(config: Mapping[str, Any], first_position: int = 0) -> BertConfig
     return BertConfig(
         **base.whole_sizes(config, _SIZES),
         first_position=first_position,
-        layer_norm_epsilon=base.epsilon(config),
+        layer_norm_epsilon=base.number(config, "layer_norm_eps", 1e-12),
         activation=base.activation(config),
     )
 

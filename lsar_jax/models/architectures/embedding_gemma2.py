@@ -56,7 +56,7 @@ class EmbeddingGemma2Config(gemma3.Gemma3Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         for groups, width in self.block_heads:
-            base.check_heads(self.heads, groups, width)
+            base.check_heads(self, groups, width)
 
 
 class _Attention(SelfAttention):
@@ -132,7 +132,7 @@ def _read_sizes(config: Mapping[str, Any]) -> EmbeddingGemma2Config:
     return EmbeddingGemma2Config(
         **sizes,
         rotary=base.rotary(config, kind="full_attention"),
-        epsilon=base.epsilon(config, "rms_norm_eps", 1e-6),
+        epsilon=base.number(config, "rms_norm_eps", 1e-6),
         causal=False,
         kinds=kinds,
         sliding=base.rotary(config, kind="sliding_attention"),
@@ -145,13 +145,12 @@ def _block_heads(config: Mapping[str, Any], kinds: tuple[str, ...]) -> tuple[tup
     full = {"head_dim": config.get("global_head_dim", 512)}
     full["num_key_value_heads"] = config.get("num_global_key_value_heads", 1)
     given = config.get("per_layer_config", {k: full for k, kind in enumerate(kinds) if kind == "full_attention"})
+    known = set(_HEADS.values())
     if not isinstance(given, Mapping) or not all(
-        str(number).isdecimal() and isinstance(sizes, Mapping) for number, sizes in given.items()
+        str(number).isdecimal() and isinstance(sizes, Mapping) and sizes.keys() <= known
+        for number, sizes in given.items()
     ):
-        raise ValueError(f"per_layer_config is {given!r} in config.json; it must map blocks to their sizes")
-    if unknown := {name for sizes in given.values() for name in sizes} - set(_HEADS.values()):
-        known = ", ".join(_HEADS.values())
-        raise ValueError(f"per_layer_config sets {', '.join(sorted(unknown))} in config.json; blocks may set {known}")
+        raise ValueError(f"per_layer_config is {given!r} in config.json; it must map blocks to {' and '.join(known)}")
     # A number is written with as many digits as the largest.
     own = {int(number): sizes for number, sizes in given.items()}
     each = [base.whole_sizes({**config, **own.get(number, {})}, _HEADS) for number in range(len(kinds))]

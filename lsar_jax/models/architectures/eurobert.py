@@ -27,7 +27,7 @@ def _read_sizes(config: Mapping[str, Any]) -> Qwen3Config:
     return Qwen3Config(
         **base.whole_sizes(given, qwen3.SIZES),
         rotary=base.rotary(config),
-        epsilon=base.epsilon(config, "rms_norm_eps", 1e-5),
+        epsilon=base.number(config, "rms_norm_eps", 1e-5),
         causal=False,
     )
 

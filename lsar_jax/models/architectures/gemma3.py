@@ -105,7 +105,7 @@ def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:
     return Gemma3Config(
         **sizes,
         rotary=base.rotary(config, kind="full_attention"),
-        epsilon=base.epsilon(config, "rms_norm_eps", 1e-6),
+        epsilon=base.number(config, "rms_norm_eps", 1e-6),
         causal=not both,
         kinds=base.layer_kinds(config, sizes["blocks"], lambda number: (number + 1) % every == 0),
         sliding=base.rotary(config, "rope_local_base_freq", "sliding_attention"),

@@ -48,7 +48,7 @@ class GteConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        base.check_rotary_heads(self.hidden, self.heads)
+        base.check_heads(self)
 
 
 def _build(config: GteConfig, factory: LayerFactory) -> Encoder:
@@ -76,7 +76,7 @@ def _read_sizes(config: Mapping[str, Any]) -> GteConfig:
     return GteConfig(
         **sizes,
         rotary=_rotary(config, sizes["hidden"] // (sizes["heads"] or 1)),
-        epsilon=base.epsilon(config),
+        epsilon=base.number(config, "layer_norm_eps", 1e-12),
         activation=base.activation(config),
     )
 

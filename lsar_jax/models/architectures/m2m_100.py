@@ -73,8 +73,6 @@ def _build(config: M2M100Config, factory: LayerFactory) -> Encoder:
 
 def _read_sizes(config: Mapping[str, Any]) -> M2M100Config:
     sizes, first = base.whole_sizes(config, _SIZES), first_position(config)
-    if sizes["hidden"] % 2 or sizes["hidden"] < 4:
-        raise ValueError(f"d_model is {sizes['hidden']}; sines and cosines need an even number from 4 on")
     return M2M100Config(
         **sizes | {"positions": sizes["positions"] + first},
         first_position=first,
@@ -96,7 +94,7 @@ def _complete(config: dict[str, Any], tensors: dict[str, Any]) -> tuple[dict[str
 def _computed(config: Mapping[str, Any], sizes: M2M100Config) -> dict[str, np.ndarray]:
     """Returns the positions: all sines, then all cosines, in float32 as in fairseq."""
     half = sizes.hidden // 2
-    rates = np.exp(np.arange(half, dtype=np.float32) * np.float32(-math.log(10_000) / (half - 1)))
+    rates = np.exp(np.arange(half, dtype=np.float32) * np.float32(-math.log(10_000) / max(half - 1, 1)))
     angles = np.arange(sizes.positions, dtype=np.float32)[:, None] * rates
     table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     table[sizes.first_position - 1] = 0  # padding

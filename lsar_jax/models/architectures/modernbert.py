@@ -52,7 +52,7 @@ class ModernBertConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        base.check_rotary_heads(self.hidden, self.heads)
+        base.check_heads(self)
 
 
 def _build(config: ModernBertConfig, factory: LayerFactory) -> Encoder:
@@ -87,7 +87,7 @@ def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
         window=window,
         full=base.rotary(config, "global_rope_theta", "full_attention"),
         sliding=base.rotary(config, "local_rope_theta", "sliding_attention"),
-        epsilon=base.epsilon(config, "norm_eps", 1e-5),
+        epsilon=base.number(config, "norm_eps", 1e-5),
         activation=base.activation(config, "hidden_activation"),
     )
 

@@ -172,7 +172,7 @@ def _read_sizes(config: Mapping[str, Any]) -> NomicBertConfig:
     return NomicBertConfig(
         **sizes,
         rotary=base.rotary(config),
-        epsilon=base.epsilon(config),
+        epsilon=base.number(config, "layer_norm_eps", 1e-12),
         activation=base.activation(config, *(("hidden_act", "silu") if gated else ("activation_function", "gelu"))),
         gated=gated,
         experts=experts,

@@ -54,7 +54,7 @@ class Qwen3Config(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        base.check_heads(self.heads, self.groups, self.width)
+        base.check_heads(self, self.groups, self.width)
 
 
 def build(config: Qwen3Config, factory: LayerFactory, *, head_norms: bool = True) -> Encoder:
@@ -79,14 +79,14 @@ def build(config: Qwen3Config, factory: LayerFactory, *, head_norms: bool = True
 
 def _read_sizes(config: Mapping[str, Any]) -> Qwen3Config:
     base.require(config, hidden_act="silu", attention_bias=False, use_sliding_window=False)
-    kinds = set(config.get("layer_types") or ["full_attention"])
-    if kinds != {"full_attention"}:
-        raise ValueError(f"layer_types has {', '.join(sorted(kinds))}; only full_attention is supported")
+    sizes = base.whole_sizes({"head_dim": 128, **config}, SIZES)
+    if config.get("layer_types") is not None:
+        base.require(config, layer_types=["full_attention"] * sizes["blocks"])
     causal, both = config.get("is_causal", True), config.get("use_bidirectional_attention", False)
     return Qwen3Config(
-        **base.whole_sizes({"head_dim": 128, **config}, SIZES),
+        **sizes,
         rotary=base.rotary(config),
-        epsilon=base.epsilon(config, "rms_norm_eps", 1e-6),
+        epsilon=base.number(config, "rms_norm_eps", 1e-6),
         causal=bool(causal) and not both,
     )
 

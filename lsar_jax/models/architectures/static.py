@@ -34,11 +34,9 @@ def _complete(config: dict[str, Any], tensors: dict[str, Any]) -> tuple[dict[str
     if rows is None or len(rows.shape) != 2:
         raise ValueError(f"there is no matrix {_ROWS} or embeddings; the tensors are {', '.join(tensors) or 'none'}")
     size = (mapping or rows).shape[:1]
-    for each, tensor in {"mapping": mapping, "weights": weights}.items():
-        if tensor is not None and (len(tensor.shape) != 1 or tensor.shape != size):
-            raise ValueError(f"{each} has shape {list(tensor.shape)}; it must have one number for each token")
-    if mapping is not None and mapping.kind[:1] not in ("I", "U"):
-        raise ValueError(f"mapping has numbers of type {mapping.kind}; it must have whole numbers")
+    for each, tensor, kinds in (("mapping", mapping, "IU"), ("weights", weights, "IUFB")):
+        if tensor is not None and (tensor.shape != size or tensor.kind[0] not in kinds):
+            raise ValueError(f"{each} is {tensor.kind} of shape {list(tensor.shape)}; it needs a number for each token")
 
     @cache
     def shared() -> np.ndarray:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from lsar_jax.checks import whole_number
 from lsar_jax.languages import code_or_none
 from lsar_jax.models.architectures import base
 from lsar_jax.models.architectures.bert import BertConfig, build
@@ -47,7 +48,7 @@ def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
         **sizes,
         intermediate=4 * sizes["hidden"],
         languages=config["n_langs"] if _embeds_languages(config) else 0,
-        layer_norm_epsilon=base.epsilon(config),
+        layer_norm_epsilon=base.number(config, "layer_norm_eps", 1e-12),
         activation="gelu" if config.get("gelu_activation", True) else "relu",
     )
 
@@ -81,9 +82,7 @@ def _export_options(sizes: BertConfig, blocks: int) -> dict[str, Any]:
 
 
 def _embeds_languages(config: Mapping[str, Any]) -> bool:
-    count = config.get("n_langs", 1)
-    if not isinstance(count, int) or count < 1:
-        raise ValueError(f"n_langs is {count!r} in config.json; it must be a whole number of at least 1")
+    count = whole_number("n_langs in config.json", config.get("n_langs", 1), 1, 1 << 18, "the sizes of encoders")
     return bool(config.get("use_lang_emb", True)) and count > 1
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import bert
 from lsar_jax.models.architectures.bert import BertConfig
 
@@ -17,9 +18,7 @@ __all__ = ["CAMEMBERT", "ROBERTA", "XLM_R", "first_position"]
 def first_position(config: Mapping[str, Any]) -> int:
     """Returns the position of the first token, one past the padding id; raises ValueError if that is not an id."""
     pad = config.get("pad_token_id", 1)
-    if not isinstance(pad, int) or isinstance(pad, bool) or pad < 0:
-        raise ValueError(f"pad_token_id is {pad!r}; it must be a whole number, because positions are counted from it")
-    return pad + 1
+    return whole_number("pad_token_id in config.json", pad, 0, 1 << 18, "positions are counted from it") + 1
 
 
 def _read_sizes(config: Mapping[str, Any]) -> BertConfig:

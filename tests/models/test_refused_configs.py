@@ -1,0 +1,106 @@
+"""Configs that are refused, by architecture: what each changes in its golden config, and what the error says."""
+
+import json
+
+import pytest
+
+from lsar_jax.models.architectures import ARCHITECTURES, EMBEDDING_GEMMA2, GEMMA3
+from tests.models.test_gte import OLD as GTE
+from tests.models.test_nomic_bert import MIXED as NOMIC_BERT
+from tests.parity import GOLDEN
+
+LINEAR = {"rope_scaling": {"type": "linear", "factor": 2.0}}
+QWEN = [
+    ({"rope_parameters": None}, "rope_theta in config.json is None; it must be a positive, finite number"),
+    ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "rope_type is 'yarn' in config.json"),
+    (LINEAR, "rope_scaling is .* in config.json; only None is supported"),
+    ({"hidden_act": "gelu"}, "hidden_act is 'gelu' in config.json; only 'silu' is supported"),
+    ({"num_attention_heads": 0}, "heads is 0"),
+    ({"num_key_value_heads": 3}, "4 heads of width .* do not fit: their number must be a multiple of 3"),
+    ({"head_dim": 5}, "4 heads of width 5 do not fit: .* width of 2"),
+]
+REFUSED = {
+    "bert": [
+        ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of gelu"),
+        ({"num_attention_heads": 5}, "5 heads of width 6.4 do not fit"),
+        ({"hidden_size": "wide"}, "config.json lacks whole numbers for hidden_size"),
+        ({"position_embedding_type": "relative"}, "position_embedding_type is 'relative' in config.json"),
+        ({"vocab_size": 0}, "vocabulary is 0"),
+        ({"num_hidden_layers": 10**9}, "blocks is 1000000000; it must be a whole number from 0 to 256"),
+        ({"layer_norm_eps": 0}, "layer_norm_eps in config.json is 0; it must be a positive"),
+    ],
+    "xlm-roberta": [({"pad_token_id": 50}, "first_position is 51; it must be a whole number from 0 to")],
+    "qwen3": [
+        *QWEN,
+        ({"attention_bias": True}, "attention_bias is True in config.json; only False is supported"),
+        ({"use_sliding_window": True}, "use_sliding_window is True in config.json; only False"),
+        ({"layer_types": ["sliding_attention"] * 3}, "layer_types is .*; only .'full_attention', "),
+    ],
+    "eurobert": [*QWEN, ({"mlp_bias": True}, "mlp_bias is True in config.json; only False is supported")],
+    "modernbert": [
+        ({"norm_bias": True}, "norm_bias is True in config.json; only False is supported"),
+        ({"layer_types": ["full_attention"] * 3}, "name one of full_attention, sliding_attention for each of 4"),
+        ({"layer_types": ["full_attention"] * 3 + ["chunked"]}, "it must name one of full_attention"),
+        ({"layer_types": None, "global_attn_every_n_layers": 0}, "global_attn_every_n_layers is 0; it must be"),
+        ({"local_attention": -1}, "window is -1; it must be a whole number"),
+        ({"num_attention_heads": 3}, "3 heads of width 10.6667 do not fit"),
+        ({"rope_parameters": None, "global_rope_theta": 1e4}, "local_rope_theta of sliding_attention in .* is None"),
+        (LINEAR, "rope_scaling is {.* in config.json; only None is supported"),
+    ],
+    "gemma3": [
+        ({"attn_logit_softcapping": 50.0}, "attn_logit_softcapping is 50.0"),
+        ({"hidden_activation": "silu"}, "hidden_activation is 'silu'"),
+        ({"layer_types": None, "sliding_window_pattern": 0}, "sliding_window_pattern is 0"),
+        ({"rope_parameters": None, "rope_scaling": {"rope_type": "yarn"}}, "rope_type is 'yarn'"),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, "of full_attention in .* is None"),
+        ({"use_bidirectional_attention": False, "is_causal": False}, "is_causal is False in config.json; only True"),
+    ],
+    "embedding-gemma2": [
+        ({"per_layer_config": {"0": {"intermediate_size": 8}}}, "per_layer_config is .*; it must map blocks to"),
+        ({"per_layer_config": {"0": 3}}, "per_layer_config is {'0': 3}"),
+        ({"per_layer_config": {"0": {"num_key_value_heads": 3}}}, "4 heads of width 16 do not fit"),
+    ],
+    "gte": [
+        ({"pack_qkv": False}, "pack_qkv is False in config.json; only True is supported"),
+        ({"rope_scaling": {"type": "ntk", "factor": 8.0, "mixed_b": 0.5}}, "mixed_b is 0.5 in config.json; only None"),
+        ({"rope_scaling": {"type": "ntk", "factor": 0}}, "factor of rope_scaling in config.json is 0"),
+        ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "rope_type is 'dynamic' in config.json"),
+        ({"num_attention_heads": 32}, "32 heads of width 1 do not fit"),
+    ],
+    "nomic_bert": [
+        ({"prenorm": True}, "prenorm is True in config.json; only False is supported"),
+        ({"moe_normalize_expert_weights": True}, "moe_normalize_expert_weights is True in config.json; only False"),
+        ({"num_shared_experts": 1}, "num_shared_experts is 1 in config.json; only 0 is supported"),
+        ({"activation_function": "swiglu"}, "qkv_proj_bias is True in config.json; only False is supported"),
+        ({"activation_function": "geglu"}, "activation_function is 'geglu' in config.json; only 'gelu' is supported"),
+        ({"activation_function": "geglu", "num_experts": 0}, "'geglu' is not one of gelu"),
+        ({"moe_top_k": 7}, "moe_top_k is 7; it must be a whole number from 1 to 6"),
+        ({"moe_every_n_layers": 1}, "moe_every_n_layers is 1; it must be a whole number from 2"),
+        ({"num_experts": -1}, "num_experts is -1; it must be a whole number from 1"),
+    ],
+    "m2m-100": [
+        ({"activation_function": "swish"}, "'swish' is not one of"),
+        ({"pad_token_id": None}, "pad_token_id in config.json is None; it must be a whole number"),
+    ],
+    "xlm": [
+        ({"causal": True}, "causal is True in config.json; only False is supported"),
+        ({"n_langs": "three"}, "n_langs in config.json is 'three'"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"), [(name, *case) for name, cases in REFUSED.items() for case in cases]
+)
+def test_configs_that_are_refused(name, changes, message):
+    config = {"gte": GTE, "nomic_bert": NOMIC_BERT}.get(name) or json.loads((GOLDEN / name / "config.json").read_text())
+    architecture = ARCHITECTURES[config["model_type"]]
+    architecture.read_config(architecture.complete(config, {})[0])
+    with pytest.raises(ValueError, match=message):
+        architecture.read_config(architecture.complete(config | changes, {})[0])
+
+
+@pytest.mark.parametrize("architecture", [GEMMA3, EMBEDDING_GEMMA2])
+def test_a_model_of_text_and_images_has_a_text_model(architecture):
+    with pytest.raises(ValueError, match="text_config is None"):
+        architecture.read_config({})
