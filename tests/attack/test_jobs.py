@@ -1,8 +1,9 @@
-"""Jobs that are killed while they delete their work, work of other jobs, and folders and manifests of others."""
+"""Jobs that are killed, work of other jobs, and folders and manifests of others."""
 
 import json
 import os
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.files import text_sha256
+from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, work_folder
+from lsar_jax.files import text_sha256, write_json, write_text
+from tests.attack.stops import Killed, count_changes
 from lsar_jax.mining import MiningOptions
 from tests.conftest import TINY
 from tests.embeddings.made_folder import SPEC, made_folder
@@ -43,94 +46,70 @@ def contents(folder):
     return {path: os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes() for path in paths}
 
 
-class Killed(BaseException):
-    """What no code expects."""
-
-
-def killed(monkeypatch, after, out, call):
-    """Ends a call at one of the deletions and moves after its output is there; returns whether it was ended."""
-    count = 0
-
-    def counted(function):
-        def run(*arguments, **options):
-            nonlocal count
-            count += out.exists()
-            if count > after:
-                raise Killed
-            return function(*arguments, **options)
-
-        return run
-
-    with monkeypatch.context() as patch:
-        for name in ("unlink", "remove", "rmdir", "rename", "replace"):
-            patch.setattr(os, name, counted(getattr(os, name)))
-        try:
-            call()
-        except Killed:
-            return True
-    return False
-
-
-def test_a_mining_killed_in_its_clean_up(sides, tmp_path, monkeypatch):
-    """The same call goes on, and another one never takes its pairs."""
-    whole = {k: tmp_path / f"{k}.tsv" for k in (2, 5)}
-    for k, path in whole.items():
-        lj.mining.mine_folders(*sides, path, MiningOptions(k=k))
-    assert whole[2].read_bytes() != whole[5].read_bytes()
-    out, work = tmp_path / "out.tsv", tmp_path / "out.tsv.job"
-    step = went_on = 0
-    while killed(monkeypatch, step, out, lambda: lj.mining.mine_folders(*sides, out, MiningOptions(k=2))):
-        step += 1
-        if work.exists():
-            went_on += 1
-            with pytest.raises(ValueError, match=r"out.tsv.job was begun with other options: k was 2 and is now 5"):
-                lj.mining.mine_folders(*sides, out, MiningOptions(k=5), overwrite=True)
-            assert lj.mining.mine_folders(*sides, out, MiningOptions(k=2)) == len(out.read_text().splitlines())
-            assert out.read_bytes() == whole[2].read_bytes()
+def toy(k):
+    """A job of parts in two folders."""
+    names = rf"job\.json|lock|part-{NUMBER}|source/(part-{NUMBER})?"
+    work, out = Path("out.job"), Path("out")
+    with work_folder(work, out, names):
+        if (work / RECORD).exists():
+            if changed := changed_options(json.loads((work / RECORD).read_text()), {"k": k}):
+                raise ValueError(changed)
         else:
-            lj.mining.mine_folders(*sides, out, MiningOptions(k=5), overwrite=True)
-            assert out.read_bytes() == whole[5].read_bytes()
-        assert not work.exists()
-        out.unlink()
-    assert 2 < went_on < step
+            write_json(work / RECORD, {"k": k})
+        (work / "source").mkdir(exist_ok=True)
+        parts = [work / folder / f"part-{number:05d}" for folder in ("", "source") for number in range(2)]
+        for path in parts:
+            if not path.exists():
+                write_text(path, f"{k} {path}")
+        write_text(out, " ".join(path.read_text() for path in parts))
 
 
-@pytest.mark.slow
-def test_a_mining_of_text_killed_in_its_clean_up(tmp_path, monkeypatch, rng):
+def test_a_job_that_is_killed_before_any_change_goes_on(tmp_path, monkeypatch):
+    """To the same output; and another job takes none of its parts, which are there as long as its record is."""
+    monkeypatch.chdir(tmp_path)
+    changes, whole = count_changes(lambda: toy(2)), Path("out").read_bytes()
+    assert changes > 20
+    for stop, other in product(range(changes), (False, True)):
+        Path("out").unlink()
+        with pytest.raises(Killed):
+            count_changes(lambda: toy(2), stop)
+        if other and Path("out.job", RECORD).exists():
+            with pytest.raises(ValueError, match="k was 2 and is now 3"):
+                toy(3)
+        toy(2)
+        assert Path("out").read_bytes() == whole
+        assert not Path("out.job").exists()
+
+
+@pytest.mark.parametrize("kind", ["encode", "mine", "mine of text"])
+def test_a_command_that_is_killed_goes_on(kind, tmp_path, monkeypatch, rng, x):
+    monkeypatch.chdir(tmp_path)
     for code in ("de", "en"):
-        lines = [" ".join(rng.choice(list("abcdefghij"), 6)) for _ in range(20)]
-        (tmp_path / f"{code}.txt").write_text("\n".join(lines) + "\n")
-    out, work = tmp_path / "out.tsv", tmp_path / "out.tsv.job"
-    command = ["mine", *(str(tmp_path / name) for name in ("de.txt", "en.txt", "out.tsv")), "--encoder", str(TINY)]
-    assert main(command) == 0
-    expected = out.read_bytes()
-    out.unlink()
-    step = went_on = 0
-    while killed(monkeypatch, step, out, lambda: main(command)):
-        step += 1
-        if work.exists():
-            went_on += 1
-            assert main(command) == 0
-        assert out.read_bytes() == expected
-        assert not work.exists()
-        out.unlink()
-    assert went_on > 10
+        Path(f"{code}.txt").write_text("".join(f"{' '.join(rng.choice(list('abcdefgh'), 6))}\n" for _ in range(20)))
+    if kind == "mine":
+        for name, rows in zip(("de", "en"), x, strict=True):
+            made_folder(Path(name), rows[:ROWS], [f"{name} {row}" for row in range(ROWS)])
+    sources = ["de.txt"] if kind == "encode" else ["de", "en"] if kind == "mine" else ["de.txt", "en.txt"]
+    encoder = ["--encoder", str(TINY), "--layer", "1"] if kind != "mine" else []
+    command = [kind.split()[0], *sources, "out", *encoder, *(["--shard-rows", "8"] if kind == "encode" else [])]
 
+    def run():
+        assert main(command) == 0
 
-@pytest.mark.parametrize("step", [0, 2, 4])
-def test_an_encoding_killed_in_its_clean_up(step, tmp_path, monkeypatch, tiny):
-    (tmp_path / "in.txt").write_text("a b\nc d\ne\n")
+    def taken():
+        """The output, which is moved away."""
+        found = contents(Path("out")) if Path("out").is_dir() else Path("out").read_bytes()
+        shutil.rmtree("out") if Path("out").is_dir() else Path("out").unlink()
+        return found
 
-    def encode(folder):
-        lj.embeddings.encode(tiny, [tmp_path / "in.txt"], folder, shard_rows=2)
-
-    encode(tmp_path / "whole")
-    out = tmp_path / "out"
-    assert killed(monkeypatch, step, out / "manifest.json", lambda: encode(out))
-    encode(out)
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == {
-        path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()
-    }
+    changes, whole = count_changes(run), taken()
+    for stop in (changes // 3, changes - 6, changes - 2):
+        with pytest.raises(Killed):
+            count_changes(run, stop)
+        if kind == "encode" or Path("out.job").exists() or not Path("out").exists():  # else it was at its end
+            run()
+        assert taken() == whole
+        assert not Path("out.job").exists()
 
 
 def test_parts_of_other_jobs_or_places(x, tmp_path):
@@ -265,7 +244,7 @@ def test_no_file_of_others_is_replaced_by_an_encoding(tmp_path, tiny):
 
 
 def test_files_that_come_to_a_job_stay(sides, tmp_path, tiny):
-    """Those between its own, and those that are put into its folder before it ends."""
+    """Beside its parts, or put into its folder before it ends."""
     (tmp_path / "in.txt").write_text("a\nb\n")
     with pytest.raises(Killed):
         lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "out", shard_rows=1, progress=end_after(1))

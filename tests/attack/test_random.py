@@ -1,22 +1,301 @@
-"""A few cases of ``python -m tests.attack``, of each area but jobs."""
+"""Random input and damage: the result is right, or the call is refused in a few lines that are the library's own."""
 
-import logging
+from tests.conftest import TINY  # before jax, whose devices it sets
 
+# isort: split
+import inspect
+import json
+import shutil
+import tempfile
+import warnings
+from functools import partial
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
-from tests.attack.__main__ import AREAS, attack, main
+import lsar_jax as lj
+from lsar_jax.corpora.records import Records
+from lsar_jax.encoders.options import EncodeOptions
+from lsar_jax.languages import language_code
+from tests.attack.damage import flip_bit, truncate
+from tests.embeddings.made_folder import made_folder
+from tests.rewriting import rewrite
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
+few, many = (
+    settings(derandomize=True, deadline=None, database=None, max_examples=count, suppress_health_check=HealthCheck)
+    for count in (8, 40)
+)
+SEEDS = st.integers(0, 1 << 30).map(np.random.default_rng)
+DIM = 8
+# Parts of other libraries' messages, which do not say what to do.
+FOREIGN = ("broadcast", "has no attribute", "unpack", "list index", "Incompatible shapes", "pickle", "unsafe")
 
-@pytest.mark.parametrize("area", [area for area in AREAS if area != "jobs"])
-def test_cases(area):
-    assert {attack(area, number) for number in (2, 3)} <= {"held", "refused"}
+
+def refused(call):
+    """Whether a call is refused in words that are the library's own; any other exception fails the test."""
+    try:
+        call()
+    except (ValueError, TypeError, OSError) as error:
+        text, kind = str(error), type(error)
+    else:
+        return False
+    # Another library's subclasses, such as UnicodeDecodeError, are not in our words.
+    assert issubclass(kind, OSError) or kind in (ValueError, TypeError) or kind.__module__.startswith("lsar_jax")
+    assert 0 < len(text.splitlines()) < 24
+    assert not any(part in text for part in FOREIGN)
+    return True
 
 
-def test_a_case_that_breaks_is_printed(monkeypatch, capsys):
-    monkeypatch.setitem(AREAS, "labels", lambda folder, rng, note: 1 / 0)
-    level = logging.getLogger("lsar_jax").level
-    assert main(["--area", "labels", "--cases", "2"]) == 1
-    logging.getLogger("lsar_jax").setLevel(level)
-    assert "--area labels --seed 0 --first 1: : ZeroDivisionError division by zero" in capsys.readouterr().out
+def close(x, y, atol=1e-3):
+    return np.shape(x) == np.shape(y) and np.allclose(np.asarray(x, float), np.asarray(y, float), rtol=atol, atol=atol)
+
+
+def vectors(rng, count=24):
+    return {code: rng.standard_normal((count, DIM)).astype("f4") + i for i, code in enumerate(("de", "en", "zh"))}
+
+
+# The same numbers in another form.
+LAYOUTS = {
+    "fortran": np.asfortranarray, "strided": lambda x: np.repeat(np.repeat(x, 2, 0), 2, 1)[::2, ::2],
+    "reversed": lambda x: x[::-1].copy()[::-1], "big-endian": lambda x: x.astype(">f4"), "float64": np.copy,
+    "float16": lambda x: x.astype("f2"), "jax": lambda x: jnp.asarray(x, jnp.float32),
+    "unaligned": lambda x: np.frombuffer(b"." + x.astype("f4").tobytes(), "f4", offset=1).reshape(x.shape),
+    "read-only": lambda x: np.frombuffer(x.tobytes()).reshape(x.shape), "ties": lambda x: np.repeat(x[::4], 4, 0),
+    "subclass": lambda x: x.view(type("Vectors", (np.ndarray,), {})), "zero row": lambda x: x * (x[:, :1] != x[3, 0]),
+}  # fmt: skip
+CALLS = {
+    "center": lambda x, y: lj.transforms.fit_center({"de": x, "en": y})(x, "de"),
+    "lsar": lambda x, y: lj.transforms.fit_lsar({"de": x, "en": y, "zh": y + 1}, rank=1)(x),
+    "lir": lambda x, y: lj.transforms.fit_lir({"de": x, "en": y})(x, "de"),
+    "whitening": lambda x, y: lj.transforms.fit_whitening({"de": x, "en": y})(x, "de"),
+    "leace": lambda x, y: lj.transforms.fit_leace({"de": x, "en": y})(x),
+    "moments": lambda x, y: lj.Moments.from_embeddings(x).mean,
+    "nearest": lambda x, y: lj.retrieval.nearest(x, y, k=3)[0],
+    "candidates": lambda x, y: lj.retrieval.nearest(y, x, k=3)[0],
+    "similarity": lj.retrieval.similarity,
+    "ranks": lambda x, y: lj.retrieval.candidate_ranks(x, y, np.zeros((len(x), 1), int)),
+    "mine": lambda x, y: lj.mining.mine(x, y, k=2).score,
+    "isoscore": lambda x, y: lj.geometry.isoscore(x),
+}
+
+
+def cosines(x, y):
+    x, y = (z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-300) for z in (x, y))
+    return -np.sort(-(x @ y.T), axis=1)[:, :3]
+
+
+TWINS = {
+    "center": lambda x, y: x - x.mean(0), "moments": lambda x, y: x.mean(0), "nearest": cosines,
+    "candidates": lambda x, y: cosines(y, x),
+}  # fmt: skip
+
+
+@many
+@given(SEEDS, st.sampled_from(sorted(CALLS)), st.sampled_from(sorted(LAYOUTS)))
+def test_the_layout_of_an_array_does_not_count(rng, call, layout):
+    x, y = rng.standard_normal((2, 24, DIM)) + rng.integers(3)
+    x = LAYOUTS[layout](x)
+    found = CALLS[call](x, y)
+    assert close(found, TWINS.get(call, CALLS[call])(np.array(np.asarray(x), float), y))
+
+
+JUNK = (
+    None, True, False, -1, 0, 1, 2, 10**30, 10**400, 1.5, 0.5, -0.5, float("nan"), float("inf"), 1e-300, "", "x",
+    "de", "mean", "\udc80", b"de", [], [1], ["de"], (), (1, 2), {}, {"de": 1}, {"de"}, object(), np.int64(2),
+    np.float32(0.5), print,
+)  # fmt: skip
+
+
+def fits(value, kind):
+    """Whether a value may be one of an annotation."""
+    types = {"None": type(None), "bool": bool, "int": int | np.integer, "float": int | np.integer | float | np.floating}
+    types |= {"str": str, "Literal": str} | dict.fromkeys(("Sequence", "Iterable", "tuple", "Any", "Array"), object)
+    return any(name in kind and isinstance(value, given) for name, given in types.items()) and not (
+        isinstance(value, bool) and not any(name in kind for name in ("bool", "Any"))
+    )
+
+
+@many
+@given(st.data())
+def test_options_of_any_kind(tiny, data):
+    x = vectors(np.random.default_rng(0))
+    methods = ("center", "lsar", "lir", "whitening", "leace", "cbie", "identifier")
+    calls = {f"fit_{name}": partial(getattr(lj.transforms, f"fit_{name}"), x) for name in methods}
+    pair = (lj.retrieval.nearest, lj.mining.mine, lj.retrieval.similarity)
+    calls |= {call.__name__: partial(call, x["de"], x["en"]) for call in pair}
+    calls |= {"encode": partial(tiny.encode, ["abc"]), "moments": partial(lj.Moments.from_embeddings, x["de"])}
+    name = data.draw(st.sampled_from(sorted(calls)))
+    parts = inspect.signature(calls[name]).parameters.values()
+    kinds = {part.name: str(part.annotation) for part in parts if part.kind is part.KEYWORD_ONLY}
+    kinds |= {key: str(kind) for key, kind in EncodeOptions.__annotations__.items()} if name == "encode" else {}
+    option, value = data.draw(st.sampled_from(sorted(kinds.keys() - {"mesh"}))), data.draw(st.sampled_from(JUNK))
+    assert refused(lambda: calls[name](**{option: value})) or fits(value, kinds[option])
+
+
+PIECES = [*"ab é한語🎉ﬁ\0\t\n\r", "e\u0301", "\u1112\u1161", *"\u2028\ufeff\u200d\u202e", "[SEP]", "[PAD]"]
+SENTENCES = st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), min_size=1, max_size=6)
+
+
+@few
+@given(SENTENCES, st.sampled_from([list, tuple, iter, lambda x: np.array([*x, None], object)[:-1]]))
+def test_sentences_of_any_letters(tiny, texts, form):
+    x, alone = tiny.encode(form(texts)), np.stack([tiny.encode(text) for text in texts])
+    assert (np.linalg.norm(x - alone, axis=1) < 1e-5 * np.linalg.norm(alone, axis=1)).all()
+
+
+@few
+@given(SENTENCES, st.integers(0), st.sampled_from(["\udc80", None, 5, b"a", ["a"], float("nan"), np.array("a")]))
+def test_what_is_no_sentence(tiny, texts, place, wrong):
+    texts[place % len(texts)] = wrong
+    assert refused(lambda: tiny.encode(texts))
+
+
+def foreign_array(rng, arrays, header=None):
+    """Replaces an array by one of another type, shape or value, or leaves it out."""
+    name = rng.choice(sorted(arrays))
+    value = arrays.pop(name)
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        changes = [value.astype(kind) for kind in ("f8", "f2", "i4", "?")] + [value[..., :-1], value[None], value[:0]]
+        changes += [np.full_like(value, number) for number in (np.nan, 3e38)] + [None]
+    if (changed := changes[rng.integers(len(changes))]) is not None:
+        arrays[name] = np.ascontiguousarray(changed)
+
+
+@many
+@given(SEEDS, st.sampled_from(["center", "lsar", "moments"]))
+def test_arrays_of_others_in_a_file(rng, kind):
+    x = vectors(rng)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file")
+        if kind == "moments":
+            sums = {code: lj.Moments.from_embeddings(rows, second_moment=True) for code, rows in x.items()}
+            lj.save_moments(path, sums)
+        else:
+            getattr(lj.transforms, f"fit_{kind}")(x).save(path)
+
+        def read():
+            if kind == "moments":
+                found = [part.mean for part in lj.load_moments(path)[0].values()]
+            else:
+                found = lj.Transform.load(path)(x["de"], "de")
+            assert np.isfinite(found).all()
+
+        assert not refused(read)
+        rewrite(path, partial(foreign_array, rng))
+        refused(read)
+
+
+SUFFIXES = ("txt", "csv", "tsv", "TXT", "txt.gz", "jsonl", "ndjson", "jsonl.gz", "parquet")
+
+
+@many
+@given(st.sampled_from(SUFFIXES), st.binary(max_size=200))
+def test_text_of_any_bytes(suffix, content):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"in.{suffix}")
+        path.write_bytes(content)
+        refused(lambda: list(Records([path])))
+
+
+@many
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0")), min_size=1))
+def test_text_is_read_as_it_was_written(texts):
+    assume(texts[-1] and not texts[0].startswith("\ufeff"))
+    with tempfile.TemporaryDirectory() as folder:
+        for suffix, lines in (("txt", texts), ("jsonl", [json.dumps({"text": text}) for text in texts])):
+            path = Path(folder, f"in.{suffix}")
+            path.write_text("\n".join(lines), encoding="utf-8")
+            assert [record.text for record in Records([path])] == texts
+
+
+@few
+@given(SEEDS, st.sampled_from([flip_bit, truncate, "swap", "other"]))
+def test_damaged_folders_of_vectors(rng, damage):
+    texts = [f"a {row}" for row in range(40)]
+    with tempfile.TemporaryDirectory() as folder:
+        x, y = (made_folder(Path(folder, name), vectors(rng, 40)["de"], texts, rows=16) for name in "ab")
+        files = sorted(path for path in x.folder.iterdir() if path.suffix == ".npy")
+        path, other = (files[row] for row in rng.choice(len(files), 2, replace=False))
+        expected, content = x[:], path.read_bytes()
+        if damage == "swap":
+            path.write_bytes(other.read_bytes()), other.write_bytes(content)
+        elif damage == "other":
+            shutil.copy(y.folder / path.name, path)
+        else:
+            damage(path, rng)
+
+        def opened():
+            found = lj.embeddings.open(x.folder)
+            found.check()
+            np.testing.assert_array_equal(found[:], expected)
+
+        assert refused(opened)
+
+
+VALUES = (None, True, -1, 0, 1, 3, 7.5, 1e308, 10**12, float("nan"), "", "x", "../../x", "a" * 999, [], [1], {"a": 1})
+
+
+def changed_value(path, rng):
+    """Changes a random value in a file of JSON, or leaves it out."""
+    tree = whole = json.loads(path.read_text())
+    while True:
+        names = list(tree) if isinstance(tree, dict) else range(len(tree))
+        name = names[rng.integers(len(names))]
+        if not (isinstance(tree[name], dict | list) and tree[name]) or rng.random() < 0.2:
+            break
+        tree = tree[name]
+    tree[name] = VALUES[rng.integers(len(VALUES))]
+    if rng.random() < 0.2:
+        del tree[name]
+    path.write_text(json.dumps(whole))
+
+
+@few
+@given(SEEDS, st.sampled_from(["bert", "distilbert", "xlm-roberta", "labse", "static", "qwen3"]))
+def test_settings_of_others_in_a_checkpoint(rng, name):
+    golden, texts = TINY.parent / name, ["abc", "de f", ""]
+    with tempfile.TemporaryDirectory() as folder:
+        new = shutil.copytree(golden, Path(folder, "new"))
+        changed_value(rng.choice(sorted(new.rglob("*.json"))), rng)
+
+        def encode():
+            encoder = lj.load_encoder(new)
+            x = encoder.encode(texts)
+            assert np.isfinite(x).all()
+            assert close(encoder.encode(texts[1]), x[1], 1e-4)
+
+        refused(encode)
+
+
+NAMES = (
+    "de", "deu", "de-AT", "DE", "deu_Latn", "zh", "cmn", "zh_Hant", "zho_Hant", "nb", "no", "nor", "nob", "sr-Latn",
+    "x-law", "tl", "fil", "he", "iw", "arb_Arab", "fiu-vro", "roa-rup", "bat-smg", "be-x-old", "zh-min-nan", "map-bms",
+    "nds-nl", "cbk-zam", "zh-classical", "zh-yue", "crh", "fr",
+)  # fmt: skip
+NO_NAMES = (None, 1, True, b"de", ("de",), "", " ", "klingon", "d", "de fr", "\udc80", "a" * 999, "und", "fiu", "mul")
+
+
+@many
+@given(st.lists(st.sampled_from(NAMES), min_size=2, max_size=2, unique=True))
+def test_names_of_languages(names):
+    x = vectors(np.random.default_rng(0))
+    given = dict(zip(names, (x["de"], x["en"]), strict=True))
+    codes = {language_code(name) for name in names}
+    assert {language_code(code) for code in codes} == codes
+    if not refused(lambda: lj.transforms.fit_center(given)):
+        transform = lj.transforms.fit_center(given)
+        assert set(transform.languages) == codes
+        for name, rows in given.items():
+            assert close(transform(rows, name), rows - rows.mean(0))
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_what_is_no_language(name):
+    x = vectors(np.random.default_rng(0))
+    assert refused(lambda: lj.transforms.fit_center({name: x["de"], "fr": x["en"]}))
