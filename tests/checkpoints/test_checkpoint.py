@@ -126,7 +126,7 @@ def test_half_precision_weights_are_widened(folder, dtype, expected):
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of"),
         ({"hidden_size": "wide"}, "lacks whole numbers for hidden_size"),
         ({"num_attention_heads": 5}, "5 heads of width 6.4 do not fit"),
-        ({"layer_norm_eps": None}, "layer_norm_eps is None"),
+        ({"layer_norm_eps": None}, "layer_norm_eps in config.json is None"),
         # Absurd sizes and contradictions end before memory is taken.
         ({"vocab_size": 10**15}, "vocabulary is 1000000000000000; it must be a whole number from 1 to 16777216"),
         ({"vocab_size": 20}, "the tokenizer of .* has the id 56; the model embeds 0 to 19"),
