@@ -13,8 +13,8 @@ import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, work_folder
 from lsar_jax.files import text_sha256, write_json, write_text
-from tests.attack.stops import Killed, count_changes
 from lsar_jax.mining import MiningOptions
+from tests.attack.stops import Killed, count_changes
 from tests.conftest import TINY
 from tests.embeddings.made_folder import SPEC, made_folder
 from tests.optional import need

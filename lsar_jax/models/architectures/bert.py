@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lsar_jax.checks import check_choice
 from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PostNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
