@@ -47,6 +47,7 @@ from lsar_jax.embeddings.job import remove_partial_files, work_folder
 from lsar_jax.encoders.progress import Meter, in_words
 from lsar_jax.files import check_outputs, text_sha256, write_text
 from lsar_jax.measures.methods import FITTED, REPORT_METHODS, Method, MethodName, check_methods, fit_methods
+from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.results import Result, read_results, write_results
 from lsar_jax.measures.run_record import digest_of, record, recorded
 from lsar_jax.options.user_text import Aligned, UserText, finds_lines, read_user_text, read_user_vectors
@@ -303,9 +304,9 @@ class Bias(MethodOptions, RunOptions):
         results = []
         for candidate in page.candidates:
             measured = zip(_MEASURES, candidate.neutrality, strict=True)
-            scores = [Score(name, value, codes, page.text.count) for name, value in measured]
+            scores = [Score(Metric(name), value, codes, page.text.count) for name, value in measured]
             if candidate.search is not None:
-                scores.insert(0, Score.of(page.metric, searched, candidate.search))
+                scores.insert(0, Score.of(Metric(page.metric), searched, candidate.search))
             for score in scores:
                 results.append(result_of(task, fitting, candidate.spec, candidate.method, score, self.max_length))
         return results

@@ -61,7 +61,7 @@ class Compare:
             raise ValueError(
                 f"{len(tables)} folders were given; give one, or several that python -m eval transfer wrote"
             )
-        rows = [
+        rows: list[list[str | float]] = [
             [f"layer {d.first.layer}: {d.first.metric}", _label(d.second), d.first.value, d.second.value,
              f"{d.value:+.2f}", f"{d.low:+.2f} to {d.high:+.2f}", f"{d.p:.4f}"]
             for d in differences(tables[0], self.first, self.second)

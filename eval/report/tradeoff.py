@@ -30,8 +30,9 @@ _OF_ENCODERS = ("revision", "pooling", "dtype", "max_length", "dim", "final_norm
 
 # Encoder and layer.
 Where = tuple[str, int]
-# (where, method, column) -> a difference.
-Differences = dict[tuple[Where, str, str], Interval]
+# Where, method and column.
+Place = tuple[Where, str, str]
+Differences = dict[Place, Interval]
 
 
 class Comparison(NamedTuple):
@@ -62,36 +63,32 @@ def compare(results: Sequence[Result]) -> Comparison:
     measured = [r for r in results if r.kind and r.options.get("fit_on") != "evaluated"]
     columns = _columns(measured)
     kinds = {column: next(iter(of.values())).kind for column, of in columns.items()}
-    cells = {(*place, column): result for column, of in columns.items() for place, result in of.items()}
-    original = {(where, column): result for (where, name, column), result in cells.items() if name == "original"}
-    cells = {place: result for place, result in cells.items() if place[1] != "original"}
-    gains = {
-        (where, name, column): (original[where, column], after)
-        for (where, name, column), after in cells.items()
-        if (where, column) in original
-    }
+    rows: dict[Where, dict[str, dict[str, Result]]] = {}
+    for column, of in columns.items():
+        for (where, name), result in of.items():
+            rows.setdefault(where, {}).setdefault(name, {})[column] = result
+    gains: dict[Place, tuple[Result, Result]] = {}
+    leads: dict[Place, tuple[Result, Result]] = {}
     best: dict[Where, str] = {}
-    leads: dict[tuple[Where, str, str], tuple[Result, Result]] = {}
     # The best is chosen by its scores, so that it could have been ahead of any other candidate.
     others: list[tuple[Result, Result]] = []
-    for where in dict.fromkeys(place[0] for place in cells):
-        rows: dict[str, dict[str, Result]] = {}
-        for (_, name, column), result in ((place, r) for place, r in cells.items() if place[0] == where):
-            rows.setdefault(name, {})[column] = result
-        if means := _candidates(rows, {c: r.value for (w, c), r in original.items() if w == where}, kinds):
-            best[where] = max(means, key=lambda name: means[name])
-            first = rows[best[where]]
-            for name, row in rows.items():
-                if name != best[where]:
-                    leads |= {(where, name, c): (before, first[c]) for c, before in row.items() if c in first}
-            for a, b in combinations(means, 2):
-                others += [(rows[a][c], rows[b][c]) for c in rows[a] if c in rows[b]]
-    intervals = _at_once([*gains.values(), *leads.values()], others)
-    data = dict.fromkeys(str(r.options["data"]) for r in measured if r.options.get("data"))
-    return Comparison(
-        kinds, list(data), best, dict(zip(gains, intervals, strict=False)),
-        dict(zip(leads, intervals[len(gains) :], strict=True)),
-    )  # fmt: skip
+    for where, methods in rows.items():
+        original = methods.pop("original", {})
+        gains |= {(where, name, c): pair for name, of in methods.items() for c, pair in _both(original, of).items()}
+        if means := _candidates(methods, original, kinds):
+            top = best[where] = max(means, key=lambda name: means[name])
+            rest = {name: _both(of, methods[top]) for name, of in methods.items() if name != top}
+            leads |= {(where, name, c): pair for name, of in rest.items() for c, pair in of.items()}
+            others += [pair for a, b in combinations(means, 2) for pair in _both(methods[a], methods[b]).values()]
+    intervals = iter(_at_once([*gains.values(), *leads.values()], others))
+    data = list(dict.fromkeys(str(r.options["data"]) for r in measured if r.options.get("data")))
+    of_gains, of_leads = ({place: next(intervals) for place in places} for places in (gains, leads))
+    return Comparison(kinds, data, best, of_gains, of_leads)
+
+
+def _both(before: Mapping[str, Result], after: Mapping[str, Result]) -> dict[str, tuple[Result, Result]]:
+    """The results of two methods in the columns that both have."""
+    return {column: (before[column], result) for column, result in after.items() if column in before}
 
 
 def mean_gains(found: Comparison) -> dict[str, dict[str, tuple[float, float]]]:
@@ -213,15 +210,15 @@ def _options(result: Result) -> dict[str, Any]:
 
 
 def _candidates(
-    methods: Mapping[str, Mapping[str, Result]], original: Mapping[str, float], kinds: Mapping[str, Kind]
+    methods: Mapping[str, Mapping[str, Result]], original: Mapping[str, Result], kinds: Mapping[str, Kind]
 ) -> dict[str, float]:
     """The methods that need no language and are one affine map, with their mean gains across languages."""
     most = max((len(of) for of in methods.values()), default=0)
     means = {}
     for name, of in methods.items():
-        gained = [r.value - original[c] for c, r in of.items() if kinds[c] == "across languages" and c in original]
-        if gained and len(of) == most and all(result.one_map for result in of.values()):
-            means[name] = float(np.mean(gained))
+        pairs = [pair for c, pair in _both(original, of).items() if kinds[c] == "across languages"]
+        if pairs and len(of) == most and all(result.one_map for result in of.values()):
+            means[name] = float(np.mean([after.value - before.value for before, after in pairs]))
     return means
 
 

@@ -17,7 +17,7 @@ from eval.command import RunOptions, command
 from eval.data.xquad import XQUAD_R, check_as_trained, read_xquad
 from eval.figures.answers import AnswerPlane, draw_answers
 from eval.scores.pools import search_pool
-from eval.task import Embedded, Method, Metric, Panel, QueryScores, Score, Setting, Task
+from eval.task import Embedded, Method, Metric, Panel, QueryScores, Score, Setting, Task, Texts
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
@@ -58,24 +58,12 @@ def answers(
     if not pictured or not {*pictured} <= {*XQUAD_R}:
         raise ValueError(f"--shown is {' '.join(shown)!r}; give some of {', '.join(XQUAD_R)}")
     asked = _ASKED if _ASKED in pictured else pictured[0]
-    questions = read_xquad(data, XQUAD_R)
-    count = min(_QUESTIONS, *(len(q.ids) for q in questions.values()))
-    first = questions[XQUAD_R[0]].ids[:count]
-    for code, q in questions.items():
-        if q.ids[:count] != first:
-            raise ValueError(f"the first {count} questions of XQuAD-R differ between {XQUAD_R[0]} and {code}")
-    texts: dict[tuple[str, str], Sequence[str]] = {}
-    for code, q in questions.items():
-        texts |= {
-            ("q", code): question_texts(q, question_text)[:count],
-            ("c", code): answer_texts(q, answer_text)[: max(q.answers[:count]) + 1],
-        }
+    texts, places = _read(data, question_text, answer_text)
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
-        yield from _scores({code: q.answers[:count] for code, q in questions.items()}, x)
+        yield from _scores(places, x)
         if setting.first and method.name in _SHOWN:
-            first_answers = {code: questions[code].answers[0] for code in pictured}
-            yield Panel(setting.title(method), _plane(x, first_answers, asked))
+            yield Panel(setting.title(method), _plane(x, {code: places[code][0] for code in pictured}, asked))
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
         candidates = [code for code in pictured for _ in texts["c", code]]
@@ -95,6 +83,19 @@ def answers(
         scores=scores,
         draw=draw,
     )
+
+
+def _read(data: Data, question_text: str, answer_text: str) -> tuple[Texts, dict[str, Sequence[int]]]:
+    """The questions and candidates of each language, and the place of each question's answer."""
+    questions = read_xquad(data, XQUAD_R)
+    count = min(_QUESTIONS, *(len(q.ids) for q in questions.values()))
+    texts: dict[tuple[str, str], Sequence[str]] = {}
+    for code, q in questions.items():
+        if q.ids[:count] != questions[XQUAD_R[0]].ids[:count]:
+            raise ValueError(f"the first {count} questions of XQuAD-R differ between {XQUAD_R[0]} and {code}")
+        texts["q", code] = question_texts(q, question_text)[:count]
+        texts["c", code] = answer_texts(q, answer_text)[: max(q.answers[:count]) + 1]
+    return texts, {code: q.answers[:count] for code, q in questions.items()}
 
 
 def _scores(answers: Mapping[str, Sequence[int]], x: Embedded) -> Iterator[Score]:
