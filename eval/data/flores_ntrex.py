@@ -50,20 +50,22 @@ def read_parallel(data: Data, languages: Sequence[str] = (), where: str = "") ->
 
 
 def _of_files(folder: Path, languages: Sequence[str], advice: str) -> dict[str, list[str]]:
-    found: dict[str, dict[str, Path]] = {}
+    wanted = [language_code(code) for code in languages]
+    found: dict[str, Path] = {}
+    # Files of territories, and of languages that are not read, where there may be several.
+    others: dict[str, Path] = {}
     for path in sorted(folder_at(folder, advice or "give one of files such as de.txt").iterdir()):
         match = next(filter(None, (re.fullmatch(name, path.name) for name in _NAMES)), None)
         if match and (code := code_or_none(match[1])):
-            found.setdefault(code, {})[match[1]] = path
+            if re.search("-[A-Z]{2}$", match[1]) or (wanted and code not in wanted):
+                others.setdefault(code, path)
+            else:
+                add_once(found, code, path)
         elif match and match.re.pattern == _NAMES[-1] and not languages:
             raise ValueError(f"{path} is not named after a language; rename it, or choose the languages to read")
-    form, texts = "file for {}, such as de.txt or deu_Latn.devtest", {}
-    for code, named in chosen(dict(sorted(found.items())), languages or None, folder, form).items():
-        names = [name for name in named if not re.search("-[A-Z]{2}$", name)] or list(named)
-        if len(names) > 1:
-            raise ValueError(f"{' and '.join(str(named[name]) for name in names)} are for {code}; remove one")
-        texts[code] = corpora.lines(named[names[0]])
-    return texts
+    form = "file for {}, such as de.txt or deu_Latn.devtest"
+    paths = chosen(dict(sorted((others | found).items())), wanted or None, folder, form)
+    return {code: corpora.lines(path) for code, path in paths.items()}
 
 
 def _of_tables(tables: Tables, languages: Sequence[str]) -> dict[str, list[str]]:

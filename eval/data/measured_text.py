@@ -1,7 +1,6 @@
 """The text whose embeddings ``python -m eval geometry`` measures: the UDHR, Tatoeba, or a folder of text files."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ from jaxtyping import Int
 
 from eval.data.tatoeba import XTREME_36, read_pairs
 from lsar_jax import corpora
+from lsar_jax.corpora.by_language import folder_at
 from lsar_jax.corpora.tables import Data
 
 __all__ = ["MeasuredText", "read_text"]
@@ -40,8 +40,9 @@ def read_text(text: str, data: Data, languages: Sequence[str]) -> MeasuredText:
         texts = {code: other for code, (_, other) in pairs.items()} | {"en": list(number)}
         rows = {code: np.array([number[s] for s in english]) for code, (english, _) in pairs.items()}
         return MeasuredText(dict(sorted(texts.items())), True, rows)
-    if text != "udhr" and not Path(text).is_dir():
-        raise FileNotFoundError(f"--text {text} is not udhr, tatoeba or a folder of text files")
-    read = corpora.udhr("test", languages or None) if text == "udhr" else corpora.text_folder(text, languages or None)
+    if text == "udhr":
+        read = corpora.udhr("test", languages or None)
+    else:
+        read = corpora.text_folder(folder_at(text, "--text is udhr, tatoeba or a folder"), languages or None)
     whole = np.arange(len(read.get("en", ())))
     return MeasuredText(read, text == "udhr", {code: whole for code in read if code != "en" and "en" in read})

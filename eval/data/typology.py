@@ -86,16 +86,15 @@ def syntax_correlation(
     """Correlates the cosine with English's vector and the syntactic similarity to English over languages."""
     units = {code: vector / (np.linalg.norm(vector) or 1.0) for code, vector in vectors.items()}
     codes = sorted((vectors.keys() & distances.keys()) - {"en"})
-    if len(codes) < 3 or len({distances[code] for code in codes}) == 1:
-        there = ", ".join(codes) or "none"
-        raise ValueError(f"a correlation needs at least 3 languages, whose distances differ; there are {there}")
     points = {code: (1 - distances[code], float(units[code] @ units["en"])) for code in codes}
-    near, like = np.array(list(points.values())).T
-    if np.ptp(like) < _LEAST_SPREAD:
+    near, like = np.array(list(points.values())).reshape(-1, 2).T
+    spreads = [float(np.ptp(values)) if len(codes) > 2 else 0.0 for values in (near, like)]
+    if spreads[0] == 0 or spreads[1] < _LEAST_SPREAD:
         raise ValueError(
-            f"the similarities of {len(codes)} languages differ by only {np.ptp(like):.1e}, which is within rounding "
-            f"error (limit {_LEAST_SPREAD}): LSAR at rank L - 1 makes the means of the text that it was fitted on "
-            "equal; use the means of other text, or a lower rank"
+            f"a correlation needs at least 3 languages that differ; the distances of {', '.join(codes) or 'none'} have a "
+            f"range of {spreads[0]:.6g} and the similarities of {spreads[1]:.1e}, of which {_LEAST_SPREAD} may be rounding. "
+            "LSAR at rank L - 1 makes the means of the text that it was fitted on equal; use the means of other text, or "
+            "a lower rank"
         )
     return SyntaxCorrelation(float(pearsonr(like, near).statistic), len(codes), points)
 

@@ -41,7 +41,7 @@ class Repro(CardOptions):
 
     Attributes:
       name: the card, such as xie-table-1; without a name, all are listed.
-      list: list the papers' tables, a line each: numbers, card, commands, data, encoders, and what was measured here.
+      list: list the papers' tables and figures: numbers, card, commands, data, encoders, and what was measured here.
       dry_run: print the commands and what is missing, and run nothing.
       page: a page whose tables of all cards are written anew, instead.
     """
@@ -60,7 +60,8 @@ class Repro(CardOptions):
             write_text(self.page, papers_page(self.page.read_text(encoding="utf-8")))
             console.print(f"wrote {self.page}")
         elif self.list:
-            _print_tables()
+            for line in coverage().values():
+                console.print(line, soft_wrap=True)
         elif self.name:
             check_choice("card", self.name, CARDS)
             self._reproduce(CARDS[self.name])
@@ -103,20 +104,6 @@ def _print_cards(choice: CardOptions) -> None:
         table.add_row(card.name, shows, "\n".join(lacks) or "nothing", end_section=True)
     console.print(table)
     console.print("python -m eval repro NAME --encoder ENCODER --dry-run says where to get what is lacking.")
-
-
-def _print_tables() -> None:
-    """A line for each table of the papers; of its numbers, how many may stand beside one of ours."""
-    for item in coverage():
-        if not item.name.startswith("Table"):
-            continue
-        line = f"{item.paper}, {item.name}: {item.count}"
-        if item.card:
-            tasks = dict.fromkeys(step.task for step in item.steps)
-            data = dict.fromkeys(source.name for source in item.data)
-            line += f"; {item.card.name} runs {', '.join(tasks)} on {', '.join(data)}"
-            line += f"; {', '.join(item.weights)}" if item.weights else ""
-        console.print(f"{line}; here: {item.here}".replace("here: Not run", "not run here"), soft_wrap=True)
 
 
 def _missing(card: Card, planned: Sequence[Planned], choice: CardOptions, *, download: bool) -> str:

@@ -34,12 +34,10 @@ class Squad(XquadR):
 
 def check_templates(question_text: str, answer_text: str) -> None:
     """Raises ValueError if a template lacks ``{question}`` or ``{answer}``, or has braces that are not its own."""
-    if "{question}" not in question_text or re.search("[{}]", question_text.replace("{question}", " ")):
-        raise ValueError(f"--question-text is {question_text!r}; it needs {{question}}, and has no other braces")
-    if "{answer}" not in answer_text or re.search("[{}]", re.sub(r"\{(answer|paragraph)\}", " ", answer_text)):
-        raise ValueError(
-            f"--answer-text is {answer_text!r}; it needs {{answer}}, may have {{paragraph}}, and has no other braces"
-        )
+    for name, text, other in (("question", question_text, ""), ("answer", answer_text, "paragraph")):
+        if f"{{{name}}}" not in text or re.search("[{}]", re.sub(rf"\{{({name}|{other})\}}", " ", text)):
+            more = f", may have {{{other}}}," if other else ","
+            raise ValueError(f"--{name}-text is {text!r}; it needs {{{name}}}{more} and has no other braces")
 
 
 def question_texts(questions: Questions, template: str) -> list[str]:

@@ -150,8 +150,8 @@ REFUSED = [
     (XquadR, {"de.json": "{}"}, "de.json.* is not in XQuAD-R's format: KeyError"),
     *((XquadR, {"de.json": json.dumps(squad(**change))}, f"de.json, .*{message}") for change, message in (
         ({"qas": squad()["data"][0]["paragraphs"][1]["qas"]}, "the id 'id1' is already in article 1, paragraph 2"),
-        ({"sentence_breaks": [[0, 3]]}, r"paragraph 3: the answer of 'id2' at 14 is not in any of the sentences"),
-        ({"qas": [{"id": "x", "question": "?", "answers": []}]}, "paragraph 3: the question 'x' has no answer"),
+        ({"sentence_breaks": [[0, 3]]}, "paragraph 3 .*the question 'id2' has no answer in a sentence"),
+        ({"qas": [{"id": "x", "question": "?", "answers": []}]}, "paragraph 3 .*the question 'x' has no answer"),
     )),
     (Bucc, {}, "has no LANGUAGE-en.SPLIT.gold of a split, sample or training"),
     (Bucc, {"de-en.sample.gold": ["a\tb"]}, "there is no de-en.sample.de in"),

@@ -266,7 +266,7 @@ def test_geometry_refusals(tmp_path, capsys):
     three = ["--languages", "en", "de", "fr"]
     for options, message in (
         (["--languages", "en", "de"], "the languages are de, en; geometry needs at least three"),
-        (["--text", "oscar"], "--text oscar is not udhr, tatoeba or a folder of text files"),
+        (["--text", "oscar"], "there is no folder oscar; --text is udhr, tatoeba or a folder"),
         (["--text", wiki], "the languages are de, en; geometry needs at least three"),
         (["--text", wiki, "--fit-on", f"{wiki}/"], "is the measured text; set it to evaluated, or to another text"),
         ([*three, "--pair", "en", "es"], "--pair is en es; it must be two different ones of the measured languages"),

@@ -153,10 +153,10 @@ def test_correlation_by_hand():
     assert found.r == pytest.approx(-3 / np.sqrt(252))
     assert found.n == 3
     assert found.points["fr"] == pytest.approx((0.8, 0.2))
-    with pytest.raises(ValueError, match="needs at least 3 languages, whose distances differ; there are de, fr"):
+    with pytest.raises(ValueError, match="3 languages that differ; the distances of de, fr have a range of 0"):
         syntax_correlation(plane({"fr": 0.1, "de": 0.2}), TO_ENGLISH)
-    with pytest.raises(ValueError, match="whose distances differ; there are de, es, fr"):
+    with pytest.raises(ValueError, match="the distances of de, es, fr have a range of 0"):
         syntax_correlation(vectors, dict.fromkeys(("de", "es", "fr"), 0.4))
     # LSAR at rank L - 1 on the text that it was fitted on leaves nothing but rounding.
-    with pytest.raises(ValueError, match="within .*LSAR at rank L - 1 .*use the means of other text"):
+    with pytest.raises(ValueError, match="may be rounding. LSAR at rank L - 1 .*use the means of other text"):
         syntax_correlation(plane(dict.fromkeys(TO_ENGLISH, 0.99)), TO_ENGLISH)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from eval.bench.peers.timing import HERE, Timing, fastest, import_torch, product_rate
+from eval.bench.peers.timing import HERE, Timing, fastest, import_peer, import_torch, product_rate
 from lsar_jax.mining import mine
 from lsar_jax.retrieval import nearest
 
@@ -62,11 +62,7 @@ def search(
 
 
 def _faiss(queries: _Vectors, candidates: _Vectors) -> _Peer:
-    try:
-        import faiss
-    except ImportError as error:
-        raise ImportError("faiss is not installed: pip install faiss-cpu") from error
-    index = faiss.IndexFlatIP(candidates.shape[1])
+    index = import_peer("faiss", "faiss-cpu").IndexFlatIP(candidates.shape[1])
     index.add(candidates)
     return "faiss", partial(index.search, queries)
 

@@ -1,5 +1,6 @@
 """Rows of a benchmark, the time of calls that take turns, and the rates that bound it."""
 
+import importlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -11,7 +12,16 @@ from flax import nnx
 
 from lsar_jax.console.output import console
 
-__all__ = ["HERE", "Timing", "copy_rate", "fastest", "import_torch", "operations_per_token", "product_rate"]
+__all__ = [
+    "HERE",
+    "Timing",
+    "copy_rate",
+    "fastest",
+    "import_peer",
+    "import_torch",
+    "operations_per_token",
+    "product_rate",
+]
 
 # The name of this library among the versions of a benchmark.
 HERE = "lsar_jax"
@@ -76,12 +86,17 @@ def operations_per_token(encoder: Any, length: int = 0) -> float:
     return 2 * multiplied
 
 
+def import_peer(module: str, package: str) -> Any:
+    """Imports a library to compare with; raises ImportError with the command to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{module} is not installed: pip install {package}") from error
+
+
 def import_torch() -> tuple[Any, str]:
     """Imports torch for the device that jax runs on, and prints both; raises ImportError if it is not installed."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError("torch is not installed: pip install torch") from error
+    torch = import_peer("torch", "torch")
     device = "cuda" if jax.default_backend() == "gpu" and torch.cuda.is_available() else "cpu"
     console.print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
     return torch, device

@@ -33,12 +33,13 @@ def on_meshes(sizes: Sizes) -> dict[str, Trace]:
 
 def programs(sizes: Sizes) -> dict[str, Trace]:
     """The programs of fits and transforms, which run on one device."""
+    return {f"fit/{name}": trace for name, trace in _fits(sizes).items()} | {
+        f"apply/{name}": trace for name, trace in _transforms(sizes).items()
+    }
+
+
+def _fits(sizes: Sizes) -> dict[str, Trace]:
     count, dim = sizes.languages, sizes.dim
-    means, square, squares, span = floats(count, dim), floats(dim, dim), floats(count, dim, dim), floats(dim, count - 1)
-    clusters, x, members = count * _CLUSTERS, floats(_VECTORS, dim), (floats(_MEMBERS, dim), array((_MEMBERS,), bool))
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    features = _WIDTH * dim
-    encoder, decoder = floats(dim, features), floats(features, dim)
     fits = {
         name: on_one(function, *(floats(*shape) for shape in shapes))
         for name, method in {**METHODS, **OF_PAIRS}.items()
@@ -46,16 +47,23 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
         for function, *shapes in [method.core(count, dim)]
     }
     # The compiled parts of a loop in Python.
-    fits |= {
-        "cbie/clusters": on_one(
-            lambda x, rows, key: transforms.kmeans(x, rows, _CLUSTERS, key), floats(_ROWS, dim), integers(), key
-        ),
-        "cbie/directions": on_one(partial(transforms.dominant_directions, components=_COMPONENTS), *members),
-        "langsae/gradient": on_one(
-            jax.grad(partial(transforms.reconstruction_loss, active=_ACTIVE)), (encoder, decoder), floats(_BATCH, dim)
-        ),
-        "identifier": on_one(discriminant, means, square, floats()),
-    }
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    gradient = jax.grad(partial(transforms.reconstruction_loss, active=_ACTIVE))
+    weights = floats(dim, _WIDTH * dim), floats(_WIDTH * dim, dim)
+    return fits | {
+        "cbie/clusters": on_one(lambda x, rows, key: transforms.kmeans(x, rows, _CLUSTERS, key),
+                                floats(_ROWS, dim), integers(), key),
+        "cbie/directions": on_one(partial(transforms.dominant_directions, components=_COMPONENTS),
+                                  floats(_MEMBERS, dim), array((_MEMBERS,), bool)),
+        "langsae/gradient": on_one(gradient, weights, floats(_BATCH, dim)),
+        "identifier": on_one(discriminant, floats(count, dim), floats(dim, dim), floats()),
+    }  # fmt: skip
+
+
+def _transforms(sizes: Sizes) -> dict[str, Trace]:
+    count, dim = sizes.languages, sizes.dim
+    x, means, square, squares = floats(_VECTORS, dim), floats(count, dim), floats(dim, dim), floats(count, dim, dim)
+    span, clusters, features = floats(dim, count - 1), count * _CLUSTERS, _WIDTH * dim
     steps = {
         "center": Step(shift=means),
         "outliers": Step(scale=floats(dim)),
@@ -67,15 +75,14 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
         "leace": Step(shift=floats(dim), basis=span, dual=span, offset=floats(dim)),
         "head": Step(matrix=square, offset=floats(dim)),
     }
-    traces = {f"fit/{name}": trace for name, trace in fits.items()}
+    traces = {}
     for name, step in steps.items():
         shared = all(part is None or part.shape[0] == dim for part in step)
-        languages = integers() if shared else integers(_VECTORS)
-        traces[f"apply/{name}"] = on_one(apply_steps, (step,), x, (languages,))
-    langsae = on_one(_apply_langsae, x, encoder, decoder, floats(features), integers())
+        traces[name] = on_one(apply_steps, (step,), x, (integers() if shared else integers(_VECTORS),))
+    weights = floats(dim, features), floats(features, dim), floats(features)
     return traces | {
-        "apply/langsae": langsae,
-        "apply/identifier": on_one(nearest_mean, x, floats(dim), means, floats(count)),
+        "langsae": on_one(_apply_langsae, x, *weights, integers()),
+        "identifier": on_one(nearest_mean, x, floats(dim), means, floats(count)),
     }
 
 

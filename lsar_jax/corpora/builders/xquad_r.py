@@ -70,17 +70,13 @@ class XquadR(DatasetFiles):
                 for second, paragraph in enumerate(article["paragraphs"], start=1):
                     place = f"article {first}, paragraph {second}"
                     row = _row(paragraph, self.breaks(paragraph))
-                    for id in row["ids"]:
-                        if id in places:
-                            raise ValueError(f"the id {id!r} is already in {places[id]}")
-                        places[id] = place
+                    if again := next((id for id in row["ids"] if places.setdefault(id, place) != place), ""):
+                        raise ValueError(f"the id {again!r} is already in {places[again]}")
                     yield row
             if not places:
                 raise ValueError("there are no questions")
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
             raise ValueError(f"{path}, {place} is not in XQuAD-R's format: {error!r}") from error
-        except ValueError as error:
-            raise ValueError(f"{path}, {place}: {error}") from error
 
     @staticmethod
     def breaks(paragraph: Any) -> Any:
@@ -107,12 +103,10 @@ def _row(paragraph: Any, breaks: Any) -> Row:
     # Breaks of a file include their ends; those that are found by a rule touch, and do not.
     last = int("sentence_breaks" in paragraph)
     for qa in paragraph["qas"]:
-        if not qa["answers"]:
-            raise ValueError(f"the question {qa['id']!r} has no answer; leave such questions out, as of SQuAD 2.0")
-        start = qa["answers"][0]["answer_start"]
-        found = [number for number, (low, high) in enumerate(breaks) if low <= start < high + last]
+        starts = [answer["answer_start"] for answer in qa["answers"][:1]]
+        found = [n for n, (low, high) in enumerate(breaks) for start in starts if low <= start < high + last]
         if not found:
-            raise ValueError(f"the answer of {qa['id']!r} at {start} is not in any of the sentences {breaks}")
+            raise ValueError(f"the question {qa['id']!r} has no answer in a sentence; leave such questions out")
         answers.append(found[0])
     return {
         "context": context,
