@@ -15,7 +15,7 @@ import numpy as np
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES
 from lsar_jax.checkpoints.sentence_transformers import Pipeline, module_folders, read_pipeline
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors
-from lsar_jax.files import sha256
+from lsar_jax.files import check_file, sha256
 from lsar_jax.models.architectures import Architecture, Config, read_config
 from lsar_jax.tokens.tokenizer import Tokenizer
 
@@ -148,8 +148,8 @@ def _tensor_names(path: Path) -> list[str]:
 def _matching(folder: Path, patterns: tuple[str, ...]) -> set[Path]:
     # Unlike a glob, this also finds links to nothing: a file may have been lost.
     found = {path for path in folder.iterdir() if any(fnmatchcase(path.name, pattern) for pattern in patterns)}
-    if wrong := [path for path in sorted(found) if not path.is_file()]:
-        raise ValueError(f"{wrong[0]} is not a file; remove it, or give the folder of a checkpoint")
+    for path in sorted(found):
+        check_file(path)
     return found
 
 

@@ -31,48 +31,38 @@ _FILES = (
 
 
 def check_exportable(encoder: Any) -> None:
-    """Raises ValueError if ``export`` cannot write the model of a ``SentenceEncoder``, whatever its transform is."""
-    if encoder.languages is not None:
-        raise ValueError(f"{encoder.spec.id} embeds the language, which sentence-transformers does not support")
-    if encoder.architecture is None or encoder.architecture.exported is None:
-        raise ValueError(f"there is no export to sentence-transformers for the architecture of {encoder.spec.id}")
-    if encoder.architecture.module == STATIC.module and encoder.pooling != "mean":
-        raise ValueError(f"static embeddings have no pooling {encoder.pooling!r} in sentence-transformers, only mean")
-    if getattr(encoder.tokenizer, "left_out", None) is not None:
-        raise ValueError(
-            f"{encoder.spec.id} leaves unknown tokens out, as model2vec does, and sentence-transformers counts them; "
-            "give its folder a modules.json to count them here too"
-        )
-    if unknown := set(encoder.pooling.split("+")).difference(MODES):
-        raise ValueError(f"sentence-transformers has no pooling {min(unknown)!r}; it has {', '.join(MODES)}")
-    model, layer = encoder.model, encoder.spec.layer
-    normed = model.norm is not None and (model.norm_inner or layer == model.config.blocks)
-    if "norm.scale" in encoder.architecture.keys and not normed:
-        raise ValueError(
-            f"layer {layer} of {encoder.spec.id} is not normalised, but transformers normalises the last layer of "
-            "every such model; load the encoder with final_norm=True"
-        )
+    """Raises ValueError if ``export`` cannot write a ``SentenceEncoder``."""
+    architecture, model, layer = encoder.architecture, encoder.model, encoder.spec.layer
+    static, exported = getattr(architecture, "module", "") == STATIC.module, getattr(architecture, "exported", None)
+    unknown = ", ".join(sorted(set(encoder.pooling.split("+")).difference(["mean"] if static else MODES)))
+    normed = getattr(model, "norm", None) is not None and (model.norm_inner or layer == model.config.blocks)
+    problems = {
+        "it embeds the language, which sentence-transformers does not support": encoder.languages is not None,
+        "there is no export of its architecture": exported is None,
+        f"sentence-transformers has no pooling {unknown}; it has {'mean' if static else ', '.join(MODES)}": unknown,
+        "it leaves unknown tokens out, as model2vec does, and sentence-transformers counts them; give its folder a "
+        "modules.json to count them here too": getattr(encoder.tokenizer, "left_out", None) is not None,
+        f"layer {layer} is not normalised, but transformers normalises the last layer of every such model; load the "
+        "encoder with final_norm=True": exported and "norm.scale" in architecture.keys and not normed,
+        "its transform depends on the language or the nearest cluster, which no layer of sentence-transformers "
+        "supports; use a shared transform such as LSAR": encoder.transform and encoder.transform.languages is not None,
+    }
+    if found := [problem for problem, present in problems.items() if present]:
+        raise ValueError(f"{encoder.spec.id} cannot be exported: {found[0]}")
     # Raises ValueError if transformers has no such model.
-    encoder.architecture.export_config(model.config, layer, encoder.tokenizer.pad_id)
+    architecture.export_config(model.config, layer, encoder.tokenizer.pad_id)
 
 
 def export(encoder: Any, folder: Path, *, overwrite: bool = False) -> None:
     """Writes a ``SentenceEncoder`` to a folder; see ``SentenceEncoder.to_sentence_transformers``."""
     check_exportable(encoder)
-    sizes, blocks, tokenizer = encoder.model.config, encoder.spec.layer, encoder.tokenizer
+    sizes, architecture, tokenizer = encoder.model.config, encoder.architecture, encoder.tokenizer
     modes = [MODES[name] for name in encoder.pooling.split("+")]
-    after = [] if encoder.projection is None else encoder.projection.layers()
-    layers = _layers(after, len(modes) * sizes.hidden)
+    layers = _layers([] if encoder.projection is None else encoder.projection.layers(), len(modes) * sizes.hidden)
     if encoder.transform is not None:
-        if encoder.transform.languages is not None:
-            raise ValueError(
-                f"the transform {encoder.transform.name} depends on the language or the nearest cluster, which no "
-                "layer of sentence-transformers supports; use a shared transform such as LSAR"
-            )
         matrix, offset = encoder.transform.as_affine()
         layers.append(Dense(np.asarray(matrix, np.float32), np.asarray(offset, np.float32), "identity"))
-    static = encoder.architecture.module == STATIC.module
-    first = [encoder.architecture.module, *([] if static else ["Pooling"])]
+    first = ["StaticEmbedding"] if architecture.module == STATIC.module else ["Transformer", "Pooling"]
     kinds = [*first, *(type(layer).__name__ for layer in layers)]
     paths = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds[1:], 1))]
     if overwrite and (folder / "modules.json").is_file():
@@ -80,12 +70,12 @@ def export(encoder: Any, folder: Path, *, overwrite: bool = False) -> None:
     with new_folder(folder, "modules.json" if overwrite else "") as new:
         for path in paths[1:]:
             (new / path).mkdir()
-        tensors = _tensors(encoder.model, encoder.architecture, blocks)
-        _write_tensors(new, encoder.architecture.export_tensors(tensors, sizes, blocks))
-        if static:
+        tensors = _tensors(encoder.model, architecture, encoder.spec.layer)
+        _write_tensors(new, architecture.export_tensors(tensors, sizes, encoder.spec.layer))
+        if len(first) == 1:
             tokenizer.save(new / "tokenizer.json", tokenizer.max_length)
         else:
-            write_json(new / "config.json", encoder.architecture.export_config(sizes, blocks, tokenizer.pad_id))
+            write_json(new / "config.json", architecture.export_config(sizes, encoder.spec.layer, tokenizer.pad_id))
             _write_tokenizer(new, tokenizer, encoder.include_prompt)
             pooling = _pooling(modes, sizes.hidden) | {"include_prompt": encoder.include_prompt}
             write_json(new / paths[1] / "config.json", pooling)
@@ -94,27 +84,37 @@ def export(encoder: Any, folder: Path, *, overwrite: bool = False) -> None:
             for index, (kind, path) in enumerate(zip(kinds, paths, strict=True))
         ]
         write_json(new / "modules.json", modules)
-        prompt, prompts = encoder.prompt, dict(encoder.prompts)
-        if prompt and prompt not in prompts.values():
-            name = "default"
-            while name in prompts:
-                name += "_"
-            prompts[name] = prompt
-        default = next((name for name, text in prompts.items() if prompt and text == prompt), None)
-        settings: dict[str, Any] = {"prompts": prompts, "default_prompt_name": default}
-        if encoder.applied:  # sentence-transformers ignores it
-            settings[APPLIED] = sorted(encoder.applied)
-        write_json(new / "config_sentence_transformers.json", settings)
+        write_json(new / "config_sentence_transformers.json", _settings(encoder))
         for path, layer in zip(paths[len(first) :], layers, strict=True):
-            if isinstance(layer, Dense):
-                outer, inner = layer.weight.shape
-                config = {"in_features": inner, "out_features": outer, "bias": True}
-                config["activation_function"] = TORCH_NAMES[layer.activation]
-                write_json(new / path / "config.json", config)
-                _write_tensors(new / path, {"linear.weight": layer.weight, "linear.bias": layer.bias})
-            elif isinstance(layer, LayerNorm):
-                write_json(new / path / "config.json", {"dimension": len(layer.bias)})
-                _write_tensors(new / path, {"norm.weight": layer.weight, "norm.bias": layer.bias})
+            _write_layer(new / path, layer)
+
+
+def _settings(encoder: Any) -> dict[str, Any]:
+    """Returns the prompts, and the transforms that are in the layers, which sentence-transformers ignores."""
+    prompt, prompts = encoder.prompt, dict(encoder.prompts)
+    if prompt and prompt not in prompts.values():
+        name = "default"
+        while name in prompts:
+            name += "_"
+        prompts[name] = prompt
+    default = next((name for name, text in prompts.items() if prompt and text == prompt), None)
+    applied = {APPLIED: sorted(encoder.applied)} if encoder.applied else {}
+    return {"prompts": prompts, "default_prompt_name": default, **applied}
+
+
+def _write_layer(folder: Path, layer: Layer) -> None:
+    """Writes the config and the weights of a layer after the pooling; Normalize has neither."""
+    if isinstance(layer, Dense):
+        outer, inner = layer.weight.shape
+        config: dict[str, Any] = {"in_features": inner, "out_features": outer, "bias": True}
+        config["activation_function"] = TORCH_NAMES[layer.activation]
+    elif isinstance(layer, LayerNorm):
+        config = {"dimension": len(layer.bias)}
+    else:
+        return
+    name = "linear" if isinstance(layer, Dense) else "norm"
+    write_json(folder / "config.json", config)
+    _write_tensors(folder, {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias})
 
 
 def _check_replaced(folder: Path) -> None:

@@ -99,13 +99,13 @@ def read_pooler(checkpoint: Checkpoint) -> Dense:
       ValueError: there is no pooler, or its weights do not fit.
     """
     names = [f"{checkpoint.architecture.pooler}.{part}" for part in ("weight", "bias")]
-    if not checkpoint.architecture.pooler or not all(name in checkpoint.tensors for name in names):
-        raise ValueError(f"{checkpoint.id} has no pooler; choose pooling='cls' for the state of its first token")
-    weight, bias = (checkpoint.tensors[name] for name in names)
-    dim = checkpoint.config.widths[-1]
-    if (weight.shape, bias.shape) != ((dim, dim), (dim,)):
-        raise ValueError(f"the pooler of {checkpoint.id} is {weight.shape} and {bias.shape}; expected width {dim}")
-    return Dense(read_tensor(weight, names[0]), read_tensor(bias, names[1]), "tanh")
+    found, dim = [checkpoint.tensors.get(name) for name in names], checkpoint.config.widths[-1]
+    if [tensor and tensor.shape for tensor in found] != [(dim, dim), (dim,)]:
+        raise ValueError(
+            f"{checkpoint.id} has no pooler of width {dim}; choose pooling='cls' for the state of its first token"
+        )
+    weight, bias = (read_tensor(checkpoint.tensors[name], name) for name in names)
+    return Dense(weight, bias, "tanh")
 
 
 def _check(checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]], built: int) -> None:

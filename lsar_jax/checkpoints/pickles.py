@@ -92,19 +92,18 @@ def _convert_folder(folder: Path, dest: Path) -> None:
 
 def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
     state = _load(path)
-    if not isinstance(state, dict) or not {"params", "model", "dictionary"} <= set(state):
-        found = ", ".join(map(str, state)) if isinstance(state, dict) else type(state).__name__
-        raise ValueError(f"{path} holds {found:.200}; LASER's encoder has params, model and dictionary")
-    params = state["params"]
     sizes = {"vocab_size": "num_embeddings", "embedding_size": "embed_dim"}
     sizes |= {"hidden_size": "hidden_size", "num_hidden_layers": "num_layers"}
-    fits = all(isinstance(part, dict) for part in (params, state["model"], state["dictionary"]))
-    fits = fits and params.get("bidirectional") is True and params.get("padding_idx") == 1
-    if not fits or not set(sizes.values()) <= set(params):
-        names = ", ".join(sizes.values())
+    parts = [state.get(name) if isinstance(state, dict) else None for name in ("params", "model", "dictionary")]
+    params = parts[0]
+    if (
+        not all(isinstance(part, dict) for part in parts)
+        or not {*sizes.values()} <= set(params)
+        or (params.get("bidirectional"), params.get("padding_idx")) != (True, 1)
+    ):
         raise ValueError(
-            f"{path}: LASER's params are {names}, bidirectional=True and padding_idx=1, and its model and dictionary "
-            f"are mappings; the params here are {params!r:.200}"
+            f"{path} is not LASER's encoder, which has a model, a dictionary, and params ({', '.join(sizes.values())}, "
+            f"bidirectional=True and padding_idx=1); the params here are {params!r:.200}"
         )
     config = {"model_type": LASER.model_type, **{ours: params[theirs] for ours, theirs in sizes.items()}}
     LASER.read_config(config)

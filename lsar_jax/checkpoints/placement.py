@@ -30,19 +30,15 @@ def weight_sharding(mesh: Mesh, path: tuple[Any, ...], shape: tuple[int, ...]) -
 
 def check_memory(mesh: Mesh, weights: Mapping[tuple[Any, ...], Any], id: str) -> None:
     """Raises ValueError, which names the mesh that would do, if the weights of a model do not fit the devices."""
-    free = free_memory(mesh.local_devices)
-    if free is None:
-        return
-    parts = mesh.shape.get("model", 1)
+    free, parts = free_memory(mesh.local_devices), mesh.shape.get("model", 1)
     needed = _bytes(weights, parts)
-    if needed <= free:
+    if free is None or needed <= free:
         return
     fitting = [count for count in range(2, _MOST + 1) if _bytes(weights, count) <= free]
-    blocks = "load fewer blocks with layer=, or give dtype='bfloat16'"
     split = f"split them with mesh=lsar_jax.mesh.data_mesh(model={fitting[0]}), or " if fitting else ""
     raise ValueError(
-        f"the weights of {id} take {_size(needed)} on each device{f', split over {parts}' * (parts > 1)}, but only "
-        f"{_size(free)} are free there; {split}{blocks}"
+        f"the weights of {id} take {needed / 1e9:.3g} GB on each device{f', split over {parts}' * (parts > 1)}, but "
+        f"only {free / 1e9:.3g} GB are free there; {split}load fewer blocks with layer=, or give dtype='bfloat16'"
     )
 
 
@@ -68,7 +64,3 @@ def _bytes(weights: Mapping[tuple[Any, ...], Any], parts: int) -> int:
         even = axis is not None and leaf.shape[axis] % parts == 0
         total += leaf.size * leaf.dtype.itemsize // (parts if even else 1)
     return total
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e9:.3g} GB"

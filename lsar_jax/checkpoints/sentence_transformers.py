@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors, read_tensor
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.files import inside, read_json
 from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Normalize, Truncate
@@ -21,7 +21,6 @@ __all__ = ["APPLIED", "FLAGS", "LONGEST_PROMPT", "MODES", "Pipeline", "module_fo
 
 # The modules that may come after the pooling, and what they are called in ``EncoderSpec.pooling``.
 _AFTER = {"Dense": "dense", "LayerNorm": "layer_norm", "Normalize": "normalize"}
-_KNOWN = ("Transformer", STATIC.module, "Pooling", *_AFTER)
 # Most characters of a prompt, which is read with each sentence and written with all that is computed.
 LONGEST_PROMPT = 100_000
 #: Where an export says which transforms are in its Dense layers, as ``Transform.applied``.
@@ -115,14 +114,11 @@ def read_pipeline(folder: Path) -> Pipeline:
     prompts, prompt, applied = _prompts(settings)
     pipeline = Pipeline(transformer, module, prompts=prompts, prompt=prompt, applied=applied)
     try:
-        if unknown := [kind for kind in kinds if kind not in _KNOWN]:
-            known = ", ".join(_KNOWN)
-            raise _Unsupported(f"{path}: the module {unknown[0]!r} is not supported; supported modules are {known}")
         first = [module] if module == STATIC.module else ["Transformer", "Pooling"]
         start = len(first)
-        if kinds[:start] != first or not {"Transformer", STATIC.module, "Pooling"}.isdisjoint(kinds[start:]):
+        if kinds[:start] != first or not _AFTER.keys() >= set(kinds[start:]):
             order = f"{' -> '.join(first)}, then any of {', '.join(_AFTER)}"
-            raise _Unsupported(f"{path}: {' -> '.join(kinds)} is not {order}")
+            raise _Unsupported(f"{path}: {' -> '.join(kinds)} is not supported; supported modules are {order}")
         after = tuple((kind, part) for kind, (_, part) in zip(kinds, modules, strict=True))[start:]
         pooling, include_prompt = _pooling(modules[1][1] / "config.json") if module == "Transformer" else ("mean", True)
         for kind, (_, part) in zip(kinds, modules, strict=True):
@@ -157,15 +153,14 @@ def read_dense(folder: Path) -> Dense:
     """
     config = read_json(folder / "config.json", dict)
     name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
-    activation = _ACTIVATIONS.get(name.rsplit(".", 1)[-1]) if name.startswith("torch.nn.") else None
-    if activation is None:
-        raise ValueError(f"{folder}: the Dense activation {name!r} is not one of {', '.join(_ACTIVATIONS)}")
+    name = name.rsplit(".", 1)[-1] if name.startswith("torch.nn.") else name
+    check_choice(f"{folder}: activation_function", name, _ACTIVATIONS)
     _check_only(folder, config, **_ENDS, use_residual=False)
     shape = (config.get("out_features"), config.get("in_features"))
     shapes = {"linear.weight": shape} | ({"linear.bias": shape[:1]} if config.get("bias", True) else {})
     values = _weights(folder, shapes)
     weight = values["linear.weight"]
-    return Dense(weight, values.get("linear.bias", np.zeros(len(weight), np.float32)), activation)
+    return Dense(weight, values.get("linear.bias", np.zeros(len(weight), np.float32)), _ACTIVATIONS[name])
 
 
 def _read_norm(folder: Path) -> LayerNorm:
@@ -209,8 +204,7 @@ def _pooling(path: Path) -> tuple[str, bool]:
         named = " and ".join(map(str, modes)) or "without a mode"
         raise _Unsupported(f"{path}: the pooling {named} is not supported")
     include = config.get("include_prompt", True)
-    if not isinstance(include, bool):
-        raise ValueError(f"{path}: include_prompt is {include!r}; it must be true or false")
+    check_flags(**{f"{path}: include_prompt": include})
     return "+".join(ours[mode] for mode in modes), include
 
 
@@ -237,14 +231,11 @@ def _normalizes(path: Path) -> bool:
 def _prompts(path: Path) -> tuple[dict[str, str], str, tuple[str, ...]]:
     config: dict[str, Any] = read_json(path, dict) if path.is_file() else {}
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
-    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
-        raise ValueError(f"{path}: prompts is {prompts!r:.200}; it must map names to strings")
-    for text in prompts.values():
-        if len(text) > LONGEST_PROMPT:
-            raise ValueError(f"{path}: a prompt has {len(text)} characters; at most {LONGEST_PROMPT} are accepted")
-    if name is not None and name not in prompts:
-        raise ValueError(f"{path}: default_prompt_name is {name!r}; the prompts are {', '.join(prompts) or 'none'}")
-    applied = config.get(APPLIED, [])
-    if not isinstance(applied, list) or not all(isinstance(digest, str) for digest in applied):
-        raise ValueError(f"{path}: {APPLIED} is {applied!r:.200}; it must be a list of strings")
-    return prompts, prompts[name] if name is not None else "", tuple(applied)
+    texts = prompts.values() if isinstance(prompts, dict) else [None]
+    if not all(isinstance(text, str) and len(text) <= LONGEST_PROMPT for text in texts):
+        raise ValueError(
+            f"{path}: prompts is {prompts!r:.200}; it must map names to strings of at most {LONGEST_PROMPT} characters"
+        )
+    if name is not None:
+        check_choice(f"{path}: default_prompt_name", name, prompts)
+    return prompts, "" if name is None else prompts[name], tuple(map(str, config.get(APPLIED, ())))

@@ -69,7 +69,7 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
 
     Raises:
       FileNotFoundError: a file does not exist.
-      ValueError: a file is not safetensors, the index names a file outside the folder, or a tensor is in two shards.
+      ValueError: a file is not safetensors, or the index names a file outside the folder.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -81,19 +81,16 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
             check_file(path)
             with safe_open(path, framework="numpy") as file:
                 for name in file.keys():  # noqa: SIM118 - not a dict
-                    if name in tensors:
-                        raise ValueError(f"{name} is in two files of {folder}; the second is {path.name}")
                     view = file.get_slice(name)
                     tensors[name] = Tensor(tuple(view.get_shape()), partial(_rows, path, name), view.get_dtype())
         except FileNotFoundError as error:
             patterns = ("*.bin", "*.pt", "*.pth", "*.ckpt")
             pickles = sorted(path.name for pattern in patterns for path in folder.glob(pattern))
-            if not pickles:
-                raise
-            raise FileNotFoundError(
-                f"{error}; {pickles[0]} is a pickle, which can run code and is not read. "
-                f"Convert it to safetensors once: lsar-jax convert {root or folder} NEW_FOLDER"
-            ) from error
+            advice = (
+                f"; {pickles[0]} is a pickle, which can run code and is not read. Convert it to safetensors once: "
+                f"lsar-jax convert {root or folder} NEW_FOLDER"
+            ) if pickles else ""  # fmt: skip
+            raise FileNotFoundError(f"{error}{advice}") from error
         except SafetensorError as error:
             raise ValueError(f"{path} is not a safetensors file (see lsar-jax convert): {error}") from error
     return tensors, paths
@@ -110,9 +107,7 @@ def _rows(path: Path, name: str, start: int, stop: int) -> np.ndarray:
 def shard_files(index: Path) -> list[Path]:
     """Returns the files that an index of weights names; raises ValueError if it is damaged or names one elsewhere."""
     names = read_json(index, dict).get("weight_map")
-    if not isinstance(names, dict) or not names or not all(isinstance(name, str) for name in names.values()):
-        raise ValueError(f"{index} has no weight_map from tensors to files")
-    outside = [name for name in names.values() if Path(name).name != name]
-    if outside:
-        raise ValueError(f"{index} names files outside its folder: {outside[0]}")
-    return [index.parent / name for name in sorted(set(names.values()))]
+    files = names.values() if isinstance(names, dict) else ()
+    if not files or not all(isinstance(name, str) and Path(name).name == name for name in files):
+        raise ValueError(f"{index} has no weight_map to files in its folder, but {names!r:.200}")
+    return [index.parent / name for name in sorted(set(files))]

@@ -112,7 +112,10 @@ class Projection(nnx.Module):
         self.dim = widths[-1] if widths else None
         self.kernels = nnx.List([nnx.Param(jnp.asarray(layer.weight.T)) for layer in weighted])
         self.biases = nnx.List([nnx.Param(jnp.asarray(layer.bias)) for layer in weighted])
-        self.kinds = tuple(map(_kind, layers))
+        self.kinds = tuple(
+            layer.activation if isinstance(layer, Dense) else _NORM if isinstance(layer, LayerNorm) else layer
+            for layer in layers
+        )
 
     def __call__(self, x: Float[jax.Array, "*row inner"]) -> Float[jax.Array, "*row outer"]:
         """Maps pooled embeddings ``[..., inner]`` to the final embeddings ``[..., outer]``."""
@@ -138,9 +141,3 @@ class Projection(nnx.Module):
             else Dense(*next(weights), kind)
             for kind in self.kinds
         ]  # fmt: skip
-
-
-def _kind(layer: Layer) -> str | Normalize | Truncate:
-    if isinstance(layer, Dense):
-        return layer.activation
-    return _NORM if isinstance(layer, LayerNorm) else layer

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.files import check_file, read_json
 from lsar_jax.tokens.tokenizer import FastTokenizer, backend_errors, check_ids
 
@@ -79,8 +80,7 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
         added = [*backend.encode("").ids, *backend.encode("a", "a").ids]
     ids = [*backend.get_vocab(with_added_tokens=False).values(), *added]
     check_ids(folder, [*ids, padding], vocabulary)
-    if most <= sum(tokenizer.specials):
-        raise ValueError(f"{folder} takes {most} tokens, but the special tokens alone are {sum(tokenizer.specials)}")
+    whole_number(f"{folder}: max_length", most, sum(tokenizer.specials) + 1, longest, "more than the special tokens")
     return tokenizer
 
 
@@ -207,7 +207,6 @@ def _state(part: Any) -> Any:
 
 
 def _side(folder: Path, side: Any) -> str:
-    side = side or "right"
-    if str(side).lower() not in ("left", "right"):
-        raise ValueError(f"{folder}: the side of truncation is {side!r}; it must be left or right")
-    return str(side).lower()
+    side = str(side or "right").lower()
+    check_choice(f"{folder}: truncation_side", side, ("left", "right"))
+    return side

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lsar_jax.checks import whole_number
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_file, read_json
 from lsar_jax.tokens.tokenizer import SlowTokenizer
@@ -43,8 +44,8 @@ def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenize
     """
     path = folder / DICTIONARY
     ids = read_json(path, dict)
-    if wrong := [piece for piece, row in ids.items() if type(row) is not int or not 0 <= row < vocabulary]:
-        raise ValueError(f"{path}: {wrong[0]!r} has the id {ids[wrong[0]]!r}; the model embeds 0 to {vocabulary - 1}")
+    for piece, row in ids.items():
+        whole_number(f"{path}: the id of {piece!r}", row, 0, vocabulary - 1, "the rows of the embeddings")
     ids |= SPECIAL_IDS
     if (folder / SENTENCEPIECE).is_file():
         split, uses_language = _laser2(folder / SENTENCEPIECE), False
@@ -123,28 +124,25 @@ def _greek() -> Callable[[str], str]:
 def _read_bpe(codes: Path, vocabulary: Path) -> Any:
     BPE = _needed("subword_nmt.apply_bpe", "subword-nmt").BPE
     # Each line of fastBPE is a pair and its count; subword-nmt reads the pair, and exits the process if there is none.
-    lines = _lines(codes)
-    for number, line in enumerate(lines, 1):
-        if not re.fullmatch(r"[^ ]+ [^ ]+( \d+)?", line):
-            raise ValueError(f"{codes}, line {number}: {line!r:.60} is not a pair of pieces")
-    pairs = "\n".join(" ".join(line.split(" ")[:2]) for line in lines)
-    counts = {}
-    for number, line in enumerate(_lines(vocabulary), 1):
-        piece, _, count = line.rpartition(" ")
-        if not piece or not count.isdecimal():
-            raise ValueError(f"{vocabulary}, line {number}: {line!r:.60} is not a piece and its count")
-        counts[piece] = int(count)
-    return BPE(io.StringIO(f"#version: 0.2\n{pairs}\n"), vocab=counts)
+    pairs = [line.split(" ")[:2] for line in _lines(codes, r"[^ ]+ [^ ]+( \d+)?", "a pair of pieces")]
+    counts = [line.rsplit(" ", 1) for line in _lines(vocabulary, r".+ \d+", "a piece and its count")]
+    merges = "\n".join(map(" ".join, pairs))
+    return BPE(io.StringIO(f"#version: 0.2\n{merges}\n"), vocab={piece: int(count) for piece, count in counts})
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: Path, form: str, name: str) -> list[str]:
+    """Returns the lines of a file; raises ValueError unless each has this form, a regular expression."""
     check_file(path)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8: {error}") from error
     # Not splitlines: pieces may contain other Unicode line separators.
-    return text.rstrip("\n").split("\n")
+    lines = text.rstrip("\n").split("\n")
+    for number, line in enumerate(lines, 1):
+        if not re.fullmatch(form, line):
+            raise ValueError(f"{path}, line {number}: {line!r:.60} is not {name}")
+    return lines
 
 
 def _printable(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from lsar_jax.checks import whole_number
 from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer, check_sentences
 
 __all__ = ["PairTokens", "tokenize_pairs"]
@@ -39,8 +40,7 @@ def tokenize_pairs(
     before, after = tokenizer.specials
     by_rule = tokenizer.backend.num_special_tokens_to_add(True) if isinstance(tokenizer, FastTokenizer) else 0
     specials = by_rule if by_rule > before + after else before + 2 * after
-    if max_length < specials + 2:
-        raise ValueError(f"max_length is {max_length}; a pair needs at least {specials + 2}, with its special tokens")
+    whole_number("max_length", max_length, specials + 2, 1 << 20, "the special tokens, and one of each sentence")
     if isinstance(tokenizer, FastTokenizer) and by_rule > before + after:
         with tokenizer.lock:
             tokenizer.backend.enable_truncation(max_length, direction=tokenizer.side)

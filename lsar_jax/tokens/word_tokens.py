@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from lsar_jax.checks import whole_number
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
 __all__ = ["WordTokens", "tokenize_words"]
@@ -58,8 +59,7 @@ def tokenize_words(
       ValueError: a word is not text, or ``max_length`` leaves no room for text.
     """
     before, after = tokenizer.specials
-    if max_length <= before + after:
-        raise ValueError(f"max_length is {max_length}; it must be more than the {before + after} special tokens")
+    whole_number("max_length", max_length, before + after + 1, 1 << 20, "more than the special tokens")
     check_sentences(list(dict.fromkeys(word for sentence in sentences for word in sentence)), what="word")
     # Tokenizers that put a space before each word leave out the one that is there.
     texts = [[" " * (spaced and at > 0) + word for at, word in enumerate(sentence)] for sentence in sentences]

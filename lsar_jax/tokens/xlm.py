@@ -44,11 +44,9 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
         try:
             pieces = tokenizer._tokenize(sentence, lang=language or "en")
         except (ImportError, AttributeError) as error:
-            if language not in _TOOLS:
-                raise
             raise ImportError(
-                f"XLM needs {_TOOLS[language]}, which is not installed, to split {language!r} into "
-                "words; without language= the sentence is split as English"
+                f"XLM needs {_TOOLS.get(language or '', 'another tool')}, which is not installed, to split "
+                f"{language!r} into words ({error}); without language= the sentence is split as English"
             ) from error
         return tokenizer.convert_tokens_to_ids(pieces)
 

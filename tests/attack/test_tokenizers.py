@@ -71,5 +71,5 @@ def test_a_prompt_of_megabytes(tiny, tmp_path):
     tiny.to_sentence_transformers(tmp_path / "written")
     path = tmp_path / "written" / "config_sentence_transformers.json"
     path.write_text(json.dumps({"prompts": {"query": "a " * 2_500_000}, "default_prompt_name": "query"}))
-    with pytest.raises(ValueError, match=f"{path.name}: a prompt has 5000000 characters; at most 100000 are accepted"):
+    with pytest.raises(ValueError, match=f"{path.name}: prompts is .* strings of at most 100000 characters"):
         lj.load_encoder(path.parent)

@@ -99,7 +99,7 @@ def test_shards(pickled, tmp_path):
     index.write_text(json.dumps({"weight_map": weight_map}))
     check_converted(pickled, tmp_path)
     index.write_text(json.dumps({"weight_map": {"a": "../outside.bin"}}))
-    with pytest.raises(ValueError, match="names files outside its folder"):
+    with pytest.raises(ValueError, match="has no weight_map to files in its folder"):
         convert(str(pickled), tmp_path / "other")
 
 
@@ -147,7 +147,7 @@ def test_errors_are_one_line(pickled, tmp_path, capsys):
     assert f"error: {tmp_path / 'new'} already exists and will not be overwritten" in capsys.readouterr().err
     (pickled / "config.json").write_text('{"model_type": "gpt2"}')
     assert main(["convert", str(pickled), str(tmp_path / "other")]) == 1
-    assert "known types are: bert, xlm-roberta, xlm, laser" in capsys.readouterr().err
+    assert "is not one of bert, xlm-roberta, xlm, laser" in capsys.readouterr().err
     assert main(["convert", "nobody/no-such-encoder", str(tmp_path / "other")]) == 1
     assert "cannot be downloaded" in capsys.readouterr().err
 
@@ -170,22 +170,19 @@ def test_a_transformer_in_a_folder_of_its_own(pickled, tmp_path):
     check_converted(pickled, tmp_path)
 
 
-PARAMS = "LASER's params are num_embeddings, embed_dim, hidden_size, num_layers"
-
-
 @pytest.mark.parametrize("laser", ["laser2"], indirect=True)
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        (lambda state: {"cfg": 1, "model": {}}, "LASER's encoder has params, model and dictionary"),
-        (lambda state: [1, 2], "LASER's encoder has params, model and dictionary"),
-        (lambda state: state | {"params": [1]}, PARAMS),
-        (lambda state: state | {"params": state["params"] | {"bidirectional": False}}, PARAMS),
+        lambda state: {"cfg": 1, "model": {}},
+        lambda state: [1, 2],
+        lambda state: state | {"params": [1]},
+        lambda state: state | {"params": state["params"] | {"bidirectional": False}},
     ],
 )
-def test_a_pt_file_that_is_not_lasers(laser, tmp_path, change, message):
+def test_a_pt_file_that_is_not_lasers(laser, tmp_path, change):
     torch.save(change(torch.load(laser, weights_only=True)), laser)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="is not LASER's encoder, which has a model, a dictionary, and params"):
         convert(str(laser), tmp_path / "new")
 
 

@@ -93,7 +93,7 @@ def test_files_that_are_missing(tmp_path, name):
     [
         ("bpe.codes", b"a b 3\na\n", "bpe.codes, line 2: 'a' is not a pair of pieces"),
         ("bpe.vocab", b"piece\n", "bpe.vocab, line 1: 'piece' is not a piece and its count"),
-        ("dictionary.json", b'{"a": 100000}', "'a' has the id 100000; the model embeds 0 to"),
+        ("dictionary.json", b'{"a": 100000}', "the id of 'a' is 100000; it must be a whole number from 0 to"),
         ("sentencepiece.model", b"not a model", "sentencepiece.model is not a SentencePiece model"),
     ],
 )

@@ -94,7 +94,7 @@ def test_a_language_per_sentence(encoder):
 @pytest.mark.parametrize(
     ("language", "message"),
     [
-        (None, "m2m-100 puts the language before a sentence; give language=, such as language='en'"),
+        (None, "m2m-100 embeds the language, or puts it before a sentence; give language=, such as 'en'"),
         ("fr", "language 'fr' is not in m2m-100; known languages are eng_Latn, deu_Latn, kor_Hang, pes_Arab, prs_Ar"),
         (["en", "fr"], "language 'fr' is not in m2m-100; known"),
         ("auto", "language is 'auto', which only transforms support; give the languages for m2m-100"),
@@ -199,5 +199,5 @@ def test_a_tokenizer_without_languages(folder, encoder, tmp_path):
         shutil.copyfile(GOLDEN / "bert" / name, folder / name)
     with pytest.raises(ValueError, match="lacks </s> or tokens for languages, such as eng_Latn"):
         lj.load_encoder(folder)
-    with pytest.raises(ValueError, match="there is no export to sentence-transformers for the architecture of m2m-100"):
+    with pytest.raises(ValueError, match="m2m-100 cannot be exported: there is no export of its architecture"):
         encoder.to_sentence_transformers(tmp_path / "written")

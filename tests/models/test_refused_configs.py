@@ -12,7 +12,7 @@ from tests.parity import GOLDEN
 LINEAR = {"rope_scaling": {"type": "linear", "factor": 2.0}}
 QWEN = [
     ({"rope_parameters": None}, "rope_theta in config.json is None; it must be a positive, finite number"),
-    ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "rope_type is 'yarn' in config.json"),
+    ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "rope_type 'yarn' is not one of default, linear"),
     (LINEAR, "rope_scaling is .* in config.json; only None is supported"),
     ({"hidden_act": "gelu"}, "hidden_act is 'gelu' in config.json; only 'silu' is supported"),
     ({"num_attention_heads": 0}, "heads is 0"),
@@ -51,7 +51,7 @@ REFUSED = {
         ({"attn_logit_softcapping": 50.0}, "attn_logit_softcapping is 50.0"),
         ({"hidden_activation": "silu"}, "hidden_activation is 'silu'"),
         ({"layer_types": None, "sliding_window_pattern": 0}, "sliding_window_pattern is 0"),
-        ({"rope_parameters": None, "rope_scaling": {"rope_type": "yarn"}}, "rope_type is 'yarn'"),
+        ({"rope_parameters": None, "rope_scaling": {"rope_type": "yarn"}}, "rope_type 'yarn' is not one of"),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, "of full_attention in .* is None"),
         ({"use_bidirectional_attention": False, "is_causal": False}, "is_causal is False in config.json; only True"),
     ],
@@ -64,7 +64,7 @@ REFUSED = {
         ({"pack_qkv": False}, "pack_qkv is False in config.json; only True is supported"),
         ({"rope_scaling": {"type": "ntk", "factor": 8.0, "mixed_b": 0.5}}, "mixed_b is 0.5 in config.json; only None"),
         ({"rope_scaling": {"type": "ntk", "factor": 0}}, "factor of rope_scaling in config.json is 0"),
-        ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "rope_type is 'dynamic' in config.json"),
+        ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "rope_type 'dynamic' is not one of default, linear"),
         ({"num_attention_heads": 32}, "32 heads of width 1 do not fit"),
     ],
     "nomic_bert": [

@@ -157,8 +157,8 @@ def test_a_folder_that_we_write(static, tmp_path, rng):
 @pytest.mark.parametrize(
     ("name", "pooling", "message"),
     [
-        ("static", "max", "static embeddings have no pooling 'max' in sentence-transformers, only mean"),
-        ("model2vec", None, "model2vec leaves unknown tokens out, as model2vec does, and sentence-transformers counts"),
+        ("static", "max", "sentence-transformers has no pooling max; it has mean"),
+        ("model2vec", None, "model2vec cannot be exported: it leaves unknown tokens out, as model2vec does"),
     ],
 )
 def test_what_cannot_be_written_says_why(tmp_path, name, pooling, message):
@@ -218,7 +218,7 @@ def test_refusals(static):
         load_weights(read_folder(static, id="static"), blocks=0, dtype="float32", final_norm=True)
     modules = json.loads((static / "modules.json").read_text())
     (static / "modules.json").write_text(json.dumps([*modules, modules[0]]))
-    with pytest.raises(ValueError, match="is not StaticEmbedding, then any of Dense, LayerNorm, Normalize"):
+    with pytest.raises(ValueError, match="supported modules are StaticEmbedding, then any of Dense, LayerNorm, Norm"):
         lj.load_encoder(static)
     (static / "tokenizer.json").unlink()
     with pytest.raises(FileNotFoundError, match="tokenizer.json"):

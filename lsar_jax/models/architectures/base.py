@@ -103,11 +103,10 @@ class Architecture:
         Raises:
           ValueError: transformers has no such model.
         """
-        if self.exported is None:
-            raise ValueError(f"there is no export of the architecture {self.model_type}")
+        torch_class, model_type = self.exported or ("", self.model_type)
         return {
-            "architectures": [self.exported[0]],
-            "model_type": self.exported[1],
+            "architectures": [torch_class],
+            "model_type": model_type,
             **{theirs: getattr(replace(sizes, blocks=blocks), ours) for ours, theirs in self.sizes.items()},
             "pad_token_id": pad_id,
             **self.export_options(sizes, blocks),
@@ -215,7 +214,6 @@ def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | Non
         parameters = {**(scaling or {}), "rope_theta": config.get(theta)}
     scaling = parameters.get("rope_type", parameters.get("type", "default"))
     base = number({theta: parameters.get("rope_theta")}, theta, where=f" of {kind}" if kind else "")
-    if scaling not in ("default", "linear"):
-        raise ValueError(f"rope_type is {scaling!r} in config.json; only 'default' and 'linear' are supported")
+    check_choice("rope_type", scaling, ("default", "linear"))
     factor = number(parameters, "factor", 1.0, " of rope_scaling") if scaling == "linear" else 1.0
     return Rotary(base, factor)
