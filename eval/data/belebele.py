@@ -73,7 +73,7 @@ def _rows(data: Data, languages: Sequence[str]) -> Iterator[tuple[str, Iterable[
     for config in tables.configs:
         splits = [(config, "")] if code_or_none(config) else [(name, name) for name in tables.splits(config)]
         for name, split in splits:
-            if code := code_or_none(name):
-                add_once(found, code, (config, split))
+            if language := code_or_none(name):
+                add_once(found, language, (config, split))
     for code, place in chosen(found, wanted, tables.name, "rows in {}").items():
         yield code, numbered_rows(tables, *place)

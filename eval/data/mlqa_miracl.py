@@ -9,7 +9,7 @@
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -113,7 +113,7 @@ def _texts(rows: _Rows) -> dict[str, str]:
     return texts
 
 
-def _named(tables: Tables, split: str) -> dict[str, Callable[[], _Parts]]:
+def _named(tables: Tables, split: str) -> Mapping[str, Callable[[], _Parts]]:
     def rows(config: str) -> _Rows:
         return numbered_rows(tables, config, split if split in tables.splits(config) else "")
 
@@ -124,7 +124,7 @@ def _named(tables: Tables, split: str) -> dict[str, Callable[[], _Parts]]:
     return {name: partial(parts, name) for name in names}
 
 
-def _files(folder: Path, split: str) -> dict[str, Callable[[], _Parts]]:
+def _files(folder: Path, split: str) -> Mapping[str, Callable[[], _Parts]]:
     def rows(folder: Path, pattern: str, first: str) -> _Rows:
         paths = sorted(folder.glob(pattern)) or [folder / first]
         return chain.from_iterable(map(file_rows, paths))
