@@ -1,5 +1,6 @@
 """A Hub of one dataset on this machine, which counts what it gives and can fail."""
 
+import gzip
 import http.server
 import json
 import re
@@ -11,7 +12,7 @@ from tests.optional import need
 pyarrow = need("pyarrow")
 parquet = need("pyarrow.parquet")
 
-__all__ = ["ROWS", "document", "point", "sentences", "serve", "write"]
+__all__ = ["ROWS", "document", "point", "sentences", "serve", "write", "write_rows"]
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ROWS = 3000
@@ -34,6 +35,20 @@ def write(folder, name, documents, rows=500, **columns):
     table = pyarrow.table({**columns, "text": list(documents)})
     form = {"compression": "none", "use_dictionary": False, "data_page_size": 1 << 16, "write_batch_size": 64}
     parquet.write_table(table, path, row_group_size=rows, **form)
+    return path
+
+
+def write_rows(folder, name, rows):
+    """Writes rows as lines of text, fields between tabs, JSON lines or parquet, compressed where the name says so."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name.endswith(".parquet"):
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        return path
+    plain = ("\t".join(map(str, row)) if isinstance(row, (list, tuple)) else row for row in rows)
+    lines = (json.dumps(row, ensure_ascii=False) if isinstance(row, dict) else row for row in plain)
+    data = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     return path
 
 

@@ -31,7 +31,7 @@ ITEMS = {
 
 
 def training():
-    """What the text of Ki et al. says of training: rate, batch, epochs, patience, languages, held-out share."""
+    """Training in the text of Ki et al.: rate, batch, epochs, patience, languages, held-out share."""
     with (ROOT / "eval/papers/published.csv").open(encoding="utf-8", newline="") as file:
         said = {row["metric"]: row["value"] for row in csv.DictReader(file) if row["paper"].startswith("Ki")}
     names = ("learning rate (Adam)", "batch", "most iterations", "patience", "language pairs")
@@ -44,17 +44,6 @@ TRAINING = training()
 LENGTHS = {"LaBSE": 256, "S-BERT": 128}
 # The languages that Wu and Dredze average over.
 NINE = {"ar", "de", "en", "es", "fr", "hi", "ru", "vi", "zh"}
-# What figures show, of which protocols.csv says nothing: the value of an option in each command.
-FIGURES = {
-    "xie-figure-2": {"shown": [("en", "th", "zh")]},
-    "xie-figure-4": {"text": ["tatoeba"]},
-    "xie-figure-6": {"layers": [()]},
-    "ki-figure-5": {"pictures": [("zh",)]},
-    "ki-figures-7-16": {"pictures": [("de", "pt", "it", "es", "fr", "ar", "ja", "nl", "ro", "gn", "ay")]},
-    "haemmerl-figure-1": {"text": ["tatoeba"]},
-    "haemmerl-figures-2-4": {"text": ["tatoeba"]},
-    "haemmerl-figure-3": {"pair": [("en", "ar"), ("en", "bn"), ("en", "de")], "fit_on": ["evaluated"] * 3},
-}
 
 
 def rows(paper):
@@ -154,7 +143,7 @@ def measures(planned, number):
 
 
 def mistakes(card):
-    """What a card says that its tables, their protocols or their numbers do not."""
+    """Differences between a card and its tables, their protocols or their numbers."""
     numbers, tables = numbers_of(card), [item for item in items_of(card.items) if item.startswith("Table")]
     found = [f"no {item}" for item in tables if (card.paper, item) not in PROTOCOLS]
     protocols = " ".join(PROTOCOLS.get((card.paper, item), "") for item in tables)
@@ -203,9 +192,6 @@ def mistakes(card):
         if "{paragraph}" not in getattr(planned.command, "answer_text", "{paragraph}"):
             found.append(f"{planned.step.task}: {planned.command.answer_text} without the paragraph")
     of_first = [plan_step(step, CardOptions(), Path("out")) for step in card.steps]
-    for option, values in FIGURES.get(card.name, {}).items():
-        if (given := [getattr(planned.command, option) for planned in of_first]) != values:
-            found.append(f"{option} {given}")
     for number in numbers:
         if best := re.match("best ([kr]);", number.metric):
             option = {"k": "components", "r": "ranks"}[best[1]]
@@ -242,7 +228,7 @@ def layer_of_ki(key):
 
 
 def training_mistakes(card):
-    """What the heads' training does not do as Ki et al. did, and which heads are read and not trained."""
+    """Differences between the training of heads and Ki et al., and the heads that are read but not trained."""
     found, bases = [], set()
     for step in (*card.steps, *card.trained_by):
         for key, setting in step.encoders.items() if step.task == "train.ablations" else ():
@@ -312,7 +298,6 @@ ENCODERS = dict(CARDS["xie-table-1"].steps[0].encoders)
         changed("xie-table-2", data="data/mlqa-r"),
         step_changed("xie-table-2", paper={"fit_on": "text/oscar", "max_length": 512}),  # answers alone
         step_changed("xie-table-5", options={"text": "tatoeba"}),
-        changed("xie-figure-2", shown=("en", "de", "ru")),
         changed("haemmerl-table-4", zero=("588", "306")),
         changed("haemmerl-table-1", text="udhr"),
         changed("ki-table-10", runs=CARDS["ki-table-10"].steps[0].options["runs"][:1]),
@@ -320,7 +305,6 @@ ENCODERS = dict(CARDS["xie-table-1"].steps[0].encoders)
         changed("ki-table-8", 1, held_out=500),
         changed("ki-table-3", bases=("meat",)),
         changed("ki-table-10", sts17="data/sts17"),
-        changed("haemmerl-figure-3", pair=("en", "fr")),
         changed("wu-dredze-tables-1-3-4", data="data/opus-100"),
         changed("wu-dredze-tables-1-3-4", 2, words="results/words-opus-100"),
         changed("wu-dredze-tables-1-3-4", 10, seeds=(1, 2, 3)),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import jax
@@ -10,6 +10,7 @@ import jax
 from eval.bench.hlo_text import cost_of_text
 from eval.bench.operations import operations_of
 from eval.bench.targets import Target
+from lsar_jax.corpora.row_files import file_rows
 
 __all__ = ["ProgramCost", "measured", "read_rows", "worse"]
 
@@ -67,14 +68,8 @@ def measured(name: str, target_name: str, target: Target, traced: jax.stages.Tra
 
 def read_rows(path: Path) -> dict[tuple[str, str], ProgramCost]:
     """Reads the rows of a file of JSON lines, by program and target; raises ValueError for a line that is not one."""
-    rows = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            row = ProgramCost(**json.loads(line))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}:{number}: not a row of python -m eval aot: {error}") from error
-        rows[row.program, row.target] = row
-    return rows
+    rows = [ProgramCost(**row) for _, row in file_rows(path, [field.name for field in fields(ProgramCost)])]
+    return {(row.program, row.target): row for row in rows}
 
 
 def worse(row: ProgramCost, before: ProgramCost | None, target: Target) -> Iterable[str]:

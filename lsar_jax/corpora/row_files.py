@@ -39,7 +39,7 @@ def file_rows(path: Path, columns: Sequence[str] | None = None) -> Rows:
     """Yields the place, such as ``de.jsonl, line 3``, and the values of each row of a file with columns.
 
     Args:
-      path: a file whose suffix says its format, perhaps compressed (``.gz``).
+      path: a file whose suffix says its format, else JSON lines; perhaps compressed (``.gz``).
       columns: the columns to read, each of which every row must have; None for all.
 
     Raises:
@@ -53,7 +53,7 @@ def file_rows(path: Path, columns: Sequence[str] | None = None) -> Rows:
 
 def rows_in(file: Any, path: Path, columns: Sequence[str] | None, where: str) -> Rows:
     """Yields the rows of an open file as ``file_rows`` does; ``path`` says its format, and errors call it ``where``."""
-    read = _READERS[_suffix(path)]
+    read = _READERS.get(_suffix(path), _json_rows)
     return read(file if read is _parquet_rows else unpacked(file, path), columns, where)
 
 

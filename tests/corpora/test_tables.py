@@ -1,6 +1,5 @@
 """Data by name: what the Hub's and TFDS's sets give equals the files that they are made of."""
 
-import gzip
 import json
 from typing import ClassVar
 
@@ -17,25 +16,11 @@ from lsar_jax.corpora.hub_datasets import PINNED, hub_files
 from lsar_jax.corpora.parallel_text import read_bitext
 from lsar_jax.corpora.tables import named_pairs, named_tables, pin
 from tests.dataset_hub import COMMIT, point, serve
+from tests.dataset_hub import write_rows as lines
 from tests.eval.test_tasks import write_pairs
-from tests.optional import need
-
-pyarrow = need("pyarrow")
 
 ENGLISH = ["a cat", "the dog barks", "no", "we see b", "go a"]
 OTHER = {"deu": ["eine katze", "der hund bellt", "nein", "wir sehen b", "geh a"], "fra": ["c", "d", "e", "f", "g h"]}
-
-
-def lines(folder, name, rows):
-    """Writes JSON lines, compressed where the name says so, or parquet."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-    if name.endswith(".parquet"):
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    else:
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    return path
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ COUNT = 130
 
 
 class Documents(DatasetFiles):
-    """What the Beam builders give: texts with other fields, of a name of theirs."""
+    """A dataset as the Beam builders give it: texts with other fields, by another name."""
 
     name: ClassVar = "wikipedia"
     fields: ClassVar = {"title": "text", "text": "text"}

@@ -1,7 +1,5 @@
 """Belebele, MLQA, MIRACL, FLORES and NTREX: readers on files of their forms, scores by hand, what script does."""
 
-import gzip
-import json
 import logging
 
 import numpy as np
@@ -25,25 +23,12 @@ from lsar_jax.measures.results import read_results
 from lsar_jax.mteb import MtebEncoder
 from lsar_jax.retrieval import candidate_ranks, nearest
 from tests.dataset_hub import point, serve
+from tests.dataset_hub import write_rows as write
 from tests.eval.test_tasks import ENCODER, read
 from tests.fake_encoder import FakeEncoder
 from tests.optional import need
 
-pyarrow = need("pyarrow")
 pytestmark = pytest.mark.usefixtures("fake")
-
-
-def write(folder, name, rows):
-    """Writes rows as lines of text, fields between tabs, JSON lines or parquet, as the name says."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if name.endswith(".parquet"):
-        need("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), path)
-        return
-    plain = ("\t".join(map(str, row)) if isinstance(row, (list, tuple)) else row for row in rows)
-    lines = (json.dumps(row, ensure_ascii=False) if isinstance(row, dict) else row for row in plain)
-    data = "".join(f"{line}\n" for line in lines).encode()
-    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
 
 
 def test_ndcg_and_recall_are_trec_evals(rng):

@@ -173,7 +173,7 @@ def test_pooling_is_that_of_the_number():
     ],
 )  # fmt: skip
 def test_means_of_both_ways(task, metric, data, count, table, encoder, method, value):
-    """Of these tables, other data and one way alone have no numbers."""
+    """Other data, and one way alone, have no numbers in these tables."""
     same = {"task": task, "metric": metric, "languages": tuple(map(str, range(count))), "options": {"data": data}}
     found = published(made_result(**same))
     assert [n.value for n in found if (n.table, n.encoder, n.method) == (table, encoder, method)] == [value]

@@ -133,7 +133,7 @@ def test_a_full_batch_is_that_of_transformers(rates, small, name):
 
 
 def test_operations_of_products_are_those_of_the_positions_that_are_seen():
-    """Of kernels of 3 blocks of 32, and of scores of 10 tokens, of which a causal mask hides about half."""
+    """Kernels of 3 blocks of 32, and scores of 10 tokens, about half of which a causal mask hides."""
     for name, kernels, scores in (("bert", 4 * 32**2 + 2 * 32 * 64, 2 * 10 * 32), ("qwen3", 12288, 2 * 5 * 64)):
         model = parity.load(name)
         assert operations_per_token(model) == 3 * 2 * kernels
