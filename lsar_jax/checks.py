@@ -10,7 +10,7 @@ import operator
 from collections.abc import Collection, Iterable
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from lsar_jax.shapes import AnyArray
 
@@ -22,6 +22,7 @@ __all__ = [
     "check_choice",
     "check_flags",
     "check_seeds",
+    "finite_numbers",
     "positive_number",
     "share",
     "shown",
@@ -95,17 +96,39 @@ def shown(value: object) -> str:
 
 
 def whole_numbers(
-    name: str, x: Int[AnyArray, " row"], count: int, least: int | None = None, most: int | None = None
-) -> Int[np.ndarray, " row"]:
-    """Returns ``x`` as int64; raises ValueError unless it holds ``count`` whole numbers in range."""
-    numbers = np.asarray(x)
-    if numbers.shape != (count,) or not np.issubdtype(numbers.dtype, np.integer):
-        raise ValueError(f"{name} has shape {numbers.shape} and type {numbers.dtype}; expected {count} whole numbers")
+    name: str,
+    x: Int[AnyArray, "*shape"],
+    shape: int | tuple[int | None, ...],
+    least: int | None = None,
+    most: int | None = None,
+) -> Int[np.ndarray, "*shape"]:
+    """Returns ``x`` as int64; raises ValueError unless it holds whole numbers in range, in this shape.
+
+    ``shape`` is their number, or has the length of each axis; None is for any length of at least 1.
+    """
+    numbers, lengths = np.asarray(x), (shape,) if isinstance(shape, int) else shape
+    if not _has_shape(numbers, lengths) or not np.issubdtype(numbers.dtype, np.integer):
+        expected = " x ".join("any" if length is None else str(length) for length in lengths)
+        raise ValueError(
+            f"{name} has shape {numbers.shape} and type {numbers.dtype}; expected {expected} whole numbers"
+        )
     for bad in (least is not None and numbers < least, most is not None and numbers > most):
         if np.any(bad):
             limits = f"at least {least}" if most is None else f"from {least} to {most}"
-            raise ValueError(f"{name} holds {numbers[np.argmax(bad)]}; it must be {limits}")
+            raise ValueError(f"{name} holds {numbers.flat[np.argmax(bad)]}; it must be {limits}")
     return numbers.astype(np.int64)
+
+
+def finite_numbers(name: str, x: AnyArray, axes: int = 1) -> Float[np.ndarray, "*shape"]:
+    """Returns ``x`` as float64; raises ValueError unless it holds finite numbers, with as many axes."""
+    numbers = np.asarray(x)
+    if numbers.ndim != axes or numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
+        raise ValueError(f"{name} has shape {numbers.shape} and type {numbers.dtype}, or a value that is not finite")
+    return numbers.astype(np.float64)
+
+
+def _has_shape(x: np.ndarray, lengths: tuple[int | None, ...]) -> bool:
+    return x.ndim == len(lengths) and all(n == m or (m is None and n) for n, m in zip(x.shape, lengths, strict=True))
 
 
 def at_least(least: int | float, **options: int | float | None) -> None:

@@ -106,7 +106,7 @@ def _links_back(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     """Leaves out the links from source to pages that lead nowhere.
 
     viewcode takes all of a source file to be documented in one module; ``lsar_jax.Moments`` and
-    ``lsar_jax.moments.too_few`` share a room, not a module.
+    ``lsar_jax.moments.check_number`` share a room, not a module.
     """
     if page.startswith("_modules/"):
         known = app.env.domains.python_domain.objects

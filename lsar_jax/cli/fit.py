@@ -20,7 +20,15 @@ from lsar_jax.corpora.records import STANDARD_INPUT, input_path
 from lsar_jax.embeddings import open as open_folder
 from lsar_jax.files import check_outputs, sha256
 from lsar_jax.languages import canonical_keys, language_code
-from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments, too_few
+from lsar_jax.moments import (
+    Moments,
+    PooledMoments,
+    check_number,
+    load_moments,
+    merge_moments,
+    pool_moments,
+    save_moments,
+)
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import Reader, check_distinct, is_vectors, open_vectors
 from lsar_jax.processes import check_alike, gather, is_first, share
@@ -156,8 +164,8 @@ class FitMoments(FitEmbeddings):
             advice = f"save those of a fit of {'lir' if needed == 'languages' else 'leace'}"
             raise ValueError(f"{self.name} needs {what[needed]}, but the saved moments have {what[kind]}; {advice}")
         known = {code for moments, _ in saved for code in moments}
-        if self.identifier and len({*files, *known}) < 2:
-            raise ValueError(f"--identifier: {too_few({*files, *known}, 2)}")
+        if self.identifier:
+            check_number({*files, *known}, 2)
         reader, spec = self._open(files, options, known)
         source = _one_space([*([spec] if files else []), *(origin for _, origin in saved)])
         parts = [_reduced(moments, kind) for moments, _ in saved]

@@ -44,6 +44,7 @@ from lsar_jax.mining.pairs import Pairs, pairs_of_neighbours
 from lsar_jax.mining.thresholds import choose_threshold
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
 from lsar_jax.retrieval.search import nearest_both
+from lsar_jax.spec import same_source
 
 __all__ = ["mine_folders"]
 
@@ -114,11 +115,7 @@ def mine_folders(
     check_paths(source.folder, target.folder, out, overwrite=overwrite)
     if record["source"] == record["target"]:
         raise ValueError(f"{source.folder} and {target.folder} hold the same; give the folders of two collections")
-    if not source.spec.same_space(target.spec):
-        raise ValueError(
-            f"{source.folder} and {target.folder} are of different embedding spaces: "
-            f"{source.spec.difference(target.spec)}; encode both with one encoder"
-        )
+    same_source("the folders", {str(source.folder): source.spec, str(target.folder): target.spec})
     left, right = (_Side(*side, options) for side in zip((source, target), options.languages, strict=True))
     least = min(len(rows) for side in (left, right) for rows in side.blocks)
     whole_number("k", options.k, 1, least, "the distinct sentences of the smallest block")

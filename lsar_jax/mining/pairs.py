@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.checks import check_choice
+from lsar_jax.checks import check_choice, finite_numbers
 from lsar_jax.mesh import check_process
 from lsar_jax.retrieval.search import Precision, nearest_both
 from lsar_jax.shapes import AnyArray
@@ -197,8 +197,7 @@ def best_threshold(
         )
     if not int(right.sum()) <= gold or gold < 1:
         raise ValueError(f"{int(right.sum())} pairs are right, but there are {gold} gold pairs")
-    if not np.isfinite(score).all():
-        raise ValueError(f"score {int(np.isfinite(score).argmin())} is not finite")
+    finite_numbers("score", score)
     order = np.argsort(-score, kind="stable")
     score, right = score[order], right[order]
     # No threshold lies between equal scores.

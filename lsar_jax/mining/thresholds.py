@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.checks import as_float, shown
+from lsar_jax.checks import as_float, finite_numbers, shown
 from lsar_jax.mining.known_pairs import KnownPairs
 from lsar_jax.mining.pairs import Pairs, Threshold, best_threshold, threshold_after
 
@@ -50,13 +50,9 @@ def estimate_threshold(score: Float[np.ndarray, " pair"]) -> Threshold:
       >>> round(lj.mining.estimate_threshold(score).value, 1)
       1.1
     """
-    score = np.sort(np.asarray(score, np.float64))[::-1]
+    score = np.sort(finite_numbers("score", score))[::-1]
     if len(score) < _LEAST:
         raise ValueError(f"there are {len(score)} scores, too few to estimate a threshold; give at least {_LEAST}")
-    if not np.isfinite(score).all():
-        raise ValueError("a score is not finite")
-    if score[0] == score[-1]:
-        raise ValueError(f"all scores are {score[0]:.6g}, so no threshold can be estimated")
     count = min(len(score), _QUANTILES)
     sample = np.quantile(score, (np.arange(count) + 0.5) / count)
     _check_two_groups(sample[int(_TAIL * count) : count - int(_TAIL * count)], len(score))
@@ -123,11 +119,8 @@ def check_cut(threshold: Cut) -> None:
     """Raises ValueError if a threshold is not a number, ``estimate``, known pairs or None."""
     if isinstance(threshold, KnownPairs):
         threshold.check()
-    elif isinstance(threshold, str):
-        if threshold != "estimate":
-            raise ValueError(f"threshold is {threshold!r}; it must be a number or estimate")
-    elif threshold is not None and np.isnan(as_float(threshold)):
-        raise ValueError(f"threshold is {shown(threshold)}; it must be a number that fits a float")
+    elif threshold not in (None, "estimate") and np.isnan(as_float(threshold)):
+        raise ValueError(f"threshold is {shown(threshold)}; it must be a number that fits a float, or estimate")
 
 
 def choose_threshold(pairs: Pairs, threshold: Cut, known: Int[np.ndarray, "known 2"]) -> tuple[float, str]:

@@ -13,11 +13,11 @@ the fits call, such as ``transforms.language_subspace``, run on jax arrays too, 
 
 from lsar_jax.moments.by_language import (
     PooledMoments,
+    check_number,
     common_source,
     moments_by_language,
     pool_moments,
     stack_means,
-    too_few,
 )
 from lsar_jax.moments.moments import Moments, sum_over_processes
 from lsar_jax.moments.moments_file import load_moments, merge_moments, save_moments
@@ -25,6 +25,7 @@ from lsar_jax.moments.moments_file import load_moments, merge_moments, save_mome
 __all__ = [
     "Moments",
     "PooledMoments",
+    "check_number",
     "common_source",
     "load_moments",
     "merge_moments",
@@ -33,5 +34,4 @@ __all__ = [
     "save_moments",
     "stack_means",
     "sum_over_processes",
-    "too_few",
 ]

@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from lsar_jax.checks import check_flags, whole_number
+from lsar_jax.arrays import same_width
+from lsar_jax.checks import check_flags
 from lsar_jax.languages import canonical_keys
 from lsar_jax.mesh import check_process
 from lsar_jax.moments.moments import NOT_KEPT, Moments
 from lsar_jax.shapes import Embeddings
-from lsar_jax.spec import EncoderSpec, check_source
+from lsar_jax.spec import EncoderSpec, check_source, same_source
 
-__all__ = ["PooledMoments", "common_source", "moments_by_language", "pool_moments", "stack_means", "too_few"]
+__all__ = ["PooledMoments", "check_number", "common_source", "moments_by_language", "pool_moments", "stack_means"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +88,7 @@ def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, preci
     """
     check_process()
     if isinstance(x, PooledMoments):
-        if len(x) < least:
-            raise ValueError(too_few(x, least))
+        check_number(x, least)
         return x
     moments = moments_by_language(x, least=least, second_moment=True, precise=precise)
     within = sum(m.scatter for m in moments.values() if m.scatter is not None)
@@ -96,7 +96,12 @@ def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, preci
 
 
 def moments_by_language(
-    x: Mapping[str, Embeddings | Moments], *, least: int, second_moment: bool = False, precise: bool = False
+    x: Mapping[str, Embeddings | Moments],
+    *,
+    least: int,
+    second_moment: bool = False,
+    precise: bool = False,
+    embeddings: bool = False,
 ) -> dict[str, Moments]:
     """Returns the moments of each language under its BCP 47 code, in alphabetical order.
 
@@ -105,35 +110,34 @@ def moments_by_language(
       least: the number of languages that the method needs.
       second_moment: whether the method needs second moments.
       precise: whether to sum embeddings in float64.
+      embeddings: whether the method needs the embeddings themselves, so that moments do not suffice.
 
     Raises:
       ValueError: there are too few languages, a code is unknown, widths or encoders differ, an array is invalid, or
-        moments have no second moment of each language; the error names the language.
+        moments are not what the method needs; the error names the language.
     """
     check_process()
     check_flags(precise=precise)
     if not isinstance(x, Mapping):
         raise ValueError(f"expected a mapping from language to embeddings, not a {type(x).__name__}")
-    if len(x) < least:
-        raise ValueError(too_few(x, least))
+    check_number(x, least)
     if second_moment and isinstance(x, PooledMoments):
         raise ValueError("a second moment of each language is needed, but these are pooled over the languages")
     result = {}
     for code, value in canonical_keys(x).items():
+        wrong = ""
+        if isinstance(value, Moments):
+            wrong = "moments do not suffice; give the embeddings themselves" if embeddings else wrong
+            wrong = NOT_KEPT if second_moment and value.scatter is None else wrong
         try:
+            if wrong:
+                raise ValueError(wrong)
             if not isinstance(value, Moments):
                 value = Moments.from_embeddings(value, second_moment=second_moment, precise=precise)
-            whole_number("the count", value.count, 1, 1 << 62, "vectors")
-            if not np.isfinite(value.mean).all():
-                raise ValueError("the mean is not finite")
-            if second_moment and value.scatter is None:
-                raise ValueError(NOT_KEPT)
         except ValueError as error:
             raise ValueError(f"{code}: {error}") from error
         result[code] = value
-    widths = {code: moments.dim for code, moments in result.items()}
-    if len(set(widths.values())) > 1:
-        raise ValueError(f"the languages differ in width: {widths}")
+    same_width("the languages", {code: moments.dim for code, moments in result.items()})
     common_source(result)
     return result
 
@@ -145,16 +149,8 @@ def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = No
       ValueError: the languages, or ``given``, are of different encoders, or ``given`` is not a spec.
     """
     check_source(given)
-    known = {code: m.source for code, m in moments.items() if m.source is not None}
-    first = next(iter(known), "")
-    for code, source in known.items():
-        if not source.same_space(known[first]):
-            difference = source.difference(known[first])
-            raise ValueError(f"the moments of {code} are of other embeddings than those of {first}: {difference}")
-    spec = known[first] if known else None
-    if given and spec and not given.same_space(spec):
-        raise ValueError(f"the moments are of other embeddings than source says: {spec.difference(given)}")
-    return given or spec
+    sources = {code: m.source for code, m in moments.items()} | {"source": given}
+    return same_source("the moments", sources)
 
 
 def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language dim"]:
@@ -162,7 +158,8 @@ def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language d
     return np.stack([m.mean for m in moments.values()])
 
 
-def too_few(x: Collection[str], least: int) -> str:
-    """Returns the error that these are too few languages."""
-    given = "1 language is given" if len(x) == 1 else f"{len(x)} languages are given"
-    return f"{given} ({', '.join(x) or 'none'}); at least {least} are needed"
+def check_number(languages: Collection[str], least: int) -> None:
+    """Raises ValueError if there are too few languages."""
+    if len(languages) < least:
+        given = "1 language is given" if len(languages) == 1 else f"{len(languages)} languages are given"
+        raise ValueError(f"{given} ({', '.join(languages) or 'none'}); at least {least} are needed")

@@ -14,13 +14,13 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Float
 
-from lsar_jax.arrays import check_floats, pad_rows, row_bucket
-from lsar_jax.checks import check_flags
+from lsar_jax.arrays import check_floats, pad_rows, row_bucket, same_width
+from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.mesh import data_mesh, shares, split
 from lsar_jax.moments.accumulator import Accumulator, Sums, host_sums, merge_sums
 from lsar_jax.processes import gather
 from lsar_jax.shapes import Embeddings
-from lsar_jax.spec import EncoderSpec
+from lsar_jax.spec import EncoderSpec, same_source
 
 __all__ = ["BLOCK", "NOT_KEPT", "Moments", "sum_over_processes"]
 
@@ -54,6 +54,9 @@ class Moments:
     mean: Float[np.ndarray, " dim"]
     scatter: Float[np.ndarray, "dim dim"] | None = None
     source: EncoderSpec | None = None
+
+    def __post_init__(self) -> None:
+        whole_number("the count", self.count, 1, 1 << 62, "vectors")
 
     @classmethod
     def from_embeddings(
@@ -103,8 +106,7 @@ class Moments:
         for x in blocks:
             check_floats("embeddings", x)
             dim = dim or x.shape[1]
-            if x.shape[1] != dim:
-                raise ValueError(f"the blocks differ in width: {dim}, then {x.shape[1]}")
+            same_width("the blocks", {"the first": dim, "another": x.shape[1]})
             # float32 does not hold the differences of float64 numbers with a large offset.
             if precise or x.dtype.itemsize > 4 or (on_host and isinstance(x, np.ndarray)):
                 sums = [reduce(merge_sums, (*sums, host_sums(x, second_moment, rows)))]
@@ -147,16 +149,12 @@ class Moments:
         Raises:
           ValueError: the widths differ, only one of the two kept its scatter, or they are of different encoders.
         """
-        if not isinstance(other, Moments):
-            raise ValueError(f"moments are merged with moments, not with a {type(other).__name__}")
-        if self.dim != other.dim:
-            raise ValueError(f"moments of width {self.dim} and {other.dim} cannot be merged")
+        same_width("the moments", {"the first": self.dim, "the second": other.dim})
         if (self.scatter is None) != (other.scatter is None):
             raise ValueError("only one of the two kept its second moment; use second_moment=True for both")
-        if self.source and other.source and not self.source.same_space(other.source):
-            raise ValueError(f"the moments are of different embeddings: {self.source.difference(other.source)}")
+        source = same_source("the moments", {"the second": other.source, "the first": self.source})
         mine, theirs = (Sums(m.count, m.mean, m.scatter) for m in (self, other))
-        return Moments(*merge_sums(mine, theirs), self.source or other.source)
+        return Moments(*merge_sums(mine, theirs), source)
 
     def second_moment(self) -> Float[np.ndarray, "dim dim"]:
         """Returns the uncentred second moment, the mean of ``x x^T``, ``[dim, dim]`` float64.

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.arrays import same_width
 from lsar_jax.languages import own_name
 from lsar_jax.moments.by_language import PooledMoments, common_source, moments_by_language
 from lsar_jax.moments.moments import Moments
@@ -128,9 +129,7 @@ def merge_moments(*parts: Mapping[str, Moments]) -> dict[str, Moments] | PooledM
 
 
 def _merge_pooled(parts: list[PooledMoments]) -> PooledMoments:
-    widths = sorted({part.dim for part in parts})
-    if len(widths) > 1:
-        raise ValueError(f"moments of width {' and '.join(map(str, widths))} cannot be merged")
+    same_width("the moments", {f"part {number}": part.dim for number, part in enumerate(parts, 1)})
     result: dict[str, Moments] = {}
     within = np.sum([part.within for part in parts], axis=0)
     for part in parts:

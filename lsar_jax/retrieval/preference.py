@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lsar_jax.checks import as_float, shown, whole_number, whole_numbers
+from lsar_jax.checks import as_float, finite_numbers, shown, whole_number, whole_numbers
 from lsar_jax.shapes import AnyArray
 
 __all__ = [
@@ -139,13 +139,10 @@ def top_k_share(
     Raises:
       ValueError: a number is out of range, or lengths differ.
     """
-    if np.ndim(top_ids) != 2 or 0 in np.shape(top_ids):
-        raise ValueError(f"top_ids have shape {np.shape(top_ids)}; expected [query, k], with at least one of each")
-    queries, k = np.shape(top_ids)
     pool = len(candidate_language)
+    ids = whole_numbers("top_ids", top_ids, (None, None), 0, pool - 1)
     of_candidate = whole_numbers("candidate_language", candidate_language, pool, 0)
-    of_query = whole_numbers("query_language", query_language, queries, 0)
-    ids = whole_numbers("top_ids", np.ravel(top_ids), queries * k, 0, pool - 1).reshape(queries, k)
+    of_query = whole_numbers("query_language", query_language, len(ids), 0)
     shares = (of_candidate[ids] == of_query[:, None]).mean(axis=1)
     pool_shares = np.bincount(of_candidate, minlength=of_query.max() + 1)[of_query] / pool
     return TopShare(_mean(shares), _mean(pool_shares), shares, pool_shares)
@@ -190,7 +187,7 @@ def four_way(
       ValueError: a number is out of range, or lengths differ.
     """
     pool = len(candidate_language)
-    table = _table("relevant", relevant, pool - 1)
+    table = whole_numbers("relevant", relevant, (None, None), -1, pool - 1)
     ids = whole_numbers("first", first, len(table), 0, pool - 1)
     of_candidate = whole_numbers("candidate_language", candidate_language, pool, 0)
     same = of_candidate[ids] == whole_numbers("query_language", query_language, len(table), 0)
@@ -250,7 +247,7 @@ def max_rank(ranks: Int[AnyArray, "query relevant"], pool: int) -> MaxRank:
       ValueError: a number is out of range.
     """
     pool = whole_number("pool", pool, 2, 2**31 - 1, "int32")
-    table = _table("ranks", ranks, pool - 1)
+    table = whole_numbers("ranks", ranks, (None, None), -1, pool - 1)
     relevant = (table >= 0).sum(axis=1)
     if relevant.max() >= pool:
         raise ValueError(f"a query has {relevant.max()} relevant candidates; the pool of {pool} must have more")
@@ -278,14 +275,9 @@ def rank_shift(translated: Float[AnyArray, "query k"]) -> Float[np.ndarray, " qu
     Raises:
       ValueError: k is below 2, or a similarity is not a finite number.
     """
-    scores = np.asarray(translated)
-    if scores.dtype.kind in "bcmMOSU":
-        raise ValueError(f"translated has type {scores.dtype}; expected numbers")
-    scores = scores.astype(np.float64)
-    if scores.ndim != 2 or len(scores) == 0 or scores.shape[1] < 2:
+    scores = finite_numbers("translated", translated, 2)
+    if scores.size == 0 or scores.shape[1] < 2:
         raise ValueError(f"translated has shape {scores.shape}; expected [query, k], with k of at least 2")
-    if not np.isfinite(scores).all():
-        raise ValueError("translated has a similarity that is not a finite number")
     places = np.arange(scores.shape[1])
     # The candidate at place i of the new order was at place order[i].
     order = np.argsort(-scores, axis=1, kind="stable")
@@ -296,15 +288,9 @@ def _ranks(
     ranks: Int[AnyArray, "query language"], query_language: Int[AnyArray, " query"], most: int | None = None
 ) -> tuple[Int[np.ndarray, "query language"], Int[np.ndarray, " query"]]:
     """The ranks, and that in the query's language, after checks."""
-    table = _table("ranks", ranks, most)
+    table = whole_numbers("ranks", ranks, (None, None), -1, most)
     own = whole_numbers("query_language", query_language, len(table), 0, table.shape[1] - 1)
     return table, table[np.arange(len(table)), own]
-
-
-def _table(name: str, x: Int[AnyArray, "query language"], most: int | None = None) -> Int[np.ndarray, "query language"]:
-    if np.ndim(x) != 2 or 0 in np.shape(x):
-        raise ValueError(f"{name} has shape {np.shape(x)}; expected [query, language], with at least one of each")
-    return whole_numbers(name, np.ravel(x), np.size(x), -1, most).reshape(np.shape(x))
 
 
 def _mean(x: Float[np.ndarray, " query"]) -> float:

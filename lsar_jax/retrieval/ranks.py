@@ -56,10 +56,7 @@ def candidate_ranks(
     if metric == "dot":
         (rows, _), (columns, _) = near_one(rows, by_row=True), near_one(columns, by_row=False)
     n, pool = len(queries), len(candidates)
-    if np.ndim(relevant) != 2 or len(relevant) != n:
-        raise ValueError(f"relevant has shape {np.shape(relevant)}; expected a row for each of {n} queries")
-    width = np.shape(relevant)[1]
-    places = whole_numbers("relevant", np.ravel(relevant), n * width, -1, pool - 1).reshape(n, width)
+    places = whole_numbers("relevant", relevant, (n, None), -1, pool - 1)
     unseen = whole_numbers("left_out", np.full(n, -1) if left_out is None else left_out, n, -1, pool - 1)
     places = np.where(places == unseen[:, None], -1, places)
     extra = len(rows) - n

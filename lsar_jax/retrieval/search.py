@@ -24,6 +24,7 @@ from lsar_jax.arrays import (
     pad_rows,
     padded_rows,
     row_bucket,
+    same_width,
     times_power,
     unit_rows,
     warn_far_off,
@@ -212,15 +213,14 @@ def _plan(
     """Checks the arguments of a search, and chooses its chunks."""
     for name, x in sides.items():
         check_floats(name, x)
-    (left, x), (right, y) = sides.items()
-    if x.shape[1] != y.shape[1]:
-        raise ValueError(f"{left} {x.shape} and {right} {y.shape} differ in width")
+    x, y = sides.values()
+    same_width("the arrays", {name: side.shape[1] for name, side in sides.items()})
     check_choice("precision", precision, get_args(Precision))
     mesh = mesh or _mesh_of(y)
     most = chunk_for(_platform(y, mesh), both=both) if chunk is None else chunk
     for count in most:
         whole_number("chunk", count, 1, 2**31 - 1, "int32")
-    fewest, why = (min(len(x), len(y)), "the rows of the smaller side") if both else (len(y), f"the {right}")
+    fewest, why = (min(len(x), len(y)), "the rows of the smaller side") if both else (len(y), "the candidates")
     k = whole_number("k", k, 1, fewest, why)
     rows, columns = _rows(len(x), most[0]), row_bucket(-(-len(y) // (1 if mesh is None else shares(mesh))), most[1])
     rows = max(k, rows) if both else rows

@@ -220,12 +220,8 @@ def test_languages_that_are_none(name, language, rng):
         transform.as_affine(language)
 
 
-def test_moments_without_vectors_are_refused(tmp_path):
-    bad = lj.Moments(-5, np.zeros(4))
-    for call in (lambda: lj.transforms.fit_center({"de": bad}), lambda: lj.save_moments(tmp_path / "m", {"de": bad})):
-        with pytest.raises(ValueError, match="de: the count is -5"):
-            call()
-    with pytest.raises(ValueError, match="moments are merged with moments"):
-        lj.Moments(5, np.zeros(4)).merge(None)
-    with pytest.raises(ValueError, match="score 1 is not finite"):
+def test_moments_without_vectors_are_refused():
+    with pytest.raises(ValueError, match="the count is -5"):
+        lj.Moments(-5, np.zeros(4))
+    with pytest.raises(ValueError, match="score has .* not finite"):
         lj.mining.best_threshold(np.array([1.0, np.nan]), np.array([True, False]), 1)

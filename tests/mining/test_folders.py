@@ -110,7 +110,7 @@ def test_refusals(sides, tmp_path, unchecked):
     out = tmp_path / "out.tsv"
     for target, path, options, message in (
         (right, tmp_path / "there.tsv", {}, r"there.tsv already exists"),
-        (other, out, {}, "different embedding spaces: layer 8, not 9; encode both with one encoder"),
+        (other, out, {}, "the folders are of different embeddings: .*: layer 9, not 8"),
         (right, out, {"transform": lsar}, "fitted on other embeddings than those of .*: layer 7, not 8"),
         (right, out, {"k": 900, "block": BLOCK}, "k is 900; it must be a whole number from 1 to 766"),
         (blank, out, {}, "blank has only blank sentences"),

@@ -163,7 +163,7 @@ SCORES, RIGHT = np.zeros(2), np.array([True, True])
         (lambda x, y: mine(x * np.nan, y, k=1), "NaN or infinity"),
         (lambda x, y: best_threshold(SCORES[:0], RIGHT[:0], 1), "0 scores and 0 answers"),
         (lambda x, y: best_threshold(SCORES, RIGHT, 1), "2 pairs are right, but there are 1 gold pairs"),
-        (lambda x, y: best_threshold(SCORES * np.nan, RIGHT, 2), "score 0 is not finite"),
+        (lambda x, y: best_threshold(SCORES * np.nan, RIGHT, 2), "score has .* not finite"),
     ],
 )
 def test_refusals(call, message, unchecked):

@@ -101,8 +101,8 @@ def test_ties_are_on_one_side(rng):
 def test_refusals(unchecked):
     for score, message in (
         (np.ones(19), "19 scores, too few .* give at least 20"),
-        (np.ones(20), "all scores are 1, so"),
-        (np.append(np.ones(20), np.nan), "a score is not finite"),
+        (np.ones(20), "the 20 scores are not two groups"),
+        (np.append(np.ones(20), np.nan), "a value that is not finite"),
     ):
         with pytest.raises(ValueError, match=message):
             estimate_threshold(score)

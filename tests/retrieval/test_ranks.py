@@ -30,7 +30,7 @@ def test_ties_go_to_the_lower_index():
 
 def test_refusals(unchecked):
     x = np.ones((3, 2), np.float32)
-    with pytest.raises(ValueError, match=r"relevant has shape \(2, 1\); expected a row for each of 3 queries"):
+    with pytest.raises(ValueError, match=r"relevant has shape \(2, 1\) and type int64; expected 3 x any whole"):
         candidate_ranks(x, x, np.zeros((2, 1), int))
     with pytest.raises(ValueError, match="relevant holds 3; it must be from -1 to 2"):
         candidate_ranks(x, x, np.full((3, 1), 3))

@@ -17,7 +17,7 @@ FITS = {
     **test_base.FITS,
     "sparse autoencoder": lambda x: fit_langsae(x, width=2, active=4, steps=20),
 }
-FEW, PAIRS = "1 language is given .*; at least 2 are needed", "expected a non-empty mapping from language to two"
+FEW, PAIRS = "1 language is given .*; at least 2 are needed", "0 languages are given .none.; at least 1 are needed"
 # What a fit says of one sentence a language, and of one language; the others can be fitted.
 SCARCE = {
     1: {

@@ -66,7 +66,7 @@ def test_equal_means_or_equal_scatter(rng, means):
     joint = fit_joint(x, 2)
     assert found(joint, of_means if means else of_scatter) > 0.97
     values = scatter_directions(
-        np.stack([np.cov(rows.T) for rows in x.values()]), np.asarray(fit_lsar(x).steps[0].basis, np.float64), 2
+        np.stack([np.cov(rows.T) for rows in x.values()]), np.asarray(fit_lsar(x).steps[0].basis, np.float64), 5
     )[1]
     # Two eigenvalues stand out if the scatter differs, none if it does not.
     assert (values[1] > 10 * values[2]) == (not means)
@@ -125,7 +125,7 @@ def test_refusals(x, unchecked):
         # Three sentences of each vary in two directions, and the means leave 38 of 40.
         (
             lambda: fit_joint({"de": x["de"][:3], "en": x["en"][:3]}, 5),
-            "components is 5, but .* differently in 4 direct",
+            "components is 5, but .* differently in 4 dimensions",
         ),
         (
             lambda: fit_joint({code: np.repeat(rows[:1], 9, axis=0) for code, rows in x.items()}),

@@ -34,7 +34,7 @@ def planted():
     }, meaning
 
 
-@pytest.fixture(scope="module", params=[{}, {"per_language": True}, {"keep_error": True}], ids=str)
+@pytest.fixture(scope="module", params=[{}, {"keep_error": True}], ids=str)
 def fitted(request, planted):
     return fit_langsae(planted[0], **OPTIONS, **request.param)
 
@@ -57,16 +57,14 @@ def test_features_of_languages_are_removed_and_meanings_stay(planted, fitted):
         )
         assert before.mean() < 0.7
         assert after.mean() > 0.9
-    removed = 1 - np.asarray(fitted.steps[0].factors)
-    assert removed.sum(axis=-1).tolist() == (4 if removed.ndim == 1 else [1] * 4)
+    assert (1 - np.asarray(fitted.steps[0].factors)).sum() == 4
 
 
 def test_equals_its_twin(planted, fitted):
     [step] = fitted.steps
-    for number, code in enumerate(CODES):
-        factors = np.broadcast_to(step.factors, (4, 40))[number]
+    for code in CODES:
         rows = planted[0][code][:50]
-        expected = reference.sparse_autoencoder(rows, step.encoder, step.decoder, factors, step.active)
+        expected = reference.sparse_autoencoder(rows, step.encoder, step.decoder, np.asarray(step.factors), step.active)
         whole = reference.sparse_autoencoder(rows, step.encoder, step.decoder, np.ones(40), step.active)
         np.testing.assert_allclose(fitted(rows, code), expected + step.keep_error * (rows - whole), atol=1e-5)
         loss = reconstruction_loss((step.encoder, step.decoder), jax.numpy.asarray(rows), step.active)
@@ -133,14 +131,13 @@ def test_save_load_and_chain(planted, fitted, tmp_path):
 
 
 def test_it_runs_where_the_encoder_runs(tiny, rng):
-    texts, codes = ["Guten Tag", "Good day", "Bonjour", "Hi"], ["de", "en", "de", "en"]
+    texts = ["Guten Tag", "Good day", "Bonjour", "Hi"]
     weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((32, 64), (64, 32)))
-    factors = (rng.random((2, 64)) < 0.7).astype(np.float32)
+    factors = (rng.random(64) < 0.7).astype(np.float32)
     step = SparseAutoencoder(*map(jax.numpy.asarray, (*weights, factors)), 8, True)
-    fit = lj.transforms.Fit("langsae", 32, ("de", "en"), (("de", 9), ("en", 9)))
+    fit = lj.transforms.Fit("langsae", 32, (), (("de", 9), ("en", 9)))
     transform = Transform((step,), (fit,), tiny.spec)
-    moved = tiny.with_transform(transform).encode(texts, language=codes)
-    np.testing.assert_allclose(moved, transform(tiny.encode(texts), codes), atol=1e-4)
+    np.testing.assert_allclose(tiny.with_transform(transform).encode(texts), transform(tiny.encode(texts)), atol=1e-4)
 
 
 def test_the_mean_is_subtracted_first(planted):
@@ -156,7 +153,7 @@ def test_the_mean_is_subtracted_first(planted):
     ("name", "change", "message"),
     [
         ("decoder", lambda part: part[:-1], r"decoder has shape \[39, 20\] .*; expected \[40, 20\]"),
-        ("factors", lambda part: part[None], r"factors has shape \[1, 40\] .*; expected \[0, 40\]"),
+        ("factors", lambda part: part[None], r"factors has shape \[1, 40\] .*; expected \[40\]"),
         ("encoder", lambda part: part * np.nan, "encoder has .* without NaN"),
         ("active", lambda part: np.repeat(part, 2), "do not fit together"),
     ],
@@ -171,27 +168,25 @@ def test_parts_that_do_not_fit_together_are_refused(tmp_path, unchecked, name, c
 
 
 def test_it_takes_no_further_languages(fitted):
-    codes = ("zh",) if fitted.languages else ()
-    step = replace(
-        fitted.steps[0], encoder=2 * fitted.steps[0].encoder, factors=fitted.steps[0].factors[: len(codes) or None]
-    )
-    other = Transform((step,), (replace(fitted.fits[0], languages=codes, fitted_on=(("zh", 1),)),))
-    message = "do not have the same shared parts" if fitted.languages else "fit it again with zh"
-    with pytest.raises(ValueError, match=message):
+    step = replace(fitted.steps[0], encoder=2 * fitted.steps[0].encoder)
+    other = Transform((step,), (replace(fitted.fits[0], fitted_on=(("zh", 1),)),))
+    with pytest.raises(ValueError, match="fit it again with zh"):
         fitted.with_languages(other)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x: fit_langsae({"de": Moments.from_embeddings(x["de"])}), "trained on the embeddings themselves"),
+        (
+            lambda x: fit_langsae({"de": Moments.from_embeddings(x["de"])}),
+            "de: moments do not suffice; give the embeddings",
+        ),
         (lambda x: fit_langsae(x, width=0), "width is 0; it must be a whole number from 1 to 1024"),
         (lambda x: fit_langsae(x, 2, 41), "active is 41; it must be a whole number from 1 to 40 .the features"),
         (lambda x: fit_langsae(x, threshold=1.5), "threshold is 1.5; it must be a share"),
         (lambda x: fit_langsae(x, threshold="all"), "threshold is 'all'; it must be a share"),
         (lambda x: fit_langsae(x, steps=0), "steps is 0"),
         (lambda x: fit_langsae(x, seed=-1), "seed is -1"),
-        (lambda x: fit_langsae(x, per_language=1), "per_language is 1"),
         (lambda x: fit_langsae(x, center=1), "center is 1"),
     ],
 )

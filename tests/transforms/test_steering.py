@@ -83,7 +83,7 @@ def test_one_map_that_is_saved_and_exported(x, fit, tmp_path):
 def test_refusals(x, unchecked):
     one = {"de": x["de"]}
     for call, message in (
-        (lambda: fit_sparse_dimensions(x, 41), "dimensions is 41; it must be a whole number from 1 to 40 .the width"),
+        (lambda: fit_sparse_dimensions(x, 41), "dimensions is 41; it must be a whole number from 1 to 40 .the dim"),
         (lambda: fit_sparse_dimensions(one), "1 language is given .de.; at least 2 are needed"),
         (lambda: fit_steering(one), "1 language is given .de.; at least 2 are needed"),
         (lambda: fit_steering(x, 0), "components is 0; it must be a whole number from 1 to 40"),

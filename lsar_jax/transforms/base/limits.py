@@ -10,7 +10,7 @@ from typing import Any
 
 from lsar_jax.checks import positive_number, share, whole_number
 
-__all__ = ["DIMENSIONS", "SEED", "Limit", "positive", "share_of"]
+__all__ = ["DIMENSIONS", "SEED", "Limit", "check_rank", "positive", "share_of"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,12 @@ def positive(name: str, value: object, **_: Any) -> float:
 def share_of(name: str, value: object, **_: Any) -> float:
     """Returns the value; raises ValueError unless it is a share, above 0 and at most 1."""
     return share(name, value)
+
+
+def check_rank(name: str, value: int, found: int, of: str) -> None:
+    """Raises ValueError if more directions are to be removed than there are; others are those of rounding."""
+    if value > found:
+        raise ValueError(f"{name} is {value}, but {of} {found} dimensions")
 
 
 SEED = Limit(0, (1 << 32) - 1, "32 bits")

@@ -10,7 +10,7 @@ There are no biases, so that ``y`` of ``c x`` is ``c y`` for a positive c.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -40,15 +40,14 @@ class SparseAutoencoder:
     Attributes:
       encoder: E, ``[dim, feature]``.
       decoder: D, ``[feature, dim]``.
-      factors: 1 for a feature that is kept and 0 for a feature that is removed, ``[feature]``; or ``[row, feature]``,
-        with a row for each language.
+      factors: 1 for a feature that is kept and 0 for a feature that is removed, ``[feature]``.
       active: number of features that an embedding has at most.
       keep_error: whether what the autoencoder cannot reconstruct is added again.
     """
 
     encoder: Float[AnyArray, "dim feature"]
     decoder: Float[AnyArray, "feature dim"]
-    factors: Float[AnyArray, "*row feature"]
+    factors: Float[AnyArray, " feature"]
     active: int
     keep_error: bool
 
@@ -62,8 +61,8 @@ class SparseAutoencoder:
         return "each vector has its own features"
 
     def tables(self) -> tuple[str, ...]:
-        """The names of the parts that are tables."""
-        return ("factors",) if self.factors.ndim == 2 else ()
+        """None, as it is the same for all languages."""
+        return ()
 
     def __iter__(self) -> Iterator[AnyArray]:
         """All arrays, for digests."""
@@ -75,20 +74,17 @@ class SparseAutoencoder:
         return {"encoder": self.encoder, "decoder": self.decoder, "factors": self.factors, **options}
 
     def parts(self, language: int | None) -> dict[str, np.ndarray]:
-        """The parts, with the factors of one language."""
-        factors = np.asarray(self.factors)
-        own = factors if language is None or not self.tables() else factors[language]
-        return {"encoder": np.asarray(self.encoder), "decoder": np.asarray(self.decoder), "factors": own}
+        """The parts by name, whatever the language."""
+        return {name: np.asarray(getattr(self, name)) for name in ("encoder", "decoder", "factors")}
 
     def with_languages(self, parts: Sequence[Mapping[str, np.ndarray]]) -> "SparseAutoencoder":
-        """Returns the step with the factors of these languages."""
-        return replace(self, factors=jax.device_put(np.stack([of["factors"] for of in parts])))
+        """Returns the step, which has no tables."""
+        return self
 
     def shapes(self, dim: int, languages: int) -> dict[str, list[int]]:
         """The shapes that its parts must have."""
         count = self.encoder.shape[-1]
-        rows = [languages] if self.tables() else []
-        return {"encoder": [dim, count], "decoder": [count, dim], "factors": [*rows, count]}
+        return {"encoder": [dim, count], "decoder": [count, dim], "factors": [count]}
 
     def __call__(self, x: Float[AnyArray, "vector dim"], language: LanguageIds) -> Float[Array, "vector dim"]:
         """Applies the step; see ``TransformStep``."""
@@ -96,7 +92,6 @@ class SparseAutoencoder:
         if len(x) > _TOGETHER:
             return in_parts(self, x, language, _TOGETHER)
         factors = jnp.asarray(self.factors)
-        factors = factors[jnp.asarray(language)] if factors.ndim == 2 else factors
         features = largest(jax.nn.relu(product(x, jnp.asarray(self.encoder))), self.active)
         if self.keep_error:
             return x - product((1 - factors) * features, jnp.asarray(self.decoder))

@@ -152,11 +152,10 @@ class Transform:
         if isinstance(finite, jax.core.Tracer):
             return result, None
         # Checked by the same program, so that there is one wait, for all.
-        before, after = np.asarray(finite)
-        if not before:
-            raise not_finite("embeddings", x, padded)
-        if not after:
-            raise not_finite(f"embeddings transformed by {self.name}", result, result)
+        given = "embeddings", x, padded
+        for good, rows in zip(finite, (given, (f"embeddings transformed by {self.name}", result, result)), strict=True):
+            if not good:
+                raise not_finite(*rows)
         return result, None if unknown is None else np.asarray(unknown)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
@@ -217,8 +216,6 @@ class Transform:
             transform, or shares a step with it; only ``other`` has an identifier, which would not see what it was
             fitted on; or the identifier of this transform has languages that ``other`` does not know.
         """
-        if not isinstance(other, Transform):
-            raise ValueError(f"a transform is chained with another Transform, not with a {type(other).__name__}")
         same_width("the transforms", {"the first": self.dim, "the second": other.dim})
         if self.source and not other.fits_after(self.source, self):
             same_source("the transforms", {"the second": other.source, "the first": self.source})

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 
 import jax
 
-from lsar_jax.moments import Moments
-from lsar_jax.moments.by_language import too_few
+from lsar_jax.moments import Moments, check_number
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Transform
@@ -84,8 +83,7 @@ class FitMethod:
         Raises:
           ValueError: there are too few languages, or an option is out of range.
         """
-        if len(languages) < self.least:
-            raise ValueError(too_few(languages, self.least))
+        check_number(languages, self.least)
         values = {name: option.default for name, option in self.options.items()} | dict(options)
         for name, option in self.options.items():
             if option.default is option.empty and values[name] in (None, option.empty):

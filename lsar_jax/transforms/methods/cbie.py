@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from lsar_jax.arrays import pad_rows, product, row_bucket
 from lsar_jax.checks import whole_number
 from lsar_jax.languages import canonical_keys
-from lsar_jax.moments import Moments, moments_by_language
+from lsar_jax.moments import moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
@@ -138,20 +138,17 @@ def fit_cbie(
       >>> cbie.steps[0].shift.shape, cbie.steps[0].basis.shape  # two clusters of each of two languages
       ((4, 16), (4, 16, 3))
     """
-    if any(isinstance(value, Moments) for value in getattr(x, "values", tuple)()):
-        raise ValueError("CBIE clusters the embeddings themselves; their moments do not suffice, so give arrays")
-    moments = moments_by_language(x, least=1)
+    moments = moments_by_language(x, least=1, embeddings=True)
     dim = next(iter(moments.values())).dim
     components = DIMENSIONS("components", components, dim=dim)
     seed = SEED("seed", seed)
+    fewest, scarcest = min((m.count, code) for code, m in moments.items())
     if clusters is not None:
-        fewest, scarcest = min((m.count, code) for code, m in moments.items())
         clusters = whole_number("clusters", clusters, 1, fewest, f"the sentences of {scarcest}")
-    for code, m in moments.items():
-        if m.count < components + 2:
-            raise ValueError(
-                f"{code} has {m.count} sentences; removing {components} components takes at least {components + 2}"
-            )
+    if fewest < components + 2:
+        raise ValueError(
+            f"{scarcest} has {fewest} sentences; removing {components} components takes at least {components + 2}"
+        )
     shifts, bases, owners = [], [], []
     for index, (code, rows) in enumerate(canonical_keys(x).items()):
         number = clusters or max(len(rows) // _CLUSTER, 1)

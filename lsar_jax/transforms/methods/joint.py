@@ -31,7 +31,8 @@ from lsar_jax.moments import Moments, common_source, moments_by_language, stack_
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
-from lsar_jax.transforms.base.limits import Limit, positive
+from lsar_jax.transforms.base.limits import Limit, check_rank, positive
+from lsar_jax.transforms.methods.lir import top_directions
 from lsar_jax.transforms.methods.lsar import fit_lsar
 
 __all__ = ["fit_joint", "scatter_directions"]
@@ -44,8 +45,8 @@ def scatter_directions(
     span: Float[AnyArray, "dim rank"],
     components: int,
     eps: float | Float[AnyArray, ""] = 1e-3,
-) -> tuple[Float[Any, "dim components"], Float[Any, " dim"]]:
-    """Returns an orthonormal basis ``[dim, components]`` of where the languages vary differently, and all eigenvalues.
+) -> tuple[Float[Any, "dim components"], Float[Any, " components"]]:
+    """Returns an orthonormal basis ``[dim, components]`` of where the languages vary differently, and the eigenvalues.
 
     Pure: works under ``jit`` (``components`` static) and ``vmap``, for example over layers; numpy decomposes numpy
     arrays.
@@ -65,17 +66,19 @@ def scatter_directions(
         left = symmetric - product(product(symmetric, span), span.T)
         return left - product(span, product(span.T, left))
 
-    values, vectors = xp.linalg.eigh(inside(mean))
-    values = xp.maximum(values, 0) + eps * values.mean()
-    whitening, back = (product(vectors * values**power, vectors.T) for power in (-0.5, 0.5))
+    shared = inside(mean)
+    shared = (shared + shared.T) / 2 + eps * xp.trace(shared) / len(shared) * xp.eye(len(shared), dtype=shared.dtype)
+    # Any R with R R^T = H does for H^1/2: that of Cholesky needs no eigenvalues.
+    root = xp.linalg.cholesky(shared)
+    inverse = xp.linalg.inv(root)
     # One language at a time: of many, all together would take several times the memory of their covariances.
     squares = xp.zeros_like(mean)
     for covariance in covariances:
-        rows = product(product(whitening, inside(covariance - mean)), whitening)
+        rows = product(product(inverse, inside(covariance - mean)), inverse.T)
         squares = squares + product(rows.T, rows)
-    differing, directions = xp.linalg.eigh(squares / len(covariances))
-    basis, _ = xp.linalg.qr(product(back, directions[:, ::-1][:, :components]))
-    return basis, differing[::-1]
+    directions, values = top_directions(squares / len(covariances), components)
+    basis, _ = xp.linalg.qr(product(root, directions))
+    return basis, values
 
 
 def fit_joint(
@@ -127,8 +130,7 @@ def fit_joint(
     basis, values = scatter_directions(covariances, span, components, eps)
     # Further directions are those of rounding, or of the means again; values are squares of relative differences.
     significant = int((values > max(1e-6 * values[0], 1e-8)).sum())
-    if components > significant:
-        raise ValueError(f"components is {components}, but the languages vary differently in {significant} directions")
+    check_rank("components", components, significant, "the languages vary differently in")
     fit = Fit.of("joint", moments, by_language=False, components=components, eps=eps)
     both = np.concatenate([span, fix_signs(basis)], axis=1)
     return Transform((Step.of(basis=both),), (fit,), common_source(moments, source))

@@ -41,7 +41,7 @@ from lsar_jax.arrays import pad_rows, product, row_bucket, to_device
 from lsar_jax.checks import check_flags
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
-from lsar_jax.moments import Moments, moments_by_language
+from lsar_jax.moments import moments_by_language
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, SparseAutoencoder, Transform
@@ -94,7 +94,6 @@ def fit_langsae(
     threshold: Annotated[float, share_of] = 0.95,
     center: bool = False,
     keep_error: bool = False,
-    per_language: bool = False,
     steps: Annotated[int, _BATCHES] = 300,
     seed: Annotated[int, SEED] = 0,
     source: EncoderSpec | None = None,
@@ -110,7 +109,6 @@ def fit_langsae(
       threshold: share of the sentences of a language in which a feature fires that is removed.
       center: subtract the mean over languages first, and do not add it again.
       keep_error: subtract what the removed features add to an embedding, instead of making it anew from the others.
-      per_language: remove from an embedding the features of its language only, which must be known then.
       steps: number of batches of 256 embeddings.
       seed: seed of the first weights and of the batches.
       source: spec of the embeddings' encoder; saved, and checked on use.
@@ -125,47 +123,51 @@ def fit_langsae(
       >>> langsae.steps[0].encoder.shape, langsae(x["de"]).shape
       ((16, 64), (60, 16))
     """
-    if any(isinstance(value, Moments) for value in getattr(x, "values", tuple)()):
-        raise ValueError(
-            "LangSAE is trained on the embeddings themselves; their moments do not suffice, so give arrays"
-        )
-    options: dict[str, Any] = {"threshold": threshold, "keep_error": keep_error, "per_language": per_language}
-    check_flags(center=center, keep_error=keep_error, per_language=per_language)
+    check_flags(center=center, keep_error=keep_error)
     if center:
         first = fit_center(x, per_language=False, source=source)
         after = source and source.after(first.name, first.digests)
-        moved = {code: np.asarray(first(rows)) for code, rows in x.items()}
-        return first.then(fit_langsae(moved, width, active, **options, steps=steps, seed=seed, source=after))
-    moments = moments_by_language(x, least=1)
+        centred = {code: np.asarray(first(rows)) for code, rows in x.items()}
+        options: dict[str, Any] = {"threshold": threshold, "keep_error": keep_error, "steps": steps, "seed": seed}
+        return first.then(fit_langsae(centred, width, active, **options, source=after))
+    moments = moments_by_language(x, least=1, embeddings=True)
     dim = next(iter(moments.values())).dim
     width, steps, seed = _WIDTH("width", width), _BATCHES("steps", steps), SEED("seed", seed)
     active, threshold = _ACTIVE("active", active, dim=dim, width=width), share_of("threshold", threshold)
-    parts = {code: np.asarray(rows, np.float32) for code, rows in canonical_keys(x).items()}
-    # The autoencoder has no biases, so that it is the same for embeddings of any length.
-    squares = [_mean_square(part) for part in parts.values()]
-    scale = float(np.sqrt(np.mean(squares))) or 1.0
-    ends = np.cumsum([len(part) for part in parts.values()])
-    rows = np.zeros((row_bucket(int(ends[-1]), _MOST_ROWS), dim), np.float32)
-    scaled = np.split(rows[: ends[-1]], ends[:-1])
-    for part, out in zip(parts.values(), scaled, strict=True):
-        np.divide(part, np.float32(scale), out=out)
+    rows, scaled = _scaled([np.asarray(part, np.float32) for part in canonical_keys(x).values()], dim)
     weights = _train(rows, [*map(len, scaled)], width * dim, active, steps, seed)
     fires, errors = zip(*(_measured(weights, part, active) for part in scaled), strict=True)
     removed = np.stack(fires) >= threshold
     mean = np.mean([part.mean(axis=0, dtype=np.float64) for part in scaled], axis=0)
-    variance = np.mean(squares) / scale**2 - np.square(mean).mean()
+    variance = np.mean([*map(_mean_square, scaled)]) - np.square(mean).mean()
     lost = float(np.mean(errors) / max(variance, np.finfo(float).tiny))
     _log.log(
         logging.INFO if lost <= _MUCH or keep_error else logging.WARNING,
         "LangSAE: the features lose %.1f%% of the variance; %d of %d are removed, which are those of %s",
         *(100 * lost, removed.any(axis=0).sum(), width * dim),
-        ", ".join(f"{code} ({count})" for code, count in zip(parts, removed.sum(axis=1), strict=True)),
+        ", ".join(f"{code} ({count})" for code, count in zip(moments, removed.sum(axis=1), strict=True)),
     )
-    factors = to_device(np.asarray(~(removed if per_language else removed.any(axis=0))))
-    parameters = {"width": width, "active": active, "threshold": threshold}
+    parameters: dict[str, Any] = {"width": width, "active": active, "threshold": threshold}
     parameters |= ({"keep_error": 1} if keep_error else {}) | {"steps": steps, "seed": seed}
-    fit = Fit.of("langsae", moments, by_language=per_language, **parameters)
+    fit = Fit.of("langsae", moments, by_language=False, **parameters)
+    factors = to_device(np.asarray(~removed.any(axis=0)))
     return Transform((SparseAutoencoder(*weights, factors, active, keep_error),), (fit,), source)
+
+
+def _scaled(
+    parts: Sequence[Float[np.ndarray, "_ dim"]], dim: int
+) -> tuple[Float[np.ndarray, "row dim"], list[Float[np.ndarray, "_ dim"]]]:
+    """Returns one array of all rows, scaled to a mean square of 1 over languages, with filler, and its parts.
+
+    The autoencoder has no biases, so that it is the same for embeddings of any length.
+    """
+    scale = float(np.sqrt(np.mean([*map(_mean_square, parts)]))) or 1.0
+    ends = np.cumsum([len(part) for part in parts])
+    rows = np.zeros((row_bucket(int(ends[-1]), _MOST_ROWS), dim), np.float32)
+    scaled = np.split(rows[: ends[-1]], ends[:-1])
+    for part, out in zip(parts, scaled, strict=True):
+        np.divide(part, np.float32(scale), out=out)
+    return rows, scaled
 
 
 def _mean_square(x: Float[np.ndarray, "row dim"]) -> float:

@@ -19,7 +19,6 @@ from jaxtyping import Float
 from lsar_jax.arrays import product
 from lsar_jax.checks import check_flags
 from lsar_jax.languages import canonical_keys, language_code
-from lsar_jax.moments import Moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
@@ -74,9 +73,7 @@ def fit_linear_map(
     """
     check_flags(center=center)
     target = language_code(target)
-    sides, moments, targets = aligned_sides(pairs, target)
-    if any(isinstance(side, Moments) for pair in sides.values() for side in pair):
-        raise ValueError("the linear map needs the aligned embeddings themselves; give arrays, not moments")
+    sides, moments, targets = aligned_sides(pairs, target, embeddings=True)
     dim = next(iter(moments.values())).dim
     codes = tuple(sorted({*moments, target}))
     matrix, shift, offset = (np.zeros((len(codes), *shape)) for shape in ((dim, dim), (dim,), (dim,)))

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import whole_number
@@ -22,22 +22,28 @@ from lsar_jax.moments import Moments, common_source, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
-from lsar_jax.transforms.base.limits import DIMENSIONS
+from lsar_jax.transforms.base.limits import DIMENSIONS, check_rank
 
-__all__ = ["fit_lir", "leading_directions", "principal_directions"]
+__all__ = ["fit_lir", "leading_directions", "principal_directions", "top_directions"]
 
 # Steps of subspace iteration, each of which costs about a hundredth of a whole decomposition.
 _STEPS = 100
+# The vectors of an iteration are at most this part of the width; with more, a whole decomposition takes as long.
+_CHEAP = 3
+
+
+# Directions of float64 that are as exact as this are good enough; to iterate further costs more than to decompose.
+_EXACT = 2.0**-30
 
 
 class _Iterate(NamedTuple):
     """The state of the iteration: Ritz vectors and values, the vectors times the matrix, and the error."""
 
-    steps: Int[Array, ""]
-    vectors: Float[Array, "dim block"]
-    values: Float[Array, " block"]
-    moved: Float[Array, "dim block"]
-    error: Float[Array, ""]
+    steps: Any
+    vectors: Float[Any, "dim block"]
+    values: Float[Any, " block"]
+    image: Float[Any, "dim block"]
+    error: Any
 
 
 def principal_directions(
@@ -54,14 +60,14 @@ def principal_directions(
 
 def leading_directions(
     second_moment: Float[AnyArray, "dim dim"], components: int
-) -> tuple[Float[Array, "dim components"], Float[Array, " components"], Float[Array, ""]]:
+) -> tuple[Float[Any, "dim components"], Float[Any, " components"], Float[Any, ""]]:
     """Returns the top eigenvectors of a matrix without negative eigenvalues, without decomposing all of it.
 
     Subspace iteration with Rayleigh-Ritz steps (Saad 2011, Numerical methods for large eigenvalue problems, chapter 5)
     on ``2 components + 8`` vectors, in products of the matrix with a few vectors. It ends when the directions are as
     exact as ``principal_directions`` of the same dtype; where neighbouring eigenvalues are so close that it would take
     more than 100 steps, the error that it returns is large. Pure: works under ``jit`` (``components`` static) and
-    ``vmap``.
+    ``vmap``; numpy iterates on a float64 numpy array.
 
     Args:
       second_moment: a symmetric matrix ``[dim, dim]`` without negative eigenvalues.
@@ -71,27 +77,57 @@ def leading_directions(
       The eigenvectors ``[dim, components]``, each with its largest entry positive, their eigenvalues ``[components]``,
       and how far the residual is above what counts as exact, 1 or less if it is.
     """
-    second_moment = jnp.asarray(second_moment)
-    eps = jnp.finfo(second_moment.dtype).eps
-    probes = jax.random.normal(jax.random.key(0), (second_moment.shape[0], 2 * components + 8), second_moment.dtype)
+    on_host = isinstance(second_moment, np.ndarray) and second_moment.dtype == np.float64
+    xp: Any = np if on_host else jnp
+    second_moment = xp.asarray(second_moment)
+    eps = max(float(jnp.finfo(second_moment.dtype).eps), _EXACT)
+    probes = jax.random.normal(jax.random.key(0), (second_moment.shape[0], 2 * components + 8))
+    probes = xp.asarray(probes, second_moment.dtype)
 
     def step(state: _Iterate) -> _Iterate:
-        basis, _ = jnp.linalg.qr(state.moved)
-        moved = product(second_moment, basis)
-        values, rotation = jnp.linalg.eigh(product(basis.T, moved))
+        basis, _ = xp.linalg.qr(state.image)
+        image = product(second_moment, basis)
+        values, rotation = xp.linalg.eigh(product(basis.T, image))
         values, rotation = values[::-1], rotation[:, ::-1]
-        vectors, moved = product(basis, rotation), product(moved, rotation)
-        residual = jnp.linalg.norm((moved - vectors * values)[:, :components])
+        vectors, image = product(basis, rotation), product(image, rotation)
+        residual = xp.linalg.norm((image - vectors * values)[:, :components])
         # The angle to the wanted subspace is at most the residual over the gap. Below a few units of rounding of the
         # largest eigenvalue, the residual cannot fall.
         gap = values[components - 1] - values[components]
-        exact = jnp.maximum(4 * eps * gap, 4 * eps * components**0.5 * values[0])
-        return _Iterate(state.steps + 1, vectors, values, moved, residual / exact)
+        exact = xp.maximum(4 * eps * gap, 4 * eps * components**0.5 * values[0])
+        return _Iterate(state.steps + 1, vectors, values, image, residual / exact)
 
-    values, error = jnp.zeros(probes.shape[1], probes.dtype), jnp.full((), jnp.inf, probes.dtype)
-    start = _Iterate(jnp.zeros((), jnp.int32), probes, values, probes, error)
-    end = jax.lax.while_loop(lambda state: (state.steps < _STEPS) & (state.error > 1), step, start)
-    return fix_signs(end.vectors[:, :components]), end.values[:components], end.error
+    def goes_on(state: _Iterate) -> Any:
+        return (state.steps < _STEPS) & (state.error > 1)
+
+    values, error = xp.zeros(probes.shape[1], probes.dtype), xp.full((), xp.inf, probes.dtype)
+    state = _Iterate(xp.zeros((), xp.int32), probes, values, probes, error)
+    if on_host:
+        while goes_on(state):
+            state = step(state)
+    else:
+        state = jax.lax.while_loop(goes_on, step, state)
+    return fix_signs(state.vectors[:, :components]), state.values[:components], state.error
+
+
+def top_directions(
+    symmetric: Float[AnyArray, "dim dim"], components: int
+) -> tuple[Float[Any, "dim components"], Float[Any, " components"]]:
+    """Returns what ``leading_directions`` finds, or, where it does not converge, what a whole decomposition does.
+
+    Pure: works under ``jit`` (``components`` static) and ``vmap``.
+    """
+
+    def whole() -> tuple[Float[Any, "dim components"], Float[Any, " components"]]:
+        basis, values = principal_directions(symmetric, components)
+        return basis, values[:components]
+
+    if _CHEAP * (2 * components + 8) > len(symmetric):
+        return whole()
+    basis, values, error = leading_directions(symmetric, components)
+    if isinstance(basis, np.ndarray):
+        return (basis, values) if error <= 1 else whole()
+    return jax.lax.cond(error <= 1, lambda: (basis, values), whole)
 
 
 def fit_lir(
@@ -144,9 +180,8 @@ def fit_lir(
     floor = 16 * np.finfo(scaled.dtype).eps * np.maximum(values[:, 0], 0.5 / dim)
     for code, matrix, value, least in zip(moments, scaled, values, floor, strict=True):
         if not value[rank - 1] > least:
-            # Directions with vanishing eigenvalues are determined by rounding alone.
             span = int((np.linalg.eigvalsh(matrix) > least).sum())
-            raise ValueError(f"components is {rank}, but the embeddings of {code} span {span} dimensions")
+            check_rank("components", rank, span, f"the embeddings of {code} span")
     fit = Fit.of("lir", moments, by_language=True, components=rank)
     return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source))
 
@@ -158,7 +193,7 @@ def _directions(
     languages, dim, _ = second.shape
     basis, values = (np.empty((languages, *shape), second.dtype) for shape in ((dim, components), (components,)))
     far = np.arange(languages)
-    if second.dtype == np.float32 and 3 * (2 * components + 8) <= dim:
+    if second.dtype == np.float32 and _CHEAP * (2 * components + 8) <= dim:
         basis, values, error = map(np.array, _leading_directions(second, components))
         far = np.flatnonzero(~(error <= 1))
     for row in far:

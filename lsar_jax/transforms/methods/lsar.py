@@ -23,7 +23,7 @@ from lsar_jax.moments import Moments, common_source, moments_by_language, stack_
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
-from lsar_jax.transforms.base.limits import Limit
+from lsar_jax.transforms.base.limits import Limit, check_rank
 
 __all__ = ["RANK", "fit_lsar", "language_subspace", "published_subspace", "significant_values"]
 
@@ -113,9 +113,7 @@ def fit_lsar(
     rank = RANK("rank", min(languages - 1, dim) if rank is None else rank, languages=languages, dim=dim)
     basis, values = language_subspace(means, rank)
     significant = significant_values(values, means.shape, precise)
-    if rank > significant:
-        # Directions with vanishing singular values are determined by rounding alone.
-        raise ValueError(f"rank is {rank}, but the means of {', '.join(moments)} span {significant} dimensions")
+    check_rank("rank", rank, significant, f"the means of {', '.join(moments)} span")
     if published:
         basis = fix_signs(published_subspace(means.astype(np.float32), rank))
     fit = Fit.of("lsar-published" if published else "lsar", moments, by_language=False, rank=rank)

@@ -11,6 +11,7 @@ the same, so that v_l holds only the language.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -61,22 +62,18 @@ def fit_shift(
 
 
 def aligned_sides(
-    pairs: Mapping[str, tuple], target: str, *, precise: bool = False
+    pairs: Mapping[str, tuple], target: str, *, precise: bool = False, embeddings: bool = False
 ) -> tuple[dict[str, tuple], dict[str, Moments], dict[str, Moments]]:
     """Checks pairs of aligned rows; returns them by code, the moments of each language, and of its translations."""
-    if not isinstance(pairs, Mapping) or not pairs:
-        raise ValueError(
-            f"expected a non-empty mapping from language to two aligned sides, got a {type(pairs).__name__}"
-        )
-    for code, sides in pairs.items():
-        if language_code(code) == target:
-            raise ValueError(f"{code!r} is the target itself; give pairs of the other languages")
+    by_code = canonical_keys(pairs)
+    if target in by_code:
+        raise ValueError(f"{target!r} is the target itself; give pairs of the other languages")
+    for code, sides in by_code.items():
         if not isinstance(sides, tuple | list) or len(sides) != 2:
             raise ValueError(f"{code}: expected (embeddings in {code}, embeddings in {target})")
-    by_code = canonical_keys(pairs)
+    options: Any = {"least": 1, "precise": precise, "embeddings": embeddings}
     moments, targets = (
-        moments_by_language({code: sides[side] for code, sides in by_code.items()}, least=1, precise=precise)
-        for side in (0, 1)
+        moments_by_language({code: sides[side] for code, sides in by_code.items()}, **options) for side in (0, 1)
     )
     for code, m in moments.items():
         if (m.count, m.dim) != (targets[code].count, targets[code].dim):

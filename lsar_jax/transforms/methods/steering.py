@@ -21,7 +21,7 @@ from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
-from lsar_jax.transforms.base.limits import DIMENSIONS
+from lsar_jax.transforms.base.limits import DIMENSIONS, check_rank
 from lsar_jax.transforms.methods.lir import principal_directions
 
 __all__ = ["fit_steering"]
@@ -61,7 +61,6 @@ def fit_steering(
     # Eigenvalues are accurate to a few eps of the largest.
     eps = np.finfo(np.float64 if precise else np.float32).eps
     significant = int((values > 16 * eps * values[0]).sum())
-    if count > significant:
-        raise ValueError(f"components is {count}, but the embeddings vary in {significant} dimensions")
+    check_rank("components", count, significant, "the embeddings vary in")
     fit = Fit.of("steering", pooled, by_language=False, components=count)
     return Transform((Step.of(basis=basis),), (fit,), common_source(pooled, source))
