@@ -213,19 +213,15 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-@pytest.mark.parametrize("command", ["mine", "encode"])
-def test_no_file_of_others_is_deleted(kind, command, sides, tmp_path, refused):
-    (tmp_path / "in.txt").write_text("a\nb\n")
-    out = tmp_path / "out"
-    if command == "mine":
-        FOREIGN[kind](tmp_path / "out.job", tmp_path)
-        arguments = ["mine", *(str(side.folder) for side in sides), str(out), "--overwrite"]
-    else:
-        out.mkdir()
-        FOREIGN[kind](out / ".job", tmp_path)
-        arguments = ["encode", str(tmp_path / "in.txt"), str(out), "--encoder", str(TINY), "--layer", "2"]
+@pytest.mark.parametrize("command", ["mine de en out --overwrite", f"encode in.txt out --layer 2 --encoder {TINY}"])
+def test_no_file_of_others_is_deleted(kind, command, sides, tmp_path, refused, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("a\nb\n")
+    work = tmp_path / ("out.job" if "mine" in command else "out/.job")
+    work.parent.mkdir(exist_ok=True)
+    FOREIGN[kind](work, tmp_path)
     before = contents(tmp_path)
-    assert "job" in refused(main, arguments)
+    assert "job" in refused(main, command.split())
     assert contents(tmp_path) == before
 
 

@@ -154,18 +154,6 @@ def test_a_folder_that_we_write(static, tmp_path, rng):
         np.testing.assert_allclose(theirs, each.encode(TEXTS), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "pooling", "message"),
-    [
-        ("static", "max", "sentence-transformers has no pooling max; it has mean"),
-        ("model2vec", None, "model2vec cannot be exported: it leaves unknown tokens out, as model2vec does"),
-    ],
-)
-def test_what_cannot_be_written_says_why(tmp_path, name, pooling, message):
-    with pytest.raises(ValueError, match=message):
-        lj.load_encoder(GOLDEN / name, pooling=pooling).to_sentence_transformers(tmp_path / "written")
-
-
 def test_a_folder_of_its_own_and_a_pickle(static, tmp_path):
     expected = lj.load_encoder(static).encode(TEXTS)
     (static / "0_StaticEmbedding").mkdir()
