@@ -1,4 +1,4 @@
-"""Changes files of arrays as an attacker would who knows their digests."""
+"""Changes files: of arrays, as an attacker would who knows their digests, and of JSON."""
 
 import json
 
@@ -7,7 +7,7 @@ from safetensors import safe_open
 
 from lsar_jax.array_files import save_arrays
 
-__all__ = ["rewrite"]
+__all__ = ["edit_json", "rewrite"]
 
 
 def rewrite(path, change):
@@ -18,3 +18,9 @@ def rewrite(path, change):
     header = contents["header"]
     change(arrays, header)
     save_arrays(path, arrays, format=header.pop("format", contents["format"]), header=header)
+
+
+def edit_json(path, **changes):
+    """Changes fields of an object in a file, which need not exist; ... removes one."""
+    content = (json.loads(path.read_text()) if path.exists() else {}) | changes
+    path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))

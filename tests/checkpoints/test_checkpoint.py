@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
 from lsar_jax.checkpoints.pickles import _convert_folder
+from tests.rewriting import edit_json
 
 BIAS = "embeddings.LayerNorm.bias"
 
@@ -26,11 +27,6 @@ def folder(tiny_folder, tmp_path):
 def expected(tiny):
     """The embedding of abc."""
     return tiny.encode("abc")
-
-
-def edit_config(folder, **changes):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def edit_tensors(folder, change):
@@ -133,7 +129,7 @@ def test_half_precision_weights_are_widened(folder, dtype, expected):
     ],
 )
 def test_config_that_is_not_understood(folder, changes, message):
-    edit_config(folder, **changes)
+    edit_json(folder / "config.json", **changes)
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)
 
@@ -277,7 +273,7 @@ def test_arguments_that_are_refused(tiny_folder, unchecked, arguments, message):
 
 def test_the_revision_of_a_folder_covers_config_and_tokenizer(folder):
     before = lj.load_encoder(folder).spec
-    edit_config(folder, hidden_act="relu")
+    edit_json(folder / "config.json", hidden_act="relu")
     after = lj.load_encoder(folder).spec
     assert not after.same_space(before)
     path = folder / "tokenizer.json"

@@ -10,6 +10,7 @@ from safetensors.numpy import load_file, save_file
 import lsar_jax as lj
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
+from tests.rewriting import edit_json
 
 NAMES = {
     "Transformer": "",
@@ -31,10 +32,6 @@ def write_modules(folder, kinds):
         for place, kind in enumerate(kinds)
     ]
     (folder / "modules.json").write_text(json.dumps(modules))
-
-
-def edit(path, **changes):
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def test_labse_comes_out_as_sentence_transformers_has_it():
@@ -173,7 +170,7 @@ OTHER_STATE = {"modality_config": {"text": {"method_output_name": "pooler_output
     ],
 )
 def test_configs_that_are_not_understood(folder, path, changes, message):
-    edit(folder / path, **changes)
+    edit_json(folder / path, **changes)
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)
 
@@ -197,7 +194,7 @@ def test_modules_that_are_damaged(folder, text, message):
 
 
 def test_a_dense_that_is_a_pickle_or_of_another_width(folder):
-    edit(folder / DENSE, in_features=16)
+    edit_json(folder / DENSE, in_features=16)
     path = folder / "2_Dense" / "model.safetensors"
     tensors = load_file(path)
     save_file(tensors | {"linear.weight": np.ascontiguousarray(tensors["linear.weight"][:, :16])}, path)
@@ -217,7 +214,7 @@ def test_the_flags_of_older_versions(folder):
 
 def test_a_dense_without_bias_or_activation(folder):
     write_modules(folder, ["Transformer", "Pooling", "Dense"])
-    edit(folder / "2_Dense" / "config.json", bias=False, activation_function="torch.nn.modules.linear.Identity")
+    edit_json(folder / "2_Dense" / "config.json", bias=False, activation_function="torch.nn.modules.linear.Identity")
     path = folder / "2_Dense" / "model.safetensors"
     weight = load_file(path)["linear.weight"]
     save_file({"linear.weight": weight}, path)
@@ -255,11 +252,11 @@ def test_poolings_are_those_of_sentence_transformers(folder, config, name, tmp_p
     from_pretrained = need("sentence_transformers").SentenceTransformer
     width = 32 * len(name.split("+"))
     set_pooling(folder, **config)
-    edit(folder / "config_sentence_transformers.json", prompts={"query": "a dog: "}, default_prompt_name=None)
+    edit_json(folder / "config_sentence_transformers.json", prompts={"query": "a dog: "}, default_prompt_name=None)
     write_modules(folder, ["Transformer", "Pooling", "LayerNorm", "Normalize"])
     write_norm(folder, rng, width)
     # Only a special token that is declared is taken off the end of a prompt there.
-    edit(folder / "tokenizer_config.json", sep_token="[SEP]")
+    edit_json(folder / "tokenizer_config.json", sep_token="[SEP]")
     encoder = lj.load_encoder(folder)
     assert (encoder.spec.pooling, encoder.dim) == (f"{name}+layer_norm+normalize", width)
     encoder.to_sentence_transformers(tmp_path / "written")
@@ -284,7 +281,7 @@ def test_a_layer_norm_of_another_width(folder, rng):
 
 def test_the_cut_of_a_checkpoint(folder, tmp_path):
     from_pretrained = need("sentence_transformers").SentenceTransformer
-    edit(folder / PROMPTS, truncate_dim=7)
+    edit_json(folder / PROMPTS, truncate_dim=7)
     encoder = lj.load_encoder(folder)
     assert (encoder.spec.pooling, encoder.dim, encoder.spec.dim) == ("cls+dense+normalize+truncate", 7, None)
     np.testing.assert_allclose(
@@ -308,13 +305,13 @@ def test_the_transformer_in_a_folder_of_its_own(folder):
     (folder / "config.json").write_text('{"__version__": "0.2.6"}')  # as the first versions had it
     encoder = lj.load_encoder(folder)
     np.testing.assert_array_equal(encoder.encode(TEXTS), expected)
-    edit(folder / "0_Transformer" / "config.json", layer_norm_eps=1e-6)
+    edit_json(folder / "0_Transformer" / "config.json", layer_norm_eps=1e-6)
     assert not lj.load_encoder(folder).spec.same_space(encoder.spec)
 
 
 def test_prompts_of_the_checkpoint(folder):
     path = folder / "config_sentence_transformers.json"
-    edit(path, prompts={"query": "q ", "passage": "p "}, default_prompt_name="query")
+    edit_json(path, prompts={"query": "q ", "passage": "p "}, default_prompt_name="query")
     encoder = lj.load_encoder(folder)
     assert encoder.prompts == {"query": "q ", "passage": "p "}
     np.testing.assert_array_equal(encoder.encode("abc"), encoder.encode("q abc", prompt=""))
@@ -341,7 +338,7 @@ def test_a_tokenizer_file_that_pads_and_cuts(folder):
 def test_the_length_goes_before_the_tokenizers_own(folder):
     # The tokenizer says 20, the positions are 40.
     for given, length in ((None, 20), (10, 10), (30, 30), (99, 40)):
-        edit(folder / "sentence_bert_config.json", max_seq_length=given)
+        edit_json(folder / "sentence_bert_config.json", max_seq_length=given)
         encoder = lj.load_encoder(folder)
         assert encoder.tokenizer.max_length == length
     assert encoder.encode_with_report("a" * 50)[1].tokens == 40

@@ -17,6 +17,7 @@ from lsar_jax.checkpoints.pickles import convert
 from lsar_jax.tokens.nllb import flores_name
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
+from tests.rewriting import edit_json
 
 NAME, WEIGHTS = "m2m-100", "model.safetensors"
 
@@ -29,10 +30,6 @@ def encoder():
 @pytest.fixture
 def folder(tmp_path):
     return shutil.copytree(GOLDEN / NAME, tmp_path / NAME)
-
-
-def edit(path, **changes):
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 @pytest.mark.slow
@@ -75,7 +72,7 @@ def test_the_language_is_first_whatever_the_file_says(folder, encoder, post):
         ]
         tokens = {name: {"id": name, "ids": [row], "tokens": [name]} for name, row in (("</s>", 2), ("deu_Latn", 59))}
         post = {**post, "single": single, "pair": single, "special_tokens": tokens}
-    edit(folder / "tokenizer.json", post_processor=post)
+    edit_json(folder / "tokenizer.json", post_processor=post)
     found = lj.load_encoder(folder).encode(TEXTS, language="fa")
     np.testing.assert_array_equal(found, encoder.encode(TEXTS, language="pes_Arab"))
 
@@ -176,7 +173,7 @@ def test_a_config_without_what_has_a_default(folder, encoder):
     path.write_text(json.dumps(config | old))
     found = lj.load_encoder(folder).encode(TEXTS, language="en")
     np.testing.assert_array_equal(found, encoder.encode(TEXTS, language="en"))
-    edit(path, scale_embedding=False)
+    edit_json(path, scale_embedding=False)
     sizes = read_folder(folder, id=NAME).config
     assert (sizes.scale, encoder.model.config.scale) == (1.0, math.sqrt(32))
 
@@ -189,7 +186,7 @@ def test_a_config_without_what_has_a_default(folder, encoder):
     ],
 )
 def test_what_is_not_supported(folder, file, changes, message):
-    edit(folder / file, **changes)
+    edit_json(folder / file, **changes)
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)
 

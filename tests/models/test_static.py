@@ -16,6 +16,7 @@ from lsar_jax.checkpoints.load_weights import load_weights
 from lsar_jax.checkpoints.pickles import convert
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
+from tests.rewriting import edit_json
 
 NAMES = ("static", "model2vec")
 WEIGHTS = "model.safetensors"
@@ -34,10 +35,6 @@ def static(tmp_path):
 def error(folder, name):
     """Largest difference from what the reference gives for the folder ``name``, whose vectors have length 1."""
     return np.abs(lj.load_encoder(folder).encode(TEXTS) - np.load(GOLDEN / name / "golden.npy")).max()
-
-
-def edit(path, **changes):
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def change(folder, **tensors):
@@ -62,7 +59,7 @@ def test_parity_fails_for_a_planted_mistake(model2vec, mistake):
     elif mistake == "mapping":
         change(model2vec, mapping=np.roll(tensors["mapping"], 1))
     elif mistake == "normalize":
-        edit(model2vec / "config.json", normalize=False)
+        edit_json(model2vec / "config.json", normalize=False)
     else:
         # Read as sentence-transformers does, which counts unknown tokens.
         modules = (GOLDEN / "static" / "modules.json").read_text()
@@ -96,7 +93,7 @@ def test_folded_rows_are_those_of_sentence_transformers(model2vec):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8])
 def test_rows_in_other_types(model2vec, dtype):
-    edit(model2vec / "config.json", normalize=False)
+    edit_json(model2vec / "config.json", normalize=False)
     tensors = load_file(model2vec / WEIGHTS)
     rows = (10 * tensors["embeddings"]).astype(dtype)
     change(model2vec, embeddings=rows)
@@ -129,7 +126,7 @@ def test_a_long_text_is_not_cut(static):
 @pytest.mark.slow
 def test_the_limit_of_the_tokenizer_is_kept(static, tmp_path):
     text = "a " * 9 + "b " * 9
-    edit(
+    edit_json(
         static / "tokenizer.json",
         truncation={"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0},
     )

@@ -1,6 +1,5 @@
 """XLM: a language per sentence, in its embeddings and in its tokenizer."""
 
-import json
 import shutil
 
 import numpy as np
@@ -10,6 +9,7 @@ import lsar_jax as lj
 from lsar_jax.checkpoints.checkpoint import read_folder
 from tests import parity
 from tests.parity import GOLDEN
+from tests.rewriting import edit_json
 
 
 @pytest.fixture(scope="module")
@@ -102,18 +102,13 @@ def test_sinusoids_that_the_checkpoint_does_not_carry(tmp_path):
     ],
 )
 def test_config_that_is_not_understood(folder, changes, message):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    edit_json(folder / "config.json", **changes)
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)
 
 
 def test_the_first_checkpoints_had_no_model_type(folder):
-    path = folder / "config.json"
-    config = json.loads(path.read_text())
-    del config["model_type"]
-    config["n_words"] = config.pop("vocab_size")
-    path.write_text(json.dumps(config))
+    edit_json(folder / "config.json", model_type=..., vocab_size=..., n_words=64)
     np.testing.assert_array_equal(
         lj.load_encoder(folder).encode("abc", language="de"),
         lj.load_encoder(GOLDEN / "xlm").encode("abc", language="de"),
@@ -124,6 +119,5 @@ def test_the_first_checkpoints_had_no_model_type(folder):
 
 
 def test_varieties_of_a_language_keep_their_names(folder):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"lang2id": {"sq": 0, "als": 1, "zh_classical": 2}}))
+    edit_json(folder / "config.json", lang2id={"sq": 0, "als": 1, "zh_classical": 2})
     assert lj.load_encoder(folder).languages == {"sq": 0, "als": 1, "lzh": 2}

@@ -8,6 +8,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import AutoTokenizer
 
 from lsar_jax.tokens.hugging_face import _AS_WRITTEN, fast_tokenizer
+from tests.rewriting import edit_json
 
 ROWS, LONGEST = 64, 20
 TEXTS = [
@@ -23,11 +24,6 @@ TEXTS = [
     "a" * 101,
 ]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-
-
-def edit(path, **changes):
-    content = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({name: value for name, value in (content | changes).items() if value is not ...}))
 
 
 def bert(folder, lower=True):
@@ -66,8 +62,8 @@ EXTRA = {"content": "<extra>", "single_word": False, "lstrip": False, "rstrip": 
 @pytest.mark.parametrize("kind", ["BertTokenizer", "PreTrainedTokenizerFast", "MPNetTokenizer", ...])
 def test_ids_are_those_of_transformers(kind, file, changes, tmp_path):
     folder = bert(tmp_path)
-    edit(folder / "tokenizer_config.json", tokenizer_class=kind)
-    edit(folder / file, **changes)
+    edit_json(folder / "tokenizer_config.json", tokenizer_class=kind)
+    edit_json(folder / file, **changes)
     theirs = AutoTokenizer.from_pretrained(folder)
     length = min(theirs.model_max_length, LONGEST)
     ours = fast_tokenizer(folder, ROWS, LONGEST)
@@ -84,7 +80,7 @@ def test_ids_are_those_of_transformers(kind, file, changes, tmp_path):
 @pytest.mark.parametrize("name", _AS_WRITTEN)
 def test_transformers_is_not_needed_where_it_takes_the_file_as_it_is(name, tmp_path, monkeypatch):
     changes = {"tokenizer_class": name, "pad_token": "[PAD]", "sep_token": "[SEP]", "do_lower_case": ...}
-    edit(bert(tmp_path) / "tokenizer_config.json", **changes)
+    edit_json(bert(tmp_path) / "tokenizer_config.json", **changes)
     expected = [row.tolist() for row in fast_tokenizer(tmp_path, ROWS, LONGEST)(TEXTS, LONGEST)[0]]
     theirs = AutoTokenizer.from_pretrained(tmp_path)(TEXTS, truncation=True, max_length=LONGEST)
     assert theirs["input_ids"] == expected
@@ -94,7 +90,7 @@ def test_transformers_is_not_needed_where_it_takes_the_file_as_it_is(name, tmp_p
 
 def test_sentence_transformers_lower_cases_all_but_special_tokens(tmp_path):
     tokenizer = fast_tokenizer(bert(tmp_path, lower=False), ROWS, LONGEST)
-    edit(tmp_path / "sentence_bert_config.json", do_lower_case=True)
+    edit_json(tmp_path / "sentence_bert_config.json", do_lower_case=True)
     lower = fast_tokenizer(tmp_path, ROWS, LONGEST)
     texts = ["The Cat [MASK] Élan", "the cat [MASK] élan"]
     (expected,) = tokenizer(texts[1:], LONGEST)[0]
@@ -103,7 +99,7 @@ def test_sentence_transformers_lower_cases_all_but_special_tokens(tmp_path):
 
 
 def test_the_left_side_is_cut(tmp_path):
-    edit(bert(tmp_path) / "tokenizer_config.json", truncation_side="left")
+    edit_json(bert(tmp_path) / "tokenizer_config.json", truncation_side="left")
     tokenizer = fast_tokenizer(tmp_path, ROWS, LONGEST)
     (long, short), truncated = tokenizer(["a " * 30 + "b c", "b c"], LONGEST)
     assert truncated == 1
@@ -134,6 +130,6 @@ def test_the_left_side_is_cut(tmp_path):
     ],
 )
 def test_settings_that_are_refused(file, changes, message, tmp_path):
-    edit(bert(tmp_path) / file, **changes)
+    edit_json(bert(tmp_path) / file, **changes)
     with pytest.raises(ValueError, match=message):
         fast_tokenizer(tmp_path, ROWS, LONGEST)
