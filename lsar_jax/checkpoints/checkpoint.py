@@ -136,7 +136,7 @@ def refuse_adapters(folder: Path) -> None:
 
 
 def _tensor_names(path: Path) -> list[str]:
-    """The names of the tensors in a file of weights, or that of the file itself if they cannot be read."""
+    """Returns the names of the tensors in a file of weights, or the file's own name if they cannot be read."""
     from safetensors import SafetensorError, safe_open
 
     if path.suffix.lower() == ".safetensors" and path.is_file():

@@ -128,6 +128,6 @@ def _check(checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]], buil
         elif tensor.kind not in ("F64", "F32", "F16", "BF16"):
             problems.append(f"not floating-point: {key} is {tensor.kind}")
     if problems:
-        further = len(problems) - _MOST_PROBLEMS
-        shown = problems[:_MOST_PROBLEMS] + ([f"and {further} more"] if further > 0 else [])
+        more = len(problems) - _MOST_PROBLEMS
+        shown = problems[:_MOST_PROBLEMS] + [f"and {more} more"] * (more > 0)
         raise ValueError(f"the weights of {checkpoint.id} do not fit its config:\n  " + "\n  ".join(shown))

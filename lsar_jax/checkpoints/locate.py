@@ -74,7 +74,7 @@ def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) ->
 
 
 def is_folder(name: str) -> bool:
-    """Whether a name is that of a folder; raises FileNotFoundError if it cannot be one, being too long for example."""
+    """Whether a name names a folder; raises FileNotFoundError if it cannot, being too long for example."""
     try:
         return Path(name).is_dir()
     except (OSError, ValueError) as error:

@@ -130,7 +130,7 @@ def _laser_pieces(path: Path, pieces: Path | None) -> dict[str, Path]:
 
 
 def _plain(folder: Path, architecture: Architecture) -> dict[str, Any]:
-    """Reads the weights that embeddings need, and those of layers after the pooling."""
+    """Reads the weights that embeddings and the layers after the pooling need."""
     whole, index = folder / _PICKLE, folder / f"{_PICKLE}.index.json"
     paths = shard_files(index) if index.is_file() and not os.path.lexists(whole) else [whole]
     named = {architecture.plain_name(key): value for path in paths for key, value in _tensors(path).items()}

@@ -50,7 +50,7 @@ class Pipeline:
 
     Attributes:
       transformer: folder of the transformer, or of the static embeddings, and the tokenizer.
-      module: the first module, Transformer or that of static embeddings.
+      module: the first module, Transformer or StaticEmbedding.
       pooling: poolings of ``lsar_jax.models.pooling.POOLINGS`` joined by ``+``; empty if the folder does not say.
       projection: matrix that comes after the pooling and before the other layers, if any.
       after: kind and folder of each module after the pooling.

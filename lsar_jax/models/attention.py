@@ -43,7 +43,7 @@ _BLOCK = 128
 @partial(jax.tree_util.register_dataclass, data_fields=["lengths", "segments"], meta_fields=["causal", "window"])
 @dataclass(frozen=True)
 class AttentionMask:
-    """Which positions a position attends to: those of its segment, if they are not after it, or not too far away.
+    """The positions that a position attends to: its segment, up to itself if causal, and within the window.
 
     Attributes:
       lengths: number of tokens of each segment, ``[batch, segment]``.

@@ -124,7 +124,7 @@ class Encoder(nnx.Module):
         time. Padding has states too, which mean nothing.
 
         Args:
-          ids: token ids, ``[batch, length]``; those of padding do not affect others.
+          ids: token ids, ``[batch, length]``; padding does not affect other tokens.
           lengths: number of tokens of each sentence in a row, including special tokens, ``[batch, segment]``. They
             follow each other from the first position on, and do not see each other.
           languages: row of each sentence's language in the model's table, ``[batch, segment]``, if it has one.

@@ -41,7 +41,7 @@ class LayerFactory:
 
     Attributes:
       dtype: compute dtype, float32 or bfloat16.
-      param_dtype: dtype of the parameters, except those of norms, which are float32.
+      param_dtype: dtype of the parameters; norms have float32 in any case.
       attention: kind of attention, as in ``attend``; with ``cudnn``, the encoder is arranged for an NVIDIA GPU.
     """
 
@@ -76,7 +76,7 @@ class LayerFactory:
 class RMSNorm(nnx.Module):
     """``x / sqrt(mean(x^2) + epsilon) * (offset + scale)``, in float32 (Zhang and Sennrich, NeurIPS 2019).
 
-    The published weights of Gemma are relative to an ``offset`` of 1, those of others to 0.
+    The published weights of Gemma are relative to an ``offset`` of 1, all others to 0.
     """
 
     def __init__(self, width: int, epsilon: float, offset: float = 0.0) -> None:

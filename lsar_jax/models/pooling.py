@@ -32,7 +32,7 @@ def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials, prompt
 
     Args:
       name: one of ``POOLINGS``, or several joined by ``+``, which are concatenated.
-      hidden: hidden states, ``[batch, length, dim]``; those of padding must be finite.
+      hidden: hidden states, ``[batch, length, dim]``; padding must be finite.
       lengths: number of tokens of each segment, including special tokens, ``[batch, segment]``.
       specials: numbers of tokens that ``mean_no_special`` leaves out at the ends of a segment.
       prompt: number of tokens, special ones included, that are left out at the beginning of each segment. The weights

@@ -1,4 +1,4 @@
-"""The layers after the pooling: those of a checkpoint (a pooler, Dense, LayerNorm, Normalize), and a cut.
+"""The layers after the pooling: a pooler, Dense, LayerNorm, Normalize, and a cut.
 
 BERT's pooler is a Dense layer with tanh on the state of the first token (Devlin et al. 2019). LaBSE normalises the
 output of its pooler (Feng et al., "Language-agnostic BERT Sentence Embedding", ACL 2022). sentence-transformers lists

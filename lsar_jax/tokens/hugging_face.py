@@ -164,11 +164,9 @@ def _check_growth(path: Path, backend: Any) -> None:
     # What a replacement makes of a character of the text, at most, and the characters that it writes.
     written: list[tuple[float, str]] = []
     for step in _steps(_state(backend.normalizer)):
-        content, pattern = step["content"], step["pattern"]
-        string, regex = pattern.get("String"), pattern.get("Regex", "")
-        growth = max(1, len(content) / len(string)) if string else 1 + len(content)
-        if string is None and not _MAY_BE_EMPTY.search(regex):
-            growth = max(1, len(content))
+        content, string = step["content"], step["pattern"].get("String")
+        inserted = not string and (string == "" or _MAY_BE_EMPTY.search(step["pattern"]["Regex"]))
+        growth = 1 + len(content) if inserted else max(1, len(content) / len(string or "x"))
         before = [most for most, characters in written if not string or set(string) & set(characters)]
         written.append((growth * max(before, default=1), content))
     if (most := max(written, default=(1, ""))[0]) > _MOST_GROWTH:

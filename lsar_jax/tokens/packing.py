@@ -34,7 +34,7 @@ Ids = Int[np.ndarray, "_"]
 
 
 def segments(width: int) -> int:
-    """Returns the maximum number of sentences in a row; those of a narrow row fill it if they have 8 tokens each."""
+    """Returns the maximum number of sentences in a row; with 8 tokens each, they fill a narrow row."""
     return min(width // 8, 64)
 
 

@@ -29,7 +29,7 @@ def tokenize_pairs(
 ) -> list[PairTokens]:
     """Tokenizes pairs to at most ``max_length`` tokens; the longer sentence is cut.
 
-    A tokenizer without a rule for pairs puts its special tokens around the first sentence, and those of the end after
+    A tokenizer without a rule for pairs puts its special tokens around the first sentence, and its last ones after
     the second too.
 
     Raises:

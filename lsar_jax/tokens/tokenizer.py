@@ -1,7 +1,7 @@
 """Tokenizers, which turn strings into token ids.
 
 A tokenizer truncates the ids to a maximum length; ``packing`` arranges them in arrays. Most checkpoints have a
-tokenizer of the ``tokenizers`` library, which releases the GIL; those of XLM and LASER are written in Python and take
+tokenizer of the ``tokenizers`` library, which releases the GIL; XLM and LASER have tokenizers in Python, which take
 one sentence at a time.
 """
 

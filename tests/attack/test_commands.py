@@ -162,7 +162,7 @@ def test_a_full_disk_is_one_line(folder, refused):
 
 @pytest.mark.parametrize("place", range(0, 128, 9))
 def test_damaged_headers_of_vectors(folder, place, monkeypatch, capsys):
-    """What is written is either refused in one line, or the rows that there are."""
+    """The input is either refused in one line, or the rows that there are are written."""
     monkeypatch.chdir(folder)
     whole = bytearray((folder / "de.npy").read_bytes())
     expected = np.asarray(lj.Transform.load("t")(np.load("de.npy")))

@@ -1,4 +1,4 @@
-"""What every architecture of transformers' checkpoints can do: prefixes of tensor names, an early exit."""
+"""Every architecture of transformers' checkpoints: prefixes of tensor names, an early exit."""
 
 import re
 import shutil

@@ -41,7 +41,7 @@ def in_sentences(mask):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What jax's attention is asked for, with cuDNN's replaced by its own."""
+    """The calls of jax's attention, with cuDNN's replaced by its own."""
     calls, real = [], jax.nn.dot_product_attention
 
     def attention(query, *others, implementation, **given):
@@ -186,7 +186,7 @@ def test_gradients_of_blocks_equal_those_of_the_plain_one(rng, monkeypatch, fit,
 
 
 def test_gradients_of_keys_are_summed_in_float32(rng, monkeypatch):
-    """Those of 128 blocks, which differ from exact ones no more than those of one product."""
+    """The sums over 128 blocks differ from exact ones no more than one product does."""
     query, key, value, mask = case(rng, 1, 512, heads=2, groups=1)
     rounded = [x.astype(jnp.bfloat16) for x in (query, key, value)]
 

@@ -57,7 +57,7 @@ def test_the_key_decides(case):
 
 
 def test_every_place_has_a_mask_of_its_own(case):
-    """What dropout changes in the second block is not what it changes in the first."""
+    """Dropout does not change the second block as it changes the first."""
     model, ids, lengths = case
     mask = AttentionMask.of(lengths, ids.shape[1])
     x = jnp.asarray(parity.golden("bert")["hidden"][1])
@@ -107,7 +107,7 @@ def test_recomputing_keeps_less(case):
 
 @pytest.mark.parametrize("name", [*TRAINED[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in TRAINED[2:])])
 def test_gradients_equal_torch(name, rng, tmp_path):
-    """Those of all parameters: torch's are written as a checkpoint, and read as one."""
+    """All parameters: torch's are written as a checkpoint, and read as one."""
     torch = need("torch")
     case, model = parity.golden(name), parity.load(name)
     ids, lengths = case["ids"], case["lengths"][:, None]

@@ -78,7 +78,7 @@ def test_names_of_tensors(prefix):
     ids=["embeddinggemma-300m", "gemma-3-270m"],
 )
 def test_published_sizes_give_the_published_number_of_parameters(changes, count):
-    """Of EmbeddingGemma, these are 307,581,696 with its Dense layers of 2 x 768 x 3072."""
+    """EmbeddingGemma has 307,581,696 with its Dense layers of 2 x 768 x 3072."""
     config = {
         "vocab_size": 262_144, "hidden_size": 768, "num_hidden_layers": 24, "num_attention_heads": 3,
         "num_key_value_heads": 1, "intermediate_size": 1152, "sliding_window": 512,

@@ -62,7 +62,7 @@ class Architecture:
       sizes: what ``config.json`` calls the sizes; for an export.
       exported: torch class and model type of an export; None if there is no export.
       export_options: returns the rest of an exported config, given the sizes and a number of blocks.
-      export_tensors: returns the tensors to export, given those of the module, its sizes and a number of blocks.
+      export_tensors: returns the tensors to export, given the module's, its sizes and a number of blocks.
     """
 
     model_type: str
@@ -197,7 +197,7 @@ def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | Non
 
     Args:
       config: the config. Version 5 has ``rope_parameters``, of all layers or by kind of layer; before, ``theta`` and
-        ``rope_scaling``, which was that of full layers.
+        ``rope_scaling``, which counted for full layers.
       theta: name of the base before version 5.
       kind: kind of layer: ``full_attention`` or ``sliding_attention``; None where all layers are of one kind.
 

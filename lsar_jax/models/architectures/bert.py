@@ -1,7 +1,7 @@
 """BERT: mBERT, LaBSE, multilingual-e5-small, MiniLM (Devlin et al., NAACL 2019).
 
-The config, the block and the embeddings are also those of XLM-R, XLM and others, which differ in the input embeddings
-and in the names of the weights.
+XLM-R, XLM and others have the same config and block, and differ in the input embeddings and in the names of the
+weights.
 """
 
 from collections.abc import Mapping

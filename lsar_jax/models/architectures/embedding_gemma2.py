@@ -42,7 +42,7 @@ _BLOCK = gemma3.BLOCK | {
 
 @dataclass(frozen=True)
 class EmbeddingGemma2Config(gemma3.Gemma3Config):
-    """Sizes of EmbeddingGemma 2: those of Gemma 3, and what it has besides.
+    """Sizes of EmbeddingGemma 2, beside Gemma 3's.
 
     Attributes:
       block_heads: number of key and value heads, and width of a head, of each block.

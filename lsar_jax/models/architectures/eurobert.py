@@ -1,6 +1,6 @@
 """EuroBERT, and jina-embeddings-v5-text-nano, which grew from it (Boizard et al., "EuroBERT", COLM 2025).
 
-The blocks are those of Qwen3 without norms of queries and keys, and attend to both sides.
+The blocks are Qwen3's without norms of queries and keys, and attend to both sides.
 """
 
 from collections.abc import Mapping

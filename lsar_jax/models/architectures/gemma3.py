@@ -45,7 +45,7 @@ _PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern")
 
 @dataclass(frozen=True)
 class Gemma3Config(qwen3.Qwen3Config):
-    """Sizes of Gemma 3: those of Qwen3, whose rotary positions are those of full blocks here, and those of windows.
+    """Sizes of Gemma 3, beside Qwen3's, whose rotary positions are for full blocks here.
 
     Attributes:
       kinds: kind of each block, ``full_attention`` or ``sliding_attention``.
@@ -123,7 +123,7 @@ def _export_options(sizes: Gemma3Config, blocks: int) -> dict[str, Any]:
 
 
 def text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the config of the text model in that of a model of text and images; raises ValueError if it is absent."""
+    """Returns the text model's part of a config of text and images; raises ValueError if it is absent."""
     inner = config.get("text_config")
     if not isinstance(inner, Mapping):
         raise ValueError(f"text_config is {inner!r} in config.json; it must be the config of the text model")

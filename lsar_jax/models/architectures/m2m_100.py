@@ -83,7 +83,7 @@ def _read_sizes(config: Mapping[str, Any]) -> M2M100Config:
 
 
 def _complete(config: dict[str, Any], tensors: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Names the embeddings that encoder and decoder share as those of the encoder, unless it has its own."""
+    """Gives the encoder the embeddings that it shares with the decoder, unless it has its own."""
     shared = [name for name in tensors if M2M_100.plain_name(name) == "shared.weight"]
     others = {name: tensor for name, tensor in tensors.items() if name not in shared}
     if shared and _WORDS not in map(M2M_100.plain_name, others):

@@ -1,7 +1,7 @@
 """Static embeddings: potion-multilingual-128M, static-similarity-mrl-multilingual-v1, bekko-static-v1.
 
 A sentence is the mean of the rows of its tokens, without special tokens; there is no context, hence no block. The
-folders are those of sentence-transformers' module StaticEmbedding, which has no config, and of model2vec, whose
+folders are written by sentence-transformers' module StaticEmbedding, which has no config, or by model2vec, whose
 tokens may share rows (``mapping``) and have weights. Without a ``modules.json``, a folder is read as model2vec reads
 it, which leaves unknown tokens out; with one, as sentence-transformers reads it, where they count.
 """
