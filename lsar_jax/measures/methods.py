@@ -65,7 +65,7 @@ def _fit_zero(
 FITTED: dict[str, FitMethod] = {
     **METHODS,
     "largest": FitMethod(_fit_largest, "means"),
-    "zero": FitMethod(_fit_zero, "means", varied="zero"),
+    "zero": FitMethod(_fit_zero, "means"),
 }
 # Functions of the sentences of a file, which cannot be applied to others, and their arguments in results.
 OF_SAMPLES: dict[str, tuple[Callable[..., Any], dict[str, int | float | str]]] = {

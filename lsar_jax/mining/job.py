@@ -36,7 +36,7 @@ _WORK_FILES = rf"lock|job\.json|(forward|backward)-{NUMBER}\.safetensors"
 
 @dataclass(frozen=True)
 class MiningOptions:
-    """What the pairs of two folders depend on; the record of a job has it all.
+    """Options of the mining of two folders, all of which the record of a job has.
 
     Attributes:
       k: number of nearest neighbours in each direction.

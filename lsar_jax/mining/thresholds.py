@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.checks import as_float, finite_numbers, shown
+from lsar_jax.checks import as_float, finite_numbers, shown, whole_number
 from lsar_jax.mining.known_pairs import KnownPairs
 from lsar_jax.mining.pairs import Pairs, Threshold, best_threshold, threshold_after
 
@@ -51,8 +51,7 @@ def estimate_threshold(score: Float[np.ndarray, " pair"]) -> Threshold:
       1.1
     """
     score = np.sort(finite_numbers("score", score))[::-1]
-    if len(score) < _LEAST:
-        raise ValueError(f"there are {len(score)} scores, too few to estimate a threshold; give at least {_LEAST}")
+    whole_number("the number of scores", len(score), _LEAST, 1 << 62, "fewer give no estimate")
     count = min(len(score), _QUANTILES)
     sample = np.quantile(score, (np.arange(count) + 0.5) / count)
     _check_two_groups(sample[int(_TAIL * count) : count - int(_TAIL * count)], len(score))
@@ -110,7 +109,7 @@ def _log_density(
     mean: Float[np.ndarray, "2"],
     deviation: Float[np.ndarray, "2"],
 ) -> Float[np.ndarray, "2 _"]:
-    """Of each component, up to a constant."""
+    """The logarithm of the density of each component, up to a constant."""
     distance = (x - mean[:, None]) / deviation[:, None]
     return np.log(share / deviation)[:, None] - distance**2 / 2
 

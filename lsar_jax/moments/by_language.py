@@ -14,7 +14,15 @@ from lsar_jax.moments.moments import NOT_KEPT, Moments
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec, check_source, same_source
 
-__all__ = ["PooledMoments", "check_number", "common_source", "moments_by_language", "pool_moments", "stack_means"]
+__all__ = [
+    "PooledMoments",
+    "check_number",
+    "common_source",
+    "covariances",
+    "moments_by_language",
+    "pool_moments",
+    "stack_means",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +159,17 @@ def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = No
     check_source(given)
     sources = {code: m.source for code, m in moments.items()} | {"source": given}
     return same_source("the moments", sources)
+
+
+def covariances(moments: Mapping[str, Moments]) -> list[Float[np.ndarray, "dim dim"]]:
+    """Returns the covariance of each language; an error names the language."""
+    result = []
+    for code, m in moments.items():
+        try:
+            result.append(m.covariance())
+        except ValueError as error:
+            raise ValueError(f"{code}: {error}") from error
+    return result
 
 
 def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language dim"]:

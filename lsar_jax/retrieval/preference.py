@@ -164,8 +164,7 @@ def fair_share(counts: Int[AnyArray, " language"]) -> float:
       0.5
     """
     number = whole_numbers("counts", counts, len(counts), 0)
-    if number.sum() < 2:
-        raise ValueError(f"counts has {number.sum()} texts; give at least two")
+    whole_number("the sum of counts", int(number.sum()), 2, 1 << 62, "a text and another one")
     return float(np.average((number - 1) / (number.sum() - 1), weights=number))
 
 
@@ -249,8 +248,7 @@ def max_rank(ranks: Int[AnyArray, "query relevant"], pool: int) -> MaxRank:
     pool = whole_number("pool", pool, 2, 2**31 - 1, "int32")
     table = whole_numbers("ranks", ranks, (None, None), -1, pool - 1)
     relevant = (table >= 0).sum(axis=1)
-    if relevant.max() >= pool:
-        raise ValueError(f"a query has {relevant.max()} relevant candidates; the pool of {pool} must have more")
+    whole_number("the number of relevant candidates", int(relevant.max()), 0, pool - 1, f"the pool has {pool}")
     rank = np.where(relevant > 0, table.max(axis=1) + 1.0, np.nan)
     span = np.log2(pool) - np.log2(np.maximum(relevant, 1))
     return MaxRank(rank, (np.log2(pool) - np.log2(rank)) / span)

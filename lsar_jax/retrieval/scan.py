@@ -34,7 +34,7 @@ _Lists = tuple[Float[Array, "_ _ _"], Int[Array, "_ _ _"]]
 
 
 class SearchPlan(NamedTuple):
-    """What a program of the search is compiled for, besides shapes.
+    """The static options of a program of the search.
 
     Attributes:
       k: number of neighbours, at most ``columns``.

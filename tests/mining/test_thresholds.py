@@ -100,7 +100,7 @@ def test_ties_are_on_one_side(rng):
 
 def test_refusals(unchecked):
     for score, message in (
-        (np.ones(19), "19 scores, too few .* give at least 20"),
+        (np.ones(19), "the number of scores is 19; it must be a whole number from 20"),
         (np.ones(20), "the 20 scores are not two groups"),
         (np.append(np.ones(20), np.nan), "a value that is not finite"),
     ):

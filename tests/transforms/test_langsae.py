@@ -80,7 +80,7 @@ def test_all_features_are_active(rng):
 
 
 def test_what_the_features_lose_is_logged(planted, caplog):
-    """Of the variance around the mean over languages, which have the same weight whatever their size."""
+    """A share of the variance around the mean over languages, which have the same weight whatever their size."""
     x = {code: rows + 3 for code, rows in planted[0].items()} | {"th": planted[0]["th"][:50] + 3}
     with caplog.at_level("INFO", "lsar_jax"):
         [step] = fit_langsae(x, **OPTIONS | {"steps": 20}).steps

@@ -1,4 +1,4 @@
-"""What is fitted from aligned pairs: SHIFT and the linear map."""
+"""SHIFT and the linear map, which are fitted on aligned pairs."""
 
 import numpy as np
 import pytest

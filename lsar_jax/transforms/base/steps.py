@@ -33,7 +33,7 @@ AXES = {"shift": 1, "scale": 1, "basis": 2, "dual": 2, "matrix": 2, "offset": 1}
 
 @runtime_checkable
 class TransformStep(Protocol):
-    """What a transform asks of a step, which is a pytree; a table has a row for each language."""
+    """The interface between a transform and its steps, which are pytrees; a table has a row for each language."""
 
     def not_affine(self) -> str:
         """Why there is no single A and b of ``y = x A^T + b``, if so; else empty."""

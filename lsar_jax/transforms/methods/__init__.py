@@ -37,6 +37,8 @@ Place = Literal["task", "suite", "report", "explorer"]
 
 # Arguments of a fit that are not options of its method.
 _SHARED = ("x", "pairs", "source", "precise")
+# Options that evaluations vary.
+_VARIED = ("rank", "seed", "components", "zero")
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,6 @@ class FitMethod:
       needs: what it is fitted from: ``means``; second moments, ``pooled`` over the languages or of each
         (``languages``); the ``embeddings`` themselves; or ``pairs`` of aligned embeddings.
       fixed: options that this entry sets.
-      varied: the option that evaluations vary: ``rank``, ``components`` or ``seed``; empty for none.
       least: number of languages that it needs.
       summary: what it does, for readers who have not read the papers.
       default_in: where it is compared without being asked for.
@@ -60,7 +61,6 @@ class FitMethod:
     fit: Callable[..., Transform]
     needs: Needs
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    varied: str = ""
     least: int = 1
     summary: str = ""
     default_in: Collection[Place] = ()
@@ -76,6 +76,11 @@ class FitMethod:
         """The options that can be set, by name."""
         parameters = inspect.signature(self.fit).parameters
         return {name: value for name, value in parameters.items() if name not in (*_SHARED, *self.fixed)}
+
+    @property
+    def varied(self) -> str:
+        """The option that evaluations vary, the first of ``_VARIED`` that it has; empty for none."""
+        return next((name for name in _VARIED if name in self.options), "")
 
     def check(self, options: Mapping[str, Any], languages: Collection[str], dim: int) -> None:
         """Checks options against what is known before any text is encoded; the fit itself checks the rest.
@@ -131,7 +136,6 @@ METHODS: dict[str, FitMethod] = {
     "lir": FitMethod(
         fit_lir,
         "languages",
-        varied="components",
         summary="Removes from each sentence the main directions of its language, which must be known.",
         default_in=("task", "suite", "report", "explorer"),
         core=lambda n, d: (jax.vmap(partial(leading_directions, components=1)), (n, d, d)),
@@ -139,7 +143,6 @@ METHODS: dict[str, FitMethod] = {
     "lsar": FitMethod(
         fit_lsar,
         "means",
-        varied="rank",
         least=2,
         summary="Removes the directions in which the means of the languages differ; the rank is their number.",
         default_in=("task", "suite", "report", "explorer"),
@@ -149,7 +152,6 @@ METHODS: dict[str, FitMethod] = {
         fit_lsar,
         "means",
         {"published": True},
-        varied="rank",
         least=2,
         summary="Removes the directions in which the means of the languages differ, as LSAR's published code does.",
         default_in=("report",),
@@ -157,7 +159,6 @@ METHODS: dict[str, FitMethod] = {
     "mean+lsar": FitMethod(
         fit_mean_then_lsar,
         "means",
-        varied="rank",
         least=2,
         summary="Subtracts the mean over languages, then removes the directions in which the means of the languages "
         "differ; the rank is their number.",
@@ -166,7 +167,6 @@ METHODS: dict[str, FitMethod] = {
     "joint": FitMethod(
         fit_joint,
         "languages",
-        varied="components",
         least=2,
         summary="Removes the directions of the languages' means, and those in which the languages vary differently.",
         default_in=("report", "explorer"),
@@ -183,7 +183,6 @@ METHODS: dict[str, FitMethod] = {
     "steering": FitMethod(
         fit_steering,
         "pooled",
-        varied="components",
         least=2,
         summary="Removes the main direction of the sentences of all languages together.",
         default_in=("report",),
@@ -217,7 +216,6 @@ METHODS: dict[str, FitMethod] = {
     "cbie": FitMethod(
         fit_cbie,
         "embeddings",
-        varied="seed",
         summary="Removes the main directions of clusters within each language, which must be known.",
         default_in=("suite", "explorer"),
         of_file=("cbie", {}),
@@ -234,7 +232,6 @@ METHODS: dict[str, FitMethod] = {
         fit_langsae,
         "embeddings",
         {"center": False},
-        varied="seed",
         summary="Makes each sentence anew from learned features, without those that nearly all sentences of a language "
         "have.",
     ),
@@ -242,7 +239,6 @@ METHODS: dict[str, FitMethod] = {
         fit_langsae,
         "embeddings",
         {"center": True},
-        varied="seed",
         summary="Subtracts the mean over languages, then makes each sentence anew from learned features, without those "
         "that nearly all sentences of a language have.",
     ),

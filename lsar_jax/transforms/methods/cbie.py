@@ -145,10 +145,8 @@ def fit_cbie(
     fewest, scarcest = min((m.count, code) for code, m in moments.items())
     if clusters is not None:
         clusters = whole_number("clusters", clusters, 1, fewest, f"the sentences of {scarcest}")
-    if fewest < components + 2:
-        raise ValueError(
-            f"{scarcest} has {fewest} sentences; removing {components} components takes at least {components + 2}"
-        )
+    # Without two sentences more than directions, all sentences of a cluster coincide.
+    whole_number("components", components, 1, fewest - 2, f"the {fewest} sentences of {scarcest} leave two")
     shifts, bases, owners = [], [], []
     for index, (code, rows) in enumerate(canonical_keys(x).items()):
         number = clusters or max(len(rows) // _CLUSTER, 1)

@@ -27,7 +27,7 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import positive_number, whole_number
-from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
+from lsar_jax.moments import Moments, common_source, covariances, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
@@ -119,15 +119,10 @@ def fit_joint(
     span = _span_with_mean(np.asarray(fit_lsar(moments, precise=precise).steps[0].basis, np.float64), moments)
     dim, rank = span.shape
     whole_number("components", components, 1, dim - rank, f"the dimensions that {rank} of the means leave")
-    covariances = []
-    for code, m in moments.items():
-        try:
-            covariances.append(np.asarray(m.covariance(), np.float64))
-        except ValueError as error:
-            raise ValueError(f"{code}: {error}") from error
-    if not any(of.any() for of in covariances):
+    by_language = covariances(moments)
+    if not any(of.any() for of in by_language):
         raise ValueError("in no language do the embeddings vary; give more than copies of one sentence")
-    basis, values = scatter_directions(covariances, span, components, eps)
+    basis, values = scatter_directions(by_language, span, components, eps)
     # Further directions are those of rounding, or of the means again; values are squares of relative differences.
     significant = int((values > max(1e-6 * values[0], 1e-8)).sum())
     check_rank("components", components, significant, "the languages vary differently in")

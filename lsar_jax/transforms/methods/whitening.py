@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import padded_rows, product
 from lsar_jax.checks import check_flags, positive_number
-from lsar_jax.moments import Moments, common_source, moments_by_language, pool_moments
+from lsar_jax.moments import Moments, common_source, covariances, moments_by_language, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
@@ -83,11 +83,7 @@ def fit_whitening(
         moments = pool_moments(x, precise=precise)
         groups = {"all languages together": moments.total()}
     scaled, levels, relatives = [], [], []
-    for code, m in groups.items():
-        try:
-            covariance = m.covariance()
-        except ValueError as error:
-            raise ValueError(f"{code}: {error}") from error
+    for code, covariance in zip(groups, covariances(groups), strict=True):
         level = np.trace(covariance) / len(covariance)
         if not level > 0:
             raise ValueError(f"{code}: the embeddings do not vary; there is nothing to whiten")
