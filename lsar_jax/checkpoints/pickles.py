@@ -94,7 +94,9 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
     state = _load(path)
     sizes = {"vocab_size": "num_embeddings", "embedding_size": "embed_dim"}
     sizes |= {"hidden_size": "hidden_size", "num_hidden_layers": "num_layers"}
-    parts = [state.get(name) if isinstance(state, dict) else None for name in ("params", "model", "dictionary")]
+    parts: list[Any] = [
+        state.get(name) if isinstance(state, dict) else None for name in ("params", "model", "dictionary")
+    ]
     params = parts[0]
     if (
         not all(isinstance(part, dict) for part in parts)
