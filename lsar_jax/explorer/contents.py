@@ -22,7 +22,6 @@ from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.shapes import AnyArray
 from lsar_jax.tokens.tokenizer import check_sentences
 from lsar_jax.transforms import language_subspace
-from lsar_jax.transforms.base.steps import TransformStep
 from lsar_jax.transforms.methods import METHODS, by_default
 from lsar_jax.transforms.methods.lsar import significant_values
 
@@ -45,7 +44,7 @@ class _Method(NamedTuple):
     """A fitted method: its steps, and the highest rank of its slider; None without a slider."""
 
     name: str
-    steps: tuple[TransformStep, ...]
+    steps: tuple[Any, ...]
     top: int | None
     by_language: bool
     options: dict[str, Any]
@@ -55,7 +54,7 @@ class _Method(NamedTuple):
         """Whether the page can apply the steps; what it shows of other methods is computed here."""
         return {name for step in self.steps for name in step.arrays()} <= _LOW_RANK
 
-    def at(self, rank: int) -> tuple[TransformStep, ...]:
+    def at(self, rank: int) -> tuple[Any, ...]:
         """The steps at a rank."""
         return self.steps if self.top is None else first_columns(self.steps, rank)
 

@@ -75,7 +75,7 @@ class MiningOptions:
     @property
     def record(self) -> dict[str, Any]:
         """The options as the record of a job has them."""
-        threshold = self.threshold
+        threshold: Any = self.threshold
         if isinstance(threshold, KnownPairs):
             threshold = ["known", text_sha256(json.dumps(threshold.pairs)), threshold.least_precision]
         elif not isinstance(threshold, str | None):

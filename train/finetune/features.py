@@ -101,5 +101,5 @@ def read_maps(folder: Path, spec: EncoderSpec) -> Maps:
             raise ValueError(f"{folder} has maps of {transform.source}, but the encoder is {space}")
         transforms.append(transform)
     codes, target = transforms[0].languages or (), dict(transforms[0].fits[0].parameters).get("target")
-    stacked = np.stack([np.asarray(transform.steps[0].matrix) for transform in transforms])
+    stacked = np.stack([np.asarray(transform.steps[0].arrays()["matrix"]) for transform in transforms])
     return {code: stacked[:, row] for row, code in enumerate(codes) if code != target}

@@ -53,7 +53,7 @@ def load_parts(path: Path) -> TransformParts:
         tensors, header = {name: file.read(name) for name in file.names}, file.header
     try:
         fits, source = tuple(map(_fit, header["fits"])), _spec(header["source"])
-        by_step: dict[str, dict[str, np.ndarray]] = {str(index): {} for index in range(len(fits))} | {"identifier": {}}
+        by_step: dict[str, dict[str, np.ndarray]] = {name: {} for name in (*map(str, range(len(fits))), "identifier")}
         for name, part in tensors.items():
             owner, _, of_step = name.partition(".")
             by_step[owner][of_step] = part

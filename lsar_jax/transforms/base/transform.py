@@ -152,10 +152,10 @@ class Transform:
         if isinstance(finite, jax.core.Tracer):
             return result, None
         # Checked by the same program, so that there is one wait, for all.
-        given = "embeddings", x, padded
-        for good, rows in zip(finite, (given, (f"embeddings transformed by {self.name}", result, result)), strict=True):
+        names = "embeddings", f"embeddings transformed by {self.name}"
+        for good, name, rows, checked in zip(finite, names, (x, result), (padded, result), strict=True):
             if not good:
-                raise not_finite(*rows)
+                raise not_finite(name, rows, checked)
         return result, None if unknown is None else np.asarray(unknown)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:

@@ -63,7 +63,7 @@ class FitMethod:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     least: int = 1
     summary: str = ""
-    default_in: Collection[Place] = ()
+    default_in: tuple[Place, ...] = ()
     of_file: tuple[str, Mapping[str, Any]] | None = None
     core: Callable[[int, int], tuple[Any, ...]] | None = None
 

@@ -116,7 +116,9 @@ def fit_joint(
     """
     eps = positive_number("eps", eps)
     moments = moments_by_language(x, least=2, second_moment=True, precise=precise)
-    span = _span_with_mean(np.asarray(fit_lsar(moments, precise=precise).steps[0].basis, np.float64), moments)
+    span = _span_with_mean(
+        np.asarray(fit_lsar(moments, precise=precise).steps[0].arrays()["basis"], np.float64), moments
+    )
     dim, rank = span.shape
     whole_number("components", components, 1, dim - rank, f"the dimensions that {rank} of the means leave")
     by_language = covariances(moments)
