@@ -273,7 +273,7 @@ def test_bad_input(case, unchecked, changed, message):
 def test_a_page_is_without_what_cannot_be_fitted(case, caplog):
     few = {code: rows[:4] for code, rows in case[0].items()}
     page = lj.explore(few, {code: lines[:4] for code, lines in texts().items()})
-    assert "the page is without cbie, which cannot be fitted: de has 4 sentences" in caplog.text
+    assert "the page is without cbie, which cannot be fitted: components is 12" in caplog.text
     methods = [method["name"] for method in data_of(page)["layers"][0]["methods"]]
     assert methods == [name for name in contents.DEFAULT_METHODS if name != "cbie"]
 
