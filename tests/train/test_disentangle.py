@@ -254,10 +254,7 @@ def test_weights_are_runs_of_one_program(folder, meat, weighted, tmp_path):
 def test_weights_are_checked(folder, tmp_path, refused):
     for more, message in [
         (["--oracle-weights", "0.5"], "--oracle-weights is given, but ORACLE is not added; add --oracle"),
-        (
-            ["--oracle", "--oracle-weights", "1", "1"],
-            "--oracle-weights is (1.0, 1.0); give numbers",
-        ),
+        (["--oracle", "--oracle-weights", "1", "1"], "--oracle-weights is (1.0, 1.0); give numbers"),
         (["--oracle", "--oracle-weights", "1", "1.0000001"], "give numbers from 0 on, each once in six digits"),
         (["--oracle", "--oracle-weights", "-1"], "--oracle-weights is (-1.0,); give numbers from 0 on"),
     ]:
