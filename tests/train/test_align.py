@@ -21,7 +21,7 @@ from tests.train.runs import kill_at, log_of, stop_at, write_words
 from train.align.__main__ import main
 from train.align.batches import ChunkSizes
 from train.align.examples import sentence_examples, word_examples
-from train.align.linear import LinearTraining, LinkMoments, link_moments, moments_loss
+from train.align.linear import LinearOptimizer, LinearTraining, LinkMoments, link_moments, moments_loss
 from train.align.training import BatchPlan
 from train.word_pairs.aligned_files import AlignedPair, read_aligned
 
@@ -65,7 +65,7 @@ def linear(folder):
 def test_what_is_written(folder, strong, capsys, refused):
     config = json.loads((strong / "config.json").read_text())
     assert config["pairs"] == {"de": [90, 20], "fr": [90, 20]}
-    assert (config["temperature"], config["stay_close"], config["warmup"]) == (0.1, 1.0, 0)
+    assert (config["stay_close"], config["warmup"]) == (1.0, 0)
     trained = json.loads((strong / "trained.json").read_text())
     assert (trained["objective"], trained["steps"], trained["stopped_by"]) == ("strong", 6, "steps")
     assert (strong / "curves.png").read_bytes()[:4] == b"\x89PNG"
@@ -251,7 +251,7 @@ def test_steps_are_those_of_a_torch_loop(rng):
         )
         for s, t in zip(s, t, strict=True)
     ]  # fmt: skip
-    trainee = LinearTraining(*parts, optax.constant_schedule(0.03), 0.03, 60, 6, 0.02, 0)
+    trainee = LinearTraining(*parts, LinearOptimizer(optax.constant_schedule(0.03), 0.03, 0.02), 60, 6, 0)
     state = trainee.start()
     maps = torch.eye(4, dtype=torch.float64).repeat(2, 2, 1, 1).requires_grad_()
     adam = torch.optim.Adam([maps], lr=0.03)
@@ -305,16 +305,13 @@ def test_links_beyond_the_length_are_dropped(folder):
         (["--batch", "7"], "--batch is 7; it must be at least 2 and a multiple of the number of devices, 4"),
         (["--batch", "44"], "--batch is 44; it must be at most the number of validation pairs, 40"),
         (["--warmup", "6"], "--warmup is 6; it must be from 0 to below --steps, 6"),
-        (["--temperature", "nan"], "--temperature is nan; it must be above 0"),
         (["--objective", "linear", "--beta", "0.6"], "--beta is 0.6; it must be from 0 to below 0.5"),
         (["--max-length", "400"], "--max-length is 400; bert takes at most"),
         (["--layer", "4"], "layer is 4"),
         (["--words", "nowhere"], "nowhere has no en-xx.train.words; make it with python -m train.word_pairs --out"),
         (["--languages", "sw"], "has no en-xx.train.words for sw"),
         (["--more", "x"], "--more is given, but --objective strong reads word pairs (--words)"),
-        (["--beta", "0.1"], "--beta is 0.1, but --objective strong does not read it; only linear does"),
-        (["--objective", "linear", "--stay-close-hidden", "2"], "only l2, weak, strong, sentence do"),
-        (["--squared", "--stay-close", "0"], "squares the norm that --stay-close weighs, but --stay-close is 0"),
+        (["--beta", "0.1"], "--beta is given, but --objective strong does not read it, only linear"),
         (["--objective", "sentence"], "--words is given, but --objective sentence reads sentences (--data, --more)"),
     ],
 )  # fmt: skip

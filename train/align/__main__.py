@@ -21,7 +21,7 @@ TASK --saved``. ``alignment.json`` beside either says from what encoder, and how
 
 import shutil
 import sys
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -42,15 +42,15 @@ from lsar_jax.models.encoder import Encoder
 from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.processes import is_first
 from train.align.batches import ChunkSizes
-from train.align.examples import Parts, sentence_examples, word_examples
-from train.align.linear import MAP_FILES, LinearTraining, link_moments, write_maps
-from train.align.options import AlignOptions, Objective
+from train.align.examples import Examples, sentence_examples, word_examples
+from train.align.linear import MAP_FILES, LinearOptimizer, LinearTraining, link_moments, write_maps
+from train.align.options import AlignObjective, AlignOptions
 from train.align.questions import question_pairs
 from train.align.steps import EncoderSteps, StepOptions
 from train.align.training import BatchPlan, EncoderTraining
 from train.defaults import known
 from train.encoder_parameters import EncoderParts, take_apart
-from train.loop import LoopOptions, Trained, linear_schedule, of_seed, train
+from train.loop import LoopOptions, Trained, TrainingTask, linear_schedule, of_seed, train
 from train.run_folder import ALIGNMENT, claimed, flat_options
 from train.text import TextOptions
 from train.word_pairs.aligned_files import PARTS, read_aligned
@@ -58,7 +58,7 @@ from train.word_pairs.aligned_files import PARTS, read_aligned
 __all__ = ["Align"]
 
 # Options that may change when a run resumes.
-_FREE = ("out", "checkpoint_seconds", "log_every", "patience")
+_FREE = ("out", "checkpoint_seconds", "log_every")
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Align:
       out: output folder of this run.
     """
 
-    objective: Objective = "strong"
+    objective: AlignObjective = "strong"
     words: Path = Path("results/word-pairs")
     text: tyro.conf.OmitArgPrefixes[TextOptions] = field(
         default_factory=lambda: TextOptions(data=Path("data/sentences"))
@@ -107,18 +107,16 @@ class Align:
 
     def run(self) -> Trained:
         """Reads the text, trains, and writes the aligned encoder, the log and its figure."""
+        linear = self.objective == "linear"
         # For linear, each process encodes on its own.
-        devices = len(jax.local_devices() if self.objective == "linear" else jax.devices())
-        run = replace(self, options=self.options.complete(self.objective, devices))
+        devices = len(jax.local_devices() if linear else jax.devices())
         at_least(1, log_every=self.log_every)
         check_seeds([self.seed])
-        self.text.check()
         self._check_text()
-        check_templates(self.question_text, self.answer_text)
-        if self.objective == "sentence":
-            run = replace(run, text=self.text.pinned())
+        text = self.text.pinned() if self.objective == "sentence" else self.text
+        run = replace(self, options=self.options.complete(self.objective, devices), text=text)
         encoder = self.encoder.open_transformer(self.layer, "aligned")
-        if self.objective != "linear":
+        if not linear:
             # Found out now rather than after training.
             check_exportable(encoder)
         longest = min(encoder.tokenizer.max_length, encoder.model.config.longest)
@@ -131,89 +129,80 @@ class Align:
             "pairs": {code: [count, validation.counts[code]] for code, count in training.counts.items()},
             "text": [part.hash() for part in examples],
         }
-        files = MAP_FILES if self.objective == "linear" else (run._folder(encoder).name,)
-        with claimed(self.out, self.encoder.encoder, options, ("moments/*/*", *files)):
-            return run._train(encoder, examples, devices)
+        with claimed(self.out, self.encoder.encoder, options, ("moments/*/*", *run._outputs(encoder))):
+            names, sides = ("training", "validation"), "of" if self.questions else "of English and"
+            sizes = [f"{len(part)} {name} pairs{part.links_note}" for name, part in zip(names, examples, strict=True)]
+            console.print(f"{self.objective}: {' and '.join(sizes)}, {sides} {', '.join(training.codes)}")
+            plan = BatchPlan(
+                size=run.options.batch, steps=known(run.options.steps), every=known(run.options.validate_every),
+                validated=run.options.validation_pairs or 0, pad_id=encoder.tokenizer.pad_id,
+                chunks=ChunkSizes(known(run.options.chunk_tokens), self.encoder.max_length, devices),
+            )  # fmt: skip
+            return (run._fit_maps if linear else run._train_encoder)(encoder, examples, plan)
 
     def _check_text(self) -> None:
         """Raises ValueError if an option is given that chooses text for another objective."""
-        usual = Align()
-        names = ("words", "questions", "question_text", "answer_text")
-        other = [name for name in names if getattr(self, name) != getattr(usual, name)]
-        if self.questions is not None and self.objective == "sentence":
-            unread = [
-                name for name in ("data", "more", "split") if getattr(self.text, name) != getattr(usual.text, name)
-            ]
-            changed, reads = ["words"] * ("words" in other) + unread, "questions (--questions)"
-        elif self.objective == "sentence":
-            changed, reads = other, "sentences (--data, --more)"
+        usual, unread = Align(), {"words"}
+        if self.objective != "sentence":
+            unread = {"questions", "question_text", "answer_text", *vars(self.text)} - {"languages"}
+        elif self.questions is not None:
+            unread |= {"data", "more", "split"}
         else:
-            changed = [name for name, value in vars(self.text).items() if value != getattr(usual.text, name)]
-            changed = [*other, *(name for name in changed if name != "languages")]
-            changed, reads = [name for name in changed if name != "words"], "word pairs (--words)"
-        if changed:
-            raise ValueError(
-                f"--{changed[0].replace('_', '-')} is given, but --objective {self.objective} reads {reads}"
-            )
+            unread |= {"question_text", "answer_text"}
+        for name in sorted(unread):
+            given, other = (vars(options) | vars(options.text) for options in (self, usual))
+            if given[name] != other[name]:
+                reads = "word pairs (--words)" if self.objective != "sentence" else "sentences (--data, --more)"
+                reads = "questions (--questions)" if self.objective == "sentence" and self.questions else reads
+                raise ValueError(f"--{name.replace('_', '-')} is given, but --objective {self.objective} reads {reads}")
+        self.text.check()
+        check_templates(self.question_text, self.answer_text)
 
-    def _examples(self, encoder: SentenceEncoder) -> Parts:
+    def _examples(self, encoder: SentenceEncoder) -> tuple[Examples, Examples]:
         """Returns the tokenized pairs to train on, and those for validation."""
         length, tokenizer = self.encoder.max_length, encoder.tokenizer
-        examples = []
         if self.objective == "sentence":
             check_prompt(encoder.prompt, tokenizer, check_length(length, tokenizer))
-            if (asked := self.questions) is None:
-                pairs = self.text.pairs()
-            else:
-                pairs = question_pairs(asked, self.text, self.question_text, self.answer_text)
-            for number in (0, 1):
-                of_part = {code: parts[number] for code, parts in pairs.items()}
-                examples.append(sentence_examples(tokenizer, of_part, length, encoder.prompt, asked is None))
-        else:
-            for name in PARTS:
-                aligned = read_aligned(self.words, name, self.text.languages)
-                examples.append(word_examples(tokenizer, aligned, length, last=cast(Encoder, encoder.model).causal))
-            if examples[0].codes != examples[1].codes:
-                raise ValueError(
-                    f"{self.words} has training pairs of {', '.join(examples[0].codes)}, but validation pairs of "
-                    f"{', '.join(examples[1].codes)}; give both for each language"
+            pairs = self.text.pairs() if self.questions is None else question_pairs(
+                self.questions, self.text, self.question_text, self.answer_text
+            )  # fmt: skip
+            training, validation = (
+                sentence_examples(
+                    tokenizer, {code: parts[number] for code, parts in pairs.items()}, length, encoder.prompt,
+                    self.questions is None,
                 )
-        for name, part in zip(PARTS, examples, strict=True):
+                for number in (0, 1)
+            )  # fmt: skip
+        else:
+            last = cast(Encoder, encoder.model).causal
+            training, validation = (
+                word_examples(tokenizer, read_aligned(self.words, part, self.text.languages), length, last)
+                for part in PARTS
+            )
+        if training.codes != validation.codes:
+            raise ValueError(
+                f"{self.words} has training pairs of {', '.join(training.codes)}, but validation pairs of "
+                f"{', '.join(validation.codes)}; give both for each language"
+            )
+        for name, part in (("train", training), ("validation", validation)):
             if len(part) < self.options.batch and self.objective != "linear":
                 raise ValueError(
                     f"--batch is {self.options.batch}; it must be at most the number of {name} pairs, {len(part)}"
                 )
-        return examples[0], examples[1]
+        return training, validation
 
-    def _train(self, encoder: SentenceEncoder, examples: Parts, devices: int) -> Trained:
-        sizes = [
-            f"{len(part)} {name} pairs" + ("" if part.links is None else f" with {sum(map(len, part.links))} links")
-            for name, part in zip(("training", "validation"), examples, strict=True)
-        ]
-        sides = "of" if self.questions else "of English and"
-        console.print(f"{self.objective}: {' and '.join(sizes)}, {sides} {', '.join(examples[0].codes)}")
-        options = self.options
-        plan = BatchPlan(
-            size=options.batch,
-            steps=known(options.steps),
-            every=known(options.validate_every),
-            validated=options.validation_pairs or 0,
-            chunks=ChunkSizes(known(options.chunk_tokens), self.encoder.max_length, devices),
-            pad_id=encoder.tokenizer.pad_id,
-        )
-        return (self._fit_maps if self.objective == "linear" else self._train_encoder)(encoder, examples, plan)
-
-    def _train_encoder(self, encoder: SentenceEncoder, examples: Parts, plan: BatchPlan) -> Trained:
+    def _train_encoder(self, encoder: SentenceEncoder, examples: tuple[Examples, Examples], plan: BatchPlan) -> Trained:
         options, mesh = self.options, data_mesh(jax.devices())
-        projection = encoder.projection if self.objective == "sentence" else None
+        sentence = self.objective == "sentence"
+        projection = encoder.projection if sentence else None
         skeleton, values, frozen = take_apart(EncoderParts(encoder.model, projection), options.freeze_words)
-        losses = {option.name: getattr(options, option.name, None) for option in fields(StepOptions)}
-        losses |= {"objective": self.objective, "layer": encoder.spec.layer, "pooling": encoder.pooling}
-        losses |= {"languages": 1 + len(examples[0].codes), "dim": encoder.dim}
-        losses["prompt"] = 0 if encoder.include_prompt else prompt_tokens(encoder.prompt, encoder.tokenizer)
         step = StepOptions(
-            **{name: value for name, value in losses.items() if value is not None}, specials=encoder.tokenizer.specials
-        )
+            objective=self.objective, layer=encoder.spec.layer, pooling=encoder.pooling,
+            specials=encoder.tokenizer.specials, temperature=0.05 if sentence else 0.1,
+            stay_close=known(options.stay_close), dropout=known(options.dropout), remat=options.remat,
+            prompt=0 if encoder.include_prompt else prompt_tokens(encoder.prompt, encoder.tokenizer),
+            language_penalty=options.language_penalty or 0.0, languages=1 + len(examples[0].codes), dim=encoder.dim,
+        )  # fmt: skip
         schedule = linear_schedule(options.learning_rate, known(options.warmup), plan.steps)
         programs = EncoderSteps(skeleton, values, frozen, step, schedule, mesh)
         task = EncoderTraining(programs, values, examples, plan, options.learning_rate, self.seed)
@@ -223,51 +212,55 @@ class Align:
             # On the devices of this process, if it trained with others.
             last = last if jax.process_count() == 1 else jax.device_put(fetched(last), replicated(encoder.mesh))
             parts = skeleton.filled({**last, **frozen})
-            if projection is None:
-                parts = parts._replace(projection=encoder.projection)
-            folder = self._folder(encoder)
-            aligned = SentenceEncoder(
-                parts.model, encoder.tokenizer, encoder.spec.raw(), encoder.mesh, pooling=encoder.pooling,
-                projection=parts.projection, prompts=encoder.prompts, languages=encoder.languages,
-                architecture=encoder.architecture, include_prompt=encoder.include_prompt,
-            )  # fmt: skip
-            new = unused(folder)
-            aligned.to_sentence_transformers(new)
-            # If this run wrote the folder before, others may have put files into it since.
-            for path in [path for path in new.rglob("*") if path.is_file()]:
-                place = folder / path.relative_to(new)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                path.replace(place)
-            shutil.rmtree(new)
-            self._describe(encoder, folder)
-            self._tell(trained, plan, trained.position.best[0], "final")
+            self._write_encoder(encoder, parts if sentence else parts._replace(projection=encoder.projection))
+            self._end(trained, plan, trained.position.best[0], "final")
         return trained
 
-    def _fit_maps(self, encoder: SentenceEncoder, examples: Parts, plan: BatchPlan) -> Trained:
+    def _fit_maps(self, encoder: SentenceEncoder, examples: tuple[Examples, Examples], plan: BatchPlan) -> Trained:
         options = self.options
         training, validation = (
             link_moments(encoder, part, plan, self.out / "moments" / name)
             for name, part in zip(("training", "validation"), examples, strict=True)
         )
-        rate, beta = options.learning_rate, known(options.beta)
-        schedule = linear_schedule(rate, known(options.warmup), plan.steps)
-        task = LinearTraining(training, validation, schedule, rate, plan.steps, plan.every, beta, self.seed)
+        schedule = linear_schedule(options.learning_rate, known(options.warmup), plan.steps)
+        optimizer = LinearOptimizer(schedule, options.learning_rate, known(options.beta))
+        task = LinearTraining(training, validation, optimizer, plan.steps, plan.every, self.seed)
         trained = self._loop(task, encoder, plan)
         if is_first():
             write_maps(task, trained.last["maps"][0], encoder.spec, self.out)
             self._describe(encoder, self.out)
-            self._tell(trained, plan, float(np.mean(trained.last["lowest"])), "best of each layer and language")
+            self._end(trained, plan, float(np.mean(trained.last["lowest"])), "best of each layer and language")
         return trained
 
-    def _loop(self, task: EncoderTraining | LinearTraining, encoder: SentenceEncoder, plan: BatchPlan) -> Trained:
+    def _loop(self, task: TrainingTask, encoder: SentenceEncoder, plan: BatchPlan) -> Trained:
         calls = plan.every if self.objective == "linear" else self.log_every
         epochs = -(-plan.steps // plan.every)
-        loop = LoopOptions(epochs, known(self.options.patience), calls, self.checkpoint_seconds)
+        # It never ends early: the patience is as many validations as there are.
+        loop = LoopOptions(epochs, epochs, calls, self.checkpoint_seconds)
         return train(task, loop, self.out, f"{self.objective}, {encoder.spec.id}, layer {encoder.spec.layer}")
 
-    def _folder(self, encoder: SentenceEncoder) -> Path:
-        """Returns where the aligned encoder is written; results name an encoder by its folder."""
-        return self.out / f"{encoder.spec.id.rpartition('/')[2]}-{self.objective}"
+    def _outputs(self, encoder: SentenceEncoder) -> tuple[str, ...]:
+        """Returns patterns of what is written; results name an encoder by its folder."""
+        if self.objective == "linear":
+            return MAP_FILES
+        return (f"{encoder.spec.id.rpartition('/')[2]}-{self.objective}",)
+
+    def _write_encoder(self, encoder: SentenceEncoder, parts: EncoderParts) -> None:
+        aligned = SentenceEncoder(
+            parts.model, encoder.tokenizer, encoder.spec.raw(), encoder.mesh, pooling=encoder.pooling,
+            projection=parts.projection, prompts=encoder.prompts, languages=encoder.languages,
+            architecture=encoder.architecture, include_prompt=encoder.include_prompt,
+        )  # fmt: skip
+        folder = self.out / self._outputs(encoder)[0]
+        new = unused(folder)
+        aligned.to_sentence_transformers(new)
+        # If this run wrote the folder before, others may have put files into it since.
+        for path in [path for path in new.rglob("*") if path.is_file()]:
+            place = folder / path.relative_to(new)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(place)
+        shutil.rmtree(new)
+        self._describe(encoder, folder)
 
     def _describe(self, encoder: SentenceEncoder, folder: Path) -> None:
         """Records what was aligned, for tables that name it: train.finetune copies it."""
@@ -276,22 +269,22 @@ class Align:
         record = {"objective": self.objective, "encoder": encoder.spec.id, "text": " and ".join(map(str, text))}
         write_json(folder / ALIGNMENT, record)
 
-    def _tell(self, trained: Trained, plan: BatchPlan, validation: float, written: str) -> None:
+    def _end(self, trained: Trained, plan: BatchPlan, validation: float, written: str) -> None:
         """Records and prints how the run ended."""
-        progress = trained.position
+        position = trained.position
         record = {
             "objective": self.objective,
-            "steps": progress.taken,
+            "steps": position.taken,
             "validation": validation,
-            "best_step": min((progress.best_epoch[0] + 1) * plan.every, progress.taken),
-            "stopped_by": "steps" if progress.active[0] else "patience",
+            "best_step": min((position.best_epoch[0] + 1) * plan.every, position.taken),
+            "stopped_by": "steps",
             "written": written,
         }
         write_json(self.out / "trained.json", record)
         speed = f", {trained.steps_per_second:.2f} steps/s including validation" if trained.steps_per_second else ""
         console.print(
-            f"{progress.taken} steps{speed}; best validation {progress.best[0]:.4f} at step {record['best_step']}, "
-            f"stopped by --{record['stopped_by']}; wrote {self.out}"
+            f"{position.taken} steps{speed}; best validation {position.best[0]:.4f} at step {record['best_step']}; "
+            f"wrote {self.out}"
         )
 
 

@@ -28,14 +28,12 @@ class Chunk(NamedTuple):
     Attributes:
       ids: token ids.
       lengths: number of tokens of each sentence in a row; 0 for an empty place.
-      english: whether it is English.
       picks: for objectives on words, the linked positions among the rows of each device, counted from its first; else
         empty.
     """
 
     ids: Int[np.ndarray, "batch length"]
     lengths: Int[np.ndarray, "batch segment"]
-    english: Bool[np.ndarray, "batch segment"]
     picks: Int[np.ndarray, "device pick"]
 
     def picked(self, hidden: Float[Array, "batch length dim"]) -> Float[Array, "embedding dim"]:
@@ -56,7 +54,6 @@ class PairBatch(NamedTuple):
       target: index of the other embedding.
       valid: False for filler links.
       tokens: number of tokens of all sentences.
-      english_tokens: number of tokens of the English ones.
       language: for pairs of sentences, the language of each embedding, 0 for English and else from 1 in the order of
         the codes, and -1 for filler; else empty.
     """
@@ -67,7 +64,6 @@ class PairBatch(NamedTuple):
     target: Int[np.ndarray, " link"]
     valid: Bool[np.ndarray, " link"]
     tokens: int
-    english_tokens: int
     language: Int[np.ndarray, " embedding"]
 
 
@@ -142,21 +138,19 @@ def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id:
             numbers, room = np.repeat(numbers, list(map(len, words))), picks.shape[1]
         parts.append(np.stack([numbers, device, on_each + place]))
         on_each += room
-        english = np.zeros(lengths.size, bool)
-        english[segments] = chunk.numbers[there] < len(rows)
-        chunks.append(Chunk(chunk.ids(pad_id), lengths, english.reshape(lengths.shape), picks))
+        chunks.append(Chunk(chunk.ids(pad_id), lengths, picks))
     filler = np.zeros(-on_each % -(-_EMBEDDINGS // sizes.devices), np.float32)
     sentence, device, place = np.concatenate(parts, axis=1)
     index = (device * (on_each + len(filler)) + place)[np.argsort(sentence, kind="stable")].astype(np.int32)
     source, target = np.split(index, [np.count_nonzero(sentence < len(rows))])
     padding = (0, 0 if linked is None else -len(source) % _LINKS)
     valid = np.pad(np.ones(len(source), bool), padding)
-    counts = sum(map(len, ids)), sum(map(len, ids[: len(rows)]))
     language = np.full(0 if linked else sizes.devices * (on_each + len(filler)), -1, np.int32)
     if linked is None:
         language[target] = 1 + examples.language[list(rows)]
         language[source] = 0 if examples.english else language[target]
-    return PairBatch(tuple(chunks), filler, np.pad(source, padding), np.pad(target, padding), valid, *counts, language)
+    source, target, tokens = np.pad(source, padding), np.pad(target, padding), sum(map(len, ids))
+    return PairBatch(tuple(chunks), filler, source, target, valid, tokens, language)
 
 
 def _picks(

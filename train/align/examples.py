@@ -13,7 +13,7 @@ from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.tokens.word_tokens import tokenize_words
 from train.word_pairs.aligned_files import AlignedPair
 
-__all__ = ["Examples", "Parts", "sentence_examples", "word_examples"]
+__all__ = ["Examples", "sentence_examples", "word_examples"]
 
 Ids = Int[np.ndarray, "_"]
 
@@ -46,6 +46,11 @@ class Examples:
         """The number of pairs of each language."""
         return dict(zip(self.codes, np.bincount(self.language, minlength=len(self.codes)).tolist(), strict=True))
 
+    @property
+    def links_note(self) -> str:
+        """The number of links between words, as a part of a sentence; empty without any."""
+        return "" if self.links is None else f" with {sum(map(len, self.links))} links"
+
     def hash(self) -> str:
         """Returns a hash that identifies these examples in this order."""
         digest = hashlib.sha256(",".join(self.codes).encode())
@@ -61,10 +66,6 @@ class Examples:
         links = None if self.links is None else [self.links[row] for row in rows]
         source, target = ([side[row] for row in rows] for side in (self.source, self.target))
         return Examples(source, target, links, np.zeros(len(rows), np.int32), (code,), self.english)
-
-
-# Training and validation.
-Parts = tuple[Examples, Examples]
 
 
 def word_examples(
@@ -100,11 +101,10 @@ def sentence_examples(
     tokenizer: Tokenizer, pairs: Mapping[str, Sequence[Pair]], max_length: int, prompt: str = "", english: bool = True
 ) -> Examples:
     """Tokenizes sentence pairs, whose first sides are English, or of the language of the second."""
-    source: list[Ids] = []
-    target: list[Ids] = []
+    sides: tuple[list[Ids], list[Ids]] = ([], [])
     for code, translations in pairs.items():
-        for side, (language, ids) in enumerate((("en" if english else code, source), (code, target))):
+        for side, language in enumerate(("en" if english else code, code)):
             texts = [prompt + pair[side] for pair in translations]
-            ids.extend(tokenizer(texts, max_length, [language] * len(texts))[0])
+            sides[side].extend(tokenizer(texts, max_length, [language] * len(texts))[0])
     languages = np.repeat(np.arange(len(pairs), dtype=np.int32), list(map(len, pairs.values())))
-    return Examples(source, target, None, languages, tuple(pairs), english)
+    return Examples(*sides, None, languages, tuple(pairs), english)

@@ -8,21 +8,16 @@ import jax
 from lsar_jax.checks import above_zero, at_least, below_one
 from train.defaults import filled, known
 
-__all__ = ["AlignOptions", "Objective"]
+__all__ = ["AlignObjective", "AlignOptions"]
 
-Objective = Literal["linear", "l2", "weak", "strong", "sentence"]
+AlignObjective = Literal["linear", "l2", "weak", "strong", "sentence"]
 
-_OF_ENCODERS: dict[str, Any] = {
-    "validation_pairs": 2048, "stay_close": 1.0, "squared": False, "stay_close_hidden": 0.0, "freeze_words": False,
-    "dropout": 0.1, "remat": False,
-}  # fmt: skip
-# What an objective reads besides what all of them read, and its default.
-_DEFAULTS: dict[Objective, dict[str, Any]] = {
+_OF_ENCODERS: dict[str, Any] = {"validation_pairs": 2048, "stay_close": 1.0, "dropout": 0.1}
+# The options of each objective besides those of all, and their defaults.
+_DEFAULTS: dict[AlignObjective, dict[str, Any]] = {
     "linear": {"beta": 0.01},
-    "l2": _OF_ENCODERS,
-    "weak": {"temperature": 0.1, "projected": 128, **_OF_ENCODERS},
-    "strong": {"temperature": 0.1, "projected": 128, **_OF_ENCODERS},
-    "sentence": {"temperature": 0.05, **_OF_ENCODERS, "stay_close": 0.0, "language_penalty": 0.0},
+    **dict.fromkeys(("l2", "weak", "strong"), _OF_ENCODERS),
+    "sentence": {**_OF_ENCODERS, "stay_close": 0.0, "language_penalty": 0.0},
 }
 
 
@@ -41,12 +36,7 @@ class AlignOptions:
       validate_every: number of steps between validations; by default 1,000, and 100 for linear.
       validation_pairs: largest number of pairs to validate on, but at least one batch; by default 2,048. linear uses
         all.
-      patience: number of validations without a lower loss after which training ends; by default it never ends early.
-      temperature: T of the contrastive losses; by default 0.1, and 0.05 for sentence.
-      projected: width of the projector's output, for weak and strong; by default 128.
       stay_close: weight of the norm of the change of all parameters; by default 1, and 0 for sentence.
-      squared: square that norm, as the paper prints it; the authors' code does not.
-      stay_close_hidden: weight of the squared change of the English hidden states; by default 0.
       language_penalty: for sentence, weight of the share of the embeddings' squared length in the subspace that the
         running means of the languages span; by default 0.
       freeze_words: do not train the word embeddings.
@@ -63,12 +53,7 @@ class AlignOptions:
     warmup: int | None = None
     validate_every: int | None = None
     validation_pairs: int | None = None
-    patience: int | None = None
-    temperature: float | None = None
-    projected: int | None = None
     stay_close: float | None = None
-    squared: bool = False
-    stay_close_hidden: float | None = None
     language_penalty: float | None = None
     freeze_words: bool = False
     dropout: float | None = None
@@ -76,14 +61,13 @@ class AlignOptions:
     chunk_tokens: int | None = None
     remat: bool = False
 
-    def complete(self, objective: Objective, devices: int) -> Self:
+    def complete(self, objective: AlignObjective, devices: int) -> Self:
         """Returns the options with the defaults of an objective; raises ValueError for those that it does not read."""
-        for name in dict.fromkeys(name for options in _DEFAULTS.values() for name in options):
-            readers = [other for other, options in _DEFAULTS.items() if name in options]
-            if objective not in readers and (value := getattr(self, name)):
+        for name in ("beta", "language_penalty", "stay_close"):
+            if name not in _DEFAULTS[objective] and getattr(self, name):
+                readers = ", ".join(other for other, options in _DEFAULTS.items() if name in options)
                 raise ValueError(
-                    f"--{name.replace('_', '-')} is {value}, but --objective {objective} does not read it; "
-                    f"only {', '.join(readers)} {'do' if len(readers) > 1 else 'does'}"
+                    f"--{name.replace('_', '-')} is given, but --objective {objective} does not read it, only {readers}"
                 )
         linear = objective == "linear"
         options = filled(
@@ -94,26 +78,20 @@ class AlignOptions:
             chunk_tokens=512 if jax.default_backend() == "cpu" else 0,
             **_DEFAULTS[objective],
         )
-        at_least(1, **{name: getattr(options, name) for name in ("steps", "validate_every", "patience", "projected")})
+        at_least(1, steps=options.steps, validate_every=options.validate_every)
         at_least(1, validation_pairs=options.validation_pairs)
-        not_negative = ("stay_close", "stay_close_hidden", "language_penalty", "chunk_tokens")
-        at_least(0, **{name: getattr(options, name) for name in not_negative})
-        above_zero(learning_rate=options.learning_rate, temperature=options.temperature)
+        names = ("stay_close", "language_penalty", "chunk_tokens", "warmup")
+        at_least(0, **{name: getattr(options, name) for name in names})
+        above_zero(learning_rate=options.learning_rate)
         below_one(dropout=options.dropout)
         steps = known(options.steps)
-        options = filled(
-            options,
-            warmup=min(1, steps - 1) if linear else steps // 25,
-            patience=-(-steps // known(options.validate_every)),  # as many validations as there are
-        )
-        if not 0 <= known(options.warmup) < steps:
+        options = filled(options, warmup=min(1, steps - 1) if linear else steps // 25)
+        if known(options.warmup) >= steps:
             raise ValueError(f"--warmup is {options.warmup}; it must be from 0 to below --steps, {steps}")
         if options.batch % devices or options.batch < 2:
             raise ValueError(
                 f"--batch is {options.batch}; it must be at least 2 and a multiple of the number of devices, {devices}"
             )
-        if options.squared and not options.stay_close:
-            raise ValueError("--squared squares the norm that --stay-close weighs, but --stay-close is 0")
         if options.beta is not None and not 0 <= options.beta < 0.5:
             raise ValueError(f"--beta is {options.beta}; it must be from 0 to below 0.5")
         return options

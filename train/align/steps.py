@@ -9,6 +9,7 @@ Limited Setup", RepL4NLP 2021), which gives the gradient of the whole batch.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -20,7 +21,6 @@ from jaxtyping import Array, Float, Int
 from lsar_jax.mesh import placed, replicated, split
 from lsar_jax.models.dropout import Dropout
 from lsar_jax.models.pooling import pool
-from lsar_jax.models.segments import inside
 from lsar_jax.objectives import align
 from lsar_jax.objectives.align import Projector
 from lsar_jax.objectives.language_penalty import LanguageMeans, language_penalty
@@ -39,10 +39,10 @@ _POSITIONS = 4096
 
 
 class AlignmentState(NamedTuple):
-    """What training changes.
+    """The parameters and statistics that a step changes.
 
-    The contrastive losses of words compare states through the projector, and the penalty on the subspace of the
-    languages has their means; others have None.
+    The projector is that of the contrastive losses of words, and the means are those of the penalty on the subspace of
+    the languages; None without them.
     """
 
     encoder: Parameters
@@ -67,8 +67,6 @@ class StepOptions:
     temperature: float = 0.1
     projected: int = 128
     stay_close: float = 1.0
-    squared: bool = False
-    stay_close_hidden: float = 0.0
     dropout: float = 0.1
     remat: bool = False
     prompt: int = 0
@@ -91,9 +89,8 @@ class EncoderSteps:
     ) -> None:
         self.objective = options.objective
         self._skeleton, self._options, self._mesh, self._adam = skeleton, options, mesh, optax.adam(schedule)
-        drifts = options.stay_close or options.stay_close_hidden
         self._frozen = placed(frozen, replicated(mesh))
-        self._start: Parameters = placed(trained, replicated(mesh)) if drifts else {}
+        self._start: Parameters = placed(trained, replicated(mesh)) if options.stay_close else {}
         self._init = jax.jit(self.unplaced)
         self._encode = jax.jit(self._chunk)
         self._encode_kept = jax.jit(self._vjp)
@@ -130,9 +127,7 @@ class EncoderSteps:
     def loss(self, state: AlignmentState, batch: PairBatch) -> Float[Array, ""]:
         """Returns the loss of a batch, without dropout and without what keeps the encoder close to its start."""
         placed = self.place(batch)
-        outputs = [
-            self._encode(state.encoder, state.projector, self._frozen, {}, chunk, None, 1)[0] for chunk in placed.chunks
-        ]
+        outputs = [self._encode(state.encoder, state.projector, self._frozen, chunk, None) for chunk in placed.chunks]
         embeddings = joined(outputs, self._mesh.size, len(batch.filler))
         return self._only_loss(embeddings, placed.source, placed.target, placed.valid)
 
@@ -149,57 +144,46 @@ class EncoderSteps:
     def _take(
         self, state: AlignmentState, batch: PairBatch, key: Array, frozen: Parameters, start: Parameters
     ) -> tuple[AlignmentState, Terms]:
-        options = self._options
-        english = jnp.asarray(batch.english_tokens, jnp.float32)
-        shared = state.encoder, state.projector, frozen, start if options.stay_close_hidden else {}
         encoded = [
-            self._encode_kept(*shared, chunk, jax.random.fold_in(key, number), english)
+            self._encode_kept(state.encoder, state.projector, frozen, chunk, jax.random.fold_in(key, number))
             for number, chunk in enumerate(batch.chunks)
         ]
         devices = self._mesh.size
-        embeddings = joined([embedded for (embedded, _), _ in encoded], devices, len(batch.filler))
+        embeddings = joined([embedded for embedded, _ in encoded], devices, len(batch.filler))
         links = batch.source, batch.target, batch.valid
-        (_, (of_losses, means)), of_embeddings = self._compare(embeddings, links, batch.language, state.means)
+        (_, (losses, means)), gradients = self._compare(embeddings, links, batch.language, state.means)
         total = jax.tree.map(jnp.zeros_like, (_without_words(state.encoder), state.projector))
-        hidden, first, looked_up = jnp.zeros(()), 0, []
-        for (embedded, drifted), back in encoded:
-            gradient = (cut(of_embeddings, devices, len(embedded), first), jnp.full((), options.stay_close_hidden))
+        first, looked_up = 0, []
+        # Each chunk's part of the gradient goes back through the encoder on its own.
+        for embedded, back in encoded:
+            total, words = self._back(total, cut(gradients, devices, len(embedded), first), back)
             first += len(embedded) // devices
-            total, words = self._back(total, gradient, back)
             looked_up.append(words)
-            hidden += drifted
-        of_encoder, of_projector = total
+        encoder, projector = total
         if WORDS in state.encoder:
             # The ids and the gradients of all tokens, with zeros up to one of a few lengths.
             on_each = sum(chunk.ids.size for chunk in batch.chunks) // devices
             filler = -on_each % -(-_POSITIONS // devices)
             ids = [jnp.asarray(chunk.ids).reshape(-1) for chunk in batch.chunks]
-            of_encoder[WORDS] = self._scatter(
+            encoder[WORDS] = self._scatter(
                 state.encoder[WORDS], joined(ids, devices, filler), joined(looked_up, devices, filler)
             )
-        new, drift = self._update(state._replace(means=means), (of_encoder, of_projector), start)
-        terms: Terms = dict(of_losses)
-        if options.stay_close:
-            terms["parameter_drift"] = drift
-        if options.stay_close_hidden:
-            terms["hidden_drift"] = options.stay_close_hidden * hidden
-        return new, terms
+        new, drift = self._update(state._replace(means=means), (encoder, projector), start)
+        return new, losses | ({"parameter_drift": drift} if self._options.stay_close else {})
 
     def _chunk(
-        self,
-        trained: Parameters,
-        projector: Projector | None,
-        frozen: Parameters,
-        start: Parameters,
-        chunk: Chunk,
-        key: Array | None,
-        english: Any,
+        self, trained: Parameters, projector: Projector | None, frozen: Parameters, chunk: Chunk, key: Array | None,
         words: Float[Array, "batch length dim"] | None = None,
-    ) -> tuple[Float[Array, "embedding dim"], Float[Array, ""]]:
-        """Returns the vectors by which a chunk is compared, and its part of the drift of the hidden states."""
+    ) -> Float[Array, "embedding dim"]:  # fmt: skip
+        """Returns the vectors by which a chunk is compared."""
         options = self._options
         dropout = Dropout(key, options.dropout, options.dropout) if key is not None and options.dropout else None
-        hidden, projection = self._hidden({**trained, **frozen}, chunk, words, dropout, options.remat)
+        model, projection = self._skeleton.filled({**trained, **frozen})
+        with jax.default_matmul_precision("float32" if model.dtype == jnp.float32 else None):
+            states = model.hidden_states(
+                jnp.asarray(chunk.ids), chunk.lengths, words=words, dropout=dropout, remat=options.remat
+            )
+            hidden = next(islice(states, options.layer, None))
         if options.objective == "sentence":
             vectors = pool(options.pooling, hidden, chunk.lengths, options.specials, options.prompt)
             embeddings = vectors.reshape(-1, vectors.shape[2])
@@ -211,40 +195,21 @@ class EncoderSteps:
                 embeddings = align.project(projector, embeddings)
         if self._mesh.size > 1:  # each device keeps its own
             embeddings = jax.lax.with_sharding_constraint(embeddings, split(self._mesh))
-        if not start:
-            return embeddings, jnp.zeros(())
-        before, _ = self._hidden({**start, **frozen}, chunk, None, None, False)
-        there = inside(chunk.lengths, hidden.shape[1]) & jnp.asarray(chunk.english)[:, :, None]
-        part = there.sum().astype(jnp.float32) / english
-        return embeddings, part * align.hidden_drift(hidden, jax.lax.stop_gradient(before), there.any(axis=1))
-
-    def _hidden(
-        self, parameters: Parameters, chunk: Chunk, words: Array | None, dropout: Dropout | None, remat: bool
-    ) -> tuple[Array, Any]:
-        ids = jnp.asarray(chunk.ids)
-        model, projection = self._skeleton.filled(parameters)
-        precision = "float32" if model.dtype == jnp.float32 else None
-        with jax.default_matmul_precision(precision):
-            states = model.hidden_states(ids, chunk.lengths, words=words, dropout=dropout, remat=remat)
-            for layer, hidden in enumerate(states):
-                if layer == self._options.layer:
-                    return hidden, projection
-        raise AssertionError("the layer was checked before")
+        return embeddings
 
     def _vjp(
-        self, trained: Parameters, projector: Projector | None, frozen: Parameters, start: Parameters, chunk: Chunk,
-        key: Array | None, english: Any,
-    ) -> tuple[Any, Callable[..., Any]]:  # fmt: skip
+        self, trained: Parameters, projector: Projector | None, frozen: Parameters, chunk: Chunk, key: Array
+    ) -> tuple[Array, Callable[..., Any]]:
         """Returns the result of ``_chunk``, and its way back to parameters, projector and the words looked up."""
         others = _without_words(trained)
         # The rows of this chunk alone: the gradient of the whole table would be written for each chunk.
         table = {name: value for name, value in trained.items() if name not in others}
         words = table[WORDS][chunk.ids] if table else None
 
-        def of(others: Parameters, projector: Projector | None, words: Array | None) -> Any:
-            return self._chunk({**others, **table}, projector, frozen, start, chunk, key, english, words)
+        def encode(others: Parameters, projector: Projector | None, words: Array | None) -> Array:
+            return self._chunk({**others, **table}, projector, frozen, chunk, key, words)
 
-        return jax.vjp(of, others, projector, words)
+        return jax.vjp(encode, others, projector, words)
 
     def _losses(
         self, embeddings: Array, links: tuple[Array, Array, Array], language: Array, means: LanguageMeans | None
@@ -260,10 +225,10 @@ class EncoderSteps:
     def _loss(self, embeddings: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
         """Returns the loss of a batch. Each device scores an equal part of the links, among those of all devices."""
         objective, devices = self._options.objective, self._mesh.size
-        loss: Callable[..., Float[Array, ""]] = align.l2_loss
-        if objective != "l2":
-            contrastive = align.strong_contrastive_loss if objective == "strong" else align.weak_contrastive_loss
-            loss = partial(contrastive, temperature=self._options.temperature)
+        contrastive = align.strong_contrastive_loss if objective == "strong" else align.weak_contrastive_loss
+        loss: Callable[..., Float[Array, ""]] = partial(contrastive, temperature=self._options.temperature)
+        if objective == "l2":
+            loss = align.l2_loss
         if devices == 1:
             return loss(embeddings[source], embeddings[target], valid)
 
@@ -284,7 +249,7 @@ class EncoderSteps:
         options, drift = self._options, jnp.zeros(())
         of_encoder, of_projector = gradients
         if options.stay_close:
-            measure = partial(align.parameter_drift, start=start, squared=options.squared)
+            measure = partial(align.parameter_drift, start=start)
             drift, pull = jax.value_and_grad(lambda encoder: options.stay_close * measure(encoder))(state.encoder)
             of_encoder = _add(of_encoder, pull)
         with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
-from train.align.examples import Parts
+from train.align.examples import Examples
 from train.align.steps import AlignmentState, EncoderSteps
 from train.encoder_parameters import Parameters
 from train.loop import as_seed
@@ -20,7 +20,7 @@ __all__ = ["BatchPlan", "EncoderTraining"]
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What each step sees.
+    """The pairs of each step, and how they are encoded.
 
     Attributes:
       size: number of sentence pairs of a batch.
@@ -47,7 +47,7 @@ class EncoderTraining:
         self,
         programs: EncoderSteps,
         trained: Parameters,
-        examples: Parts,
+        examples: tuple[Examples, Examples],
         plan: BatchPlan,
         learning_rate: float,
         seed: int,

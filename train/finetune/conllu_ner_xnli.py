@@ -14,42 +14,36 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lsar_jax.corpora.tables import Data, Prepared, named_tables
+from lsar_jax.corpora.row_files import file_rows
+from lsar_jax.corpora.tables import Data, Prepared, named_tables, numbered_rows
 from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.languages import code_or_none
 
 __all__ = [
-    "LABELS",
-    "ParsedSentence",
-    "SentencePair",
-    "TaggedSentence",
-    "is_dataset",
-    "language_of",
-    "read_inference",
-    "read_parsed",
-    "read_tagged",
-]
+    "LABELS", "ParsedSentence", "SentencePair", "TaggedSentence", "is_dataset", "language_of", "read_inference",
+    "read_parsed", "read_tagged",
+]  # fmt: skip
 
 # The labels of a pair of sentences, in the order of their ids.
 LABELS = ("entailment", "neutral", "contradiction")
 
-# The columns of XNLI's tables and of its training tables, which name one label otherwise.
-_TABLES = (("sentence1", "sentence2", "gold_label"), ("premise", "hypo", "label"))
+# The columns of XNLI's training tables, and of its others; the former name one label otherwise.
+_TRAINING_TABLE, _TABLE = ("premise", "hypo", "label"), ("sentence1", "sentence2", "gold_label")
 _NAMES = {"contradictory": "contradiction"} | {label: label for label in LABELS}
 
 _PREFIX = re.compile(r"[a-z]{2,3}(-[a-z-]+)?:(?=.)")
 _TAG = re.compile(r"O|[BI]-\S+")
 
 _CODE = r"([a-z]{2,3}(?:-[A-Z][a-z]{3})?)"
-# What files of labelled text are called that is also the ISO 639-3 code of a language.
+# Words in names of files of labelled text that are also the ISO 639-3 code of a language.
 _WORDS = ("all", "bio", "dev", "gum", "kdt", "ner", "pos", "pud", "raw", "set", "tag", "txt")
 
-# What a split may be called.
+# The names of the splits.
 _SPLITS = {"train": ("train",), "dev": ("validation", "dev"), "test": ("test",)}
 
 # The labels of each column that has some, in the order of their numbers on the Hub.
@@ -95,7 +89,7 @@ class SentencePair(NamedTuple):
 
 
 def read_parsed(data: Data, part: str = "train") -> dict[str, list[ParsedSentence]]:
-    r"""Returns sentences with parts of speech and dependencies, from CoNLL-U or a dataset, by language.
+    """Returns sentences with parts of speech and dependencies, from CoNLL-U or a dataset, by language.
 
     Words of a dataset without a number as their head, which stand for several words or for none, are left out.
 
@@ -111,35 +105,17 @@ def read_parsed(data: Data, part: str = "train") -> dict[str, list[ParsedSentenc
       ImportError: tensorflow-datasets, or pyarrow for parquet, is not installed.
       ValueError: a line or row is malformed, a part of speech is not universal, heads are not a tree, the split or a
         column does not exist, or there are no sentences or no parts of speech; errors name the line or row.
-
-    TaskExample:
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> from lsar_jax.corpora import labelled
-      >>> rows = ["1 Hunde Hund NOUN _ _ 2 nsubj _ _", "2 bellen bellen VERB _ _ 0 root _ _"]
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = Path(folder, "de.conllu")
-      ...     _ = path.write_text("\n".join(rows).replace(" ", "\t"), encoding="utf-8")
-      ...     labelled.read_parsed(path)["de"]
-      [ParsedSentence(words=('Hunde', 'bellen'), tags=('NOUN', 'VERB'), heads=(2, 0), relations=('nsubj', 'root'))]
     """
     sentences = []
     if is_dataset(data):
-        for number, row in enumerate(_columns(data, part, "tokens", "upos", "head", "deprel")):
-            if words := [
-                word
-                for word in _of_words(row, data, number, ("tokens", "tags", "heads", "relations"))
-                if str(word[2]).isdecimal()
-            ]:
-                sentences.append(_parsed(words, f"{data}: in row {number}"))
+        for where, row in _rows(data, part, "tokens", "upos", "head", "deprel"):
+            if words := [word for word in _words(row, where) if str(word[2]).isdecimal()]:
+                sentences.append(_parsed(words, where))
     else:
         for block in _blocks(data):
-            if words := _words_of(block, data):
-                sentences.append(_parsed(words, f"{data}: in the sentence that ends at line {block[-1][0]}"))
-    if not sentences:
-        raise ValueError(f"{data} has no sentences")
-    if all(tag == "_" for sentence in sentences for tag in sentence.tags):
-        raise ValueError(f"{data} has no parts of speech (of a file, the fourth column is _ for all words)")
+            if words := _conllu_words(block, data):
+                sentences.append(_parsed(words, f"{data}, the sentence that ends at line {block[-1][0]}"))
+    _check_any((tag for sentence in sentences for tag in sentence.tags), "_", f"{data} has no parts of speech")
     return {language_of(data): sentences}
 
 
@@ -150,20 +126,12 @@ def read_tagged(data: Data, part: str = "train") -> dict[str, list[TaggedSentenc
       FileNotFoundError, ImportError: as for ``read_parsed``.
       ValueError: as for ``read_parsed``, a line is not a word, a tab and a tag, or there are no named entities.
     """
-    sentences = []
-    for number, row in enumerate(_columns(data, part, "tokens", "ner_tags|tags") if is_dataset(data) else ()):
-        sentences.append(TaggedSentence(*zip(*_of_words(row, data, number, ("tokens", "tags")), strict=True)))
-    for block in () if is_dataset(data) else _blocks(data):
-        for number, line in block:
-            word, _, tag = line.rpartition("\t")
-            if not word or "\t" in word or not _TAG.fullmatch(tag):
-                raise ValueError(f"{data}, line {number} is not a word, a tab and a tag such as O or B-PER: {line!r}")
-        words, _, tags = zip(*(line.rpartition("\t") for _, line in block), strict=True)
-        sentences.append(TaggedSentence(words, tags))
-    if not sentences:
-        raise ValueError(f"{data} has no sentences")
-    if all(tag == "O" for sentence in sentences for tag in sentence.tags):
-        raise ValueError(f"{data} has no named entities: the tags of all words are O")
+    if is_dataset(data):
+        rows = _rows(data, part, "tokens", "ner_tags|tags")
+        sentences = [TaggedSentence(*zip(*_words(row, where), strict=True)) for where, row in rows]
+    else:
+        sentences = [_tagged(block, data) for block in _blocks(data)]
+    _check_any((tag for _, tags in sentences for tag in tags), "O", f"{data} has no named entities")
     prefixes = {match[0] if (match := _PREFIX.match(word)) else "" for words, _ in sentences for word in words}
     if len(prefixes) == 1 and not is_dataset(data):
         length = len(prefixes.pop())
@@ -181,39 +149,20 @@ def read_inference(data: Data, part: str = "train") -> dict[str, list[SentencePa
       ValueError: as for ``read_parsed``, or a language or a label is unknown.
     """
     if is_dataset(data):
-        return {
-            language_of(data): [
-                SentencePair(_text(premise, data, number), _text(hypothesis, data, number), label)
-                for number, (premise, hypothesis, (label,)) in enumerate(
-                    _columns(data, part, "premise", "hypothesis", "label")
-                )
-            ]
-        }
-    lines = stream_lines(data)
-    header = next(lines).split("\t")
-    names = next((names for names in _TABLES if set(names) <= set(header)), None)
-    if names is None:
-        known = " or ".join(", ".join(names) for names in _TABLES)
-        raise ValueError(f"{data} has no columns {known}; it has {', '.join(header)}")
-    if "language" not in header and not language_of(data):
-        raise ValueError(
-            f"{data} has no column language, and is not named after its language, as in multinli.train.de.tsv; "
-            "rename it"
-        )
+        rows = _rows(data, part, "premise", "hypothesis", "label")
+        sides = ((_text(row[0], data, where), _text(row[1], data, where), row[2][0]) for where, row in rows)
+        return {language_of(data): [SentencePair(*side) for side in sides]}
+    named = language_of(data)
     pairs: dict[str, list[SentencePair]] = {}
-    named = "" if "language" in header else language_of(data)
-    for number, line in enumerate(lines, start=2):
-        columns = line.split("\t")
-        if len(columns) != len(header):
-            raise ValueError(f"{data}, line {number} has {len(columns)} columns, but the header has {len(header)}")
-        row = dict(zip(header, columns, strict=True))
-        premise, hypothesis, label = (row[name] for name in names)
-        if label not in _NAMES:
-            raise ValueError(f"{data}, line {number} has the label {label!r}; it must be one of {', '.join(_NAMES)}")
-        language = code_or_none(row["language"]) if "language" in row else named
-        if language is None:
-            raise ValueError(f"{data}, line {number} has the language {row['language']!r}, which is not a code")
-        pairs.setdefault(language, []).append(SentencePair(premise, hypothesis, _NAMES[label]))
+    for where, row in file_rows(Path(data)):
+        names = _TRAINING_TABLE if "hypo" in row else _TABLE
+        code = code_or_none(row.get("language", named))
+        if not {*names} <= {*row} or code is None or row[names[2]] not in _NAMES:
+            raise ValueError(
+                f"{where} has {row!r:.200}; expected columns {', '.join(names)}, a label of {', '.join(_NAMES)}, and a "
+                "column language, or a file that is named after its language, as in multinli.train.de.tsv"
+            )
+        pairs.setdefault(code, []).append(SentencePair(row[names[0]], row[names[1]], _NAMES[row[names[2]]]))
     if not pairs:
         raise ValueError(f"{data} has no pairs")
     return pairs
@@ -255,55 +204,57 @@ def language_of(data: Data) -> str:
     return next(iter(languages.values()), "")
 
 
+def _check_any(labels: Iterable[str], none: str, error: str) -> None:
+    """Raises ValueError if all labels say that there is none, as when a file has no sentences."""
+    if all(label == none for label in labels):
+        raise ValueError(f"{error}, but only {none} for each word, or no sentences")
+
+
 def _blocks(path: Data) -> Iterator[list[tuple[int, str]]]:
     """Yields the lines between empty lines, with their numbers."""
     lines = enumerate(stream_lines(path), start=1)
     return (list(block) for filled, block in groupby(lines, key=lambda line: bool(line[1].strip())) if filled)
 
 
-def _words_of(block: list[tuple[int, str]], path: Data) -> list[tuple[str, ...]]:
+def _conllu_words(block: list[tuple[int, str]], path: Data) -> list[tuple[str, ...]]:
     """Returns the form, part of speech, head and relation of each word in lines of CoNLL-U."""
     words: list[tuple[str, ...]] = []
     for number, line in block:
-        if line.startswith("#"):
-            continue
         columns = line.split("\t")
-        if len(columns) != 10:
-            raise ValueError(f"{path}, line {number} has {len(columns)} columns, not the 10 of CoNLL-U")
-        id, form, _, tag, _, _, head, relation, _, _ = columns
-        if "-" in id or "." in id:
+        if line.startswith("#") or (len(columns) == 10 and re.fullmatch(r"\d+[-.]\d+", columns[0])):
             continue
-        if id != str(len(words) + 1):
-            raise ValueError(f"{path}, line {number} has the ID {id!r}, expected {len(words) + 1}")
-        if tag not in _LABELS["upos"]:
-            known = ", ".join(_LABELS["upos"])
-            raise ValueError(f"{path}, line {number} has the UPOS {tag!r}; it must be one of {known}")
-        if not head.isdecimal():
-            raise ValueError(f"{path}, line {number} has the HEAD {head!r}, which is not a number")
-        words.append((form, tag, head, relation))
+        tags = _LABELS["upos"]
+        right = len(columns) == 10 and columns[0] == str(len(words) + 1) and columns[3] in tags
+        if not (right and columns[6].isdecimal()):
+            raise ValueError(
+                f"{path}, line {number} is not a word of CoNLL-U, with 10 columns, the ID {len(words) + 1}, a UPOS of "
+                f"{', '.join(tags)}, and a number as HEAD: {line!r:.200}"
+            )
+        words.append((columns[1], columns[3], columns[6], columns[7]))
     return words
 
 
-def _parsed(words: Sequence[Sequence[str]], place: str) -> ParsedSentence:
-    """Returns a sentence, after checking that its words have names, and that their heads are a tree with one root."""
+def _parsed(words: Sequence[Sequence[str]], where: str) -> ParsedSentence:
+    """Returns a sentence; raises ValueError for a word without form or relation, or heads that are not a tree."""
     forms, tags, heads, relations = zip(*words, strict=True)
     numbers = tuple(map(int, heads))
-    for word, head in enumerate(numbers, start=1):
-        if head > len(numbers) or head == word:
-            raise ValueError(
-                f"{place}, word {word} has the HEAD {head}, but a head is 0 or another word, from 1 to {len(numbers)}"
-            )
-        if not forms[word - 1] or relations[word - 1] in ("", "_"):
-            raise ValueError(f"{place}, word {word} has no FORM or no DEPREL")
-    if (roots := numbers.count(0)) != 1:
-        raise ValueError(f"{place}, {roots} words have the HEAD 0, but a sentence has one root")
+    if not all(forms) or {"", "_"} & {*relations}:
+        raise ValueError(f"{where} has a word without FORM or DEPREL: {' '.join(forms)}")
     # The word that is twice as far above each word, as often as reaches the root from any word of a tree.
     above: Sequence[int] = (0, *numbers)
-    for _ in range(len(numbers).bit_length()):
+    for _ in range(len(numbers).bit_length() if max(numbers) <= len(numbers) else 0):
         above = [above[head] for head in above]
-    if any(above):
-        raise ValueError(f"{place}, word {max(above)} is in a circle of heads, which must be a tree")
+    if any(above) or numbers.count(0) != 1:
+        raise ValueError(f"{where} has the HEADs {' '.join(heads)}, which are not a tree with one root")
     return ParsedSentence(forms, tags, numbers, tuple(str(name).partition(":")[0] for name in relations))
+
+
+def _tagged(block: list[tuple[int, str]], path: Data) -> TaggedSentence:
+    words, _, tags = zip(*(line.rpartition("\t") for _, line in block), strict=True)
+    for (number, line), word, tag in zip(block, words, tags, strict=True):
+        if not word or "\t" in word or not _TAG.fullmatch(tag):
+            raise ValueError(f"{path}, line {number} is not a word, a tab and a tag such as O or B-PER: {line!r}")
+    return TaggedSentence(words, tags)
 
 
 def _parts(data: Data) -> tuple[str, str]:
@@ -313,68 +264,58 @@ def _parts(data: Data) -> tuple[str, str]:
     return place, config
 
 
-def _columns(data: Data, part: str, *columns: str) -> list[list[Any]]:
-    """Returns the values of the columns in each row, of labels a list of names; ``a|b`` is a or b."""
+def _rows(data: Data, part: str, *columns: str) -> Iterator[tuple[str, list[Any]]]:
+    """Yields the place of each row, and its values in the columns, of labels their names; ``a|b`` is a or b."""
     place, config = _parts(data)
-    if (tables := named_tables(place)) is None:
-        raise ValueError(f"{data} is not hub:ID#CONFIG or tfds:NAME#CONFIG")
-    unknown = ValueError(f"{place} has no configuration {config!r}; it has {', '.join(tables.configs) or 'none'}")
+    tables = named_tables(place)
+    assert tables is not None
     # The only configuration may have all languages in each row.
     name = config if config in tables.configs else tables.configs[0] if len(tables.configs) == 1 else ""
+    unknown = ValueError(f"{place} has no configuration {config!r}; it has {', '.join(tables.configs) or 'none'}")
     if not name:
         raise unknown
     there = tables.splits(name)
-    split = next((split for split in _SPLITS[part] if split in there), None)
-    if split is None:
+    split = next((split for split in _SPLITS[part] if split in there), "")
+    if not split:
         raise ValueError(f"{data} has no split {' or '.join(_SPLITS[part])}; it has {', '.join(there) or 'none'}")
-    numbers = tables.labels(name) if isinstance(tables, Prepared) else {}
-    result = []
-    for number, row in enumerate(tables.rows(name, split)):
-        values, by_language = [], False
-        for column in columns:
-            field = next((field for field in column.split("|") if field in row), None)
-            if field is None:
-                raise ValueError(f"{data} has no column {column.replace('|', ' or ')}; it has {', '.join(row)}")
-            value = row[field]
-            by_language = by_language or isinstance(value, Mapping)
-            if labels := _LABELS.get(field):
-                order = numbers.get(field, labels)
-                given = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-                value = [order[x] if isinstance(x, int) and 0 <= x < len(order) else x for x in given]
-                if wrong := [x for x, label in zip(given, value, strict=True) if label not in labels]:
-                    raise ValueError(
-                        f"{data}: row {number} has the label {wrong[0]!r}; it must be one of {', '.join(labels)}, or "
-                        "their number"
-                    )
-            values.append(value)
-        if name != config and not by_language:
+    order = _LABELS | (tables.labels(name) if isinstance(tables, Prepared) else {})
+    for where, row in numbered_rows(tables, name, split):
+        fields = [next((field for field in column.split("|") if field in row), column) for column in columns]
+        if name != config and not any(isinstance(row.get(field), Mapping) for field in fields):
             raise unknown
-        result.append(values)
-    if not result:
-        raise ValueError(f"{data} has no rows in the split {part}")
-    return result
+        if lacking := [field for field in fields if field not in row]:
+            raise ValueError(f"{data} has no column {lacking[0].replace('|', ' or ')}; it has {', '.join(row)}")
+        yield where, [_named(row[field], order[field], where) if field in _LABELS else row[field] for field in fields]
 
 
-def _of_words(values: Sequence[Any], data: Data, row: int, names: tuple[str, ...]) -> list[tuple[Any, ...]]:
-    """Returns the values of each word, after checking that each has them all, and that there are words."""
+def _named(value: Any, labels: Sequence[str], where: str) -> list[str]:
+    """Returns the names of labels, which may be numbers."""
+    given = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    names = [labels[x] if isinstance(x, int) and 0 <= x < len(labels) else x for x in given]
+    if wrong := [name for name in names if name not in labels]:
+        raise ValueError(f"{where} has the label {wrong[0]!r}; it must be one of {', '.join(labels)}, or their number")
+    return names
+
+
+def _words(values: Sequence[Any], where: str) -> list[tuple[Any, ...]]:
+    """Returns the values of each word; raises ValueError unless each word is text and has them all."""
     counts = list(map(len, values))
-    if len(set(counts)) > 1 or 0 in counts:
-        found = ", ".join(f"{count} {name}" for count, name in zip(counts, names, strict=True))
-        raise ValueError(f"{data}: row {row} has {found}; each word needs one of each")
-    if wrong := [word for word in values[0] if not isinstance(word, str)]:
-        raise ValueError(f"{data}: row {row} has the word {wrong[0]!r}, which is not text")
+    if len(set(counts)) > 1 or 0 in counts or not all(isinstance(word, str) for word in values[0]):
+        raise ValueError(
+            f"{where} has {counts[0]} words and {counts[1:]} labels, or a word that is no text: {values[0]!r:.200}"
+        )
     return list(zip(*values, strict=True))
 
 
-def _text(value: Any, data: Data, row: int) -> str:
+def _text(value: Any, data: Data, where: str) -> str:
     """Returns a text, in the language of the configuration if the row has it in several."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{data}: row {row} has {value!r:.80}, which is not text")
-    if "translation" in value:  # of TranslationVariableLanguages
-        value = dict(zip(value["language"], value["translation"], strict=True))
-    config = _parts(data)[1]
-    if config not in value:
-        raise ValueError(f"{data} has no language {config!r}; it has {', '.join(value)}")
-    return _text(value[config], data, row)
+    if isinstance(value, Mapping):
+        if "translation" in value:  # of TranslationVariableLanguages
+            value = dict(zip(value["language"], value["translation"], strict=True))
+        config = _parts(data)[1]
+        if config not in value:
+            raise ValueError(f"{where} has no language {config!r}; it has {', '.join(value)}")
+        value = value[config]
+    if not isinstance(value, str):
+        raise ValueError(f"{where} has {value!r:.80}, which is not text")
+    return value

@@ -67,9 +67,9 @@ def _ours(encoder: SentenceEncoder, batches: list[PairBatch]) -> tuple[Train, An
 
     def steps(dropout: float) -> EncoderSteps:
         options = StepOptions(
-            objective="strong", temperature=_TEMPERATURE, projected=_WIDTH, stay_close=1.0, squared=False,
-            stay_close_hidden=0.0, dropout=dropout, remat=False, layer=encoder.spec.layer,
-            pooling=encoder.pooling, specials=encoder.tokenizer.specials,
+            objective="strong", temperature=_TEMPERATURE, projected=_WIDTH, stay_close=1.0,
+            dropout=dropout, remat=False, layer=encoder.spec.layer, pooling=encoder.pooling,
+            specials=encoder.tokenizer.specials,
         )  # fmt: skip
         return EncoderSteps(skeleton, trained, frozen, options, optax.constant_schedule(_RATE), encoder.mesh)
 

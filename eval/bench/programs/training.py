@@ -61,8 +61,8 @@ def _align(sizes: Sizes, objective: EncoderObjective, name: str, pairs: int, mes
     model = nnx.eval_shape(partial(architecture.build, config, factory))
     skeleton, trained, _ = take_apart(EncoderParts(model, None), False)
     options = StepOptions(
-        objective=objective, temperature=0.1, projected=128, stay_close=1.0, squared=False, stay_close_hidden=0.0,
-        dropout=0.1, remat=True, layer=config.blocks, pooling="mean", specials=Specials(1, 1),
+        objective=objective, temperature=0.1, projected=128, stay_close=1.0, dropout=0.1, remat=True,
+        layer=config.blocks, pooling="mean", specials=Specials(1, 1),
     )  # fmt: skip
     # The parameters that the drift is measured from are an argument of the step: there are no arrays to place.
     steps = EncoderSteps(skeleton, {}, {}, options, optax.constant_schedule(1e-5), mesh)
@@ -73,13 +73,11 @@ def _align(sizes: Sizes, objective: EncoderObjective, name: str, pairs: int, mes
     places = segments(_LENGTH)
     # Batches have room for half of the positions.
     picks = integers(mesh.size, pairs * _LENGTH if on_words else 0)
-    rows = integers(count, _LENGTH), integers(count, places), array((count, places), bool), picks
+    rows = integers(count, _LENGTH), integers(count, places), picks
     index, valid, state, key, start = placed(
         replicated(mesh), integers(links), array((links,), bool), state, key, trained
     )
     chunk, tokens = Chunk(*placed(split(mesh), *rows)), count * _LENGTH
-    batch = PairBatch(
-        (chunk,), np.zeros(0, np.float32), index, index, valid, tokens, tokens // 2, np.zeros(0, np.int32)
-    )
+    batch = PairBatch((chunk,), np.zeros(0, np.float32), index, index, valid, tokens, np.zeros(0, np.int32))
     with jax.numpy_dtype_promotion("standard"):  # as the step itself runs
         return steps.whole.trace(state, batch, key, {}, start)
