@@ -19,7 +19,6 @@ import optax
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.checks import at_least
 from lsar_jax.console.output import console
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.mesh import fetched, placed
@@ -54,10 +53,6 @@ class LoopOptions:
     patience: int = 10
     steps_per_call: int = 100
     checkpoint_seconds: float = 30.0
-
-    def check(self) -> None:
-        """Raises ValueError if a number is below 1."""
-        at_least(1, epochs=self.epochs, patience=self.patience, steps_per_call=self.steps_per_call)
 
 
 class TrainingTask(Protocol):

@@ -78,28 +78,28 @@ class TextOptions:
         if absent := sorted({language_code(code) for code in self.languages} - set(pairs)):
             texts = ", ".join(map(str, (self.data, *self.more)))
             raise FileNotFoundError(f"{texts} have no text in {', '.join(absent)}")
-        result: TrainingPairs = {}
+        split_pairs: TrainingPairs = {}
         for code in sorted(pairs):
             ordered = shuffled(distinct(pairs[code]), self.split_seed)
             untested = [pair for pair in ordered if not any(text_key(text) in tested for text in pair)]
             count = round(self.validation * len(untested))
-            if not 0 < count < len(untested):
-                raise ValueError(
-                    f"{self.data}, {code}: --validation {self.validation} selects {count} of the {len(untested)} "
-                    f"remaining pairs; lower --held-out, change --validation, or omit {code}"
-                )
-            result[code] = untested[count:], untested[:count]
-        validated = {text_key(english) for _, validation in result.values() for english, _ in validation}
-        for code, (others, validation) in result.items():
+            split_pairs[code] = untested[count:], untested[:count]
+        validated = {text_key(english) for _, validation in split_pairs.values() for english, _ in validation}
+        result: TrainingPairs = {}
+        for code, (others, validation) in split_pairs.items():
             train = [pair for pair in others if text_key(pair[0]) not in validated]
-            if not train:
-                raise ValueError(
-                    f"{self.data}, {code}: no pairs are left to train on, as their English sides are used for "
-                    f"validation; lower --validation, or omit {code}"
-                )
             # Pairs are in the order of a hash, so that the first ones are a random sample.
-            result[code] = train[: max(1, round(self.share * len(train)))], validation
+            result[code] = self.of_language(f"{self.data}, {code}", train, validation)
         return result
+
+    def of_language(self, where: str, train: Sequence[Pair], validation: list[Pair]) -> tuple[list[Pair], list[Pair]]:
+        """Returns the share of the training pairs, in their order, and those for validation, of which none may be 0."""
+        if not train or not validation:
+            raise ValueError(
+                f"{where}: {len(train)} pairs are left to train on and {len(validation)} to validate on; lower "
+                "--held-out, change --validation, or omit the language"
+            )
+        return list(train[: max(1, round(self.share * len(train)))]), validation
 
 
 def text_hash(pairs: Mapping[str, tuple[Sequence[Pair], Sequence[Pair]]]) -> str:

@@ -89,7 +89,7 @@ def line_pairs(first: Path, second: Path) -> Iterator[tuple[str, str]]:
     for number, (left, right) in enumerate(zip_longest(stream_lines(first), stream_lines(second)), start=1):
         if left is None or right is None:
             short, long = (first, second) if left is None else (second, first)
-            raise ValueError(f"{short} has {number - 1} lines and {long} has more; line i must translate line i")
+            raise ValueError(f"{short} has {number - 1} lines and {long} has more; line i belongs to line i")
         yield left, right
 
 

@@ -41,22 +41,9 @@ from jaxtyping import Array, Float, Int
 from lsar_jax.objectives.cosine import cosine, squares, unit
 
 __all__ = [
-    "ALONE",
-    "Head",
-    "HeadOutputs",
-    "Heads",
-    "Objective",
-    "OtherPairs",
-    "TranslationBatch",
-    "apply_head",
-    "apply_heads",
-    "clustering_loss",
-    "discriminator_loss",
-    "head_outputs",
-    "objective_terms",
-    "outputs_terms",
-    "separation_loss",
-]
+    "ALONE", "Head", "HeadOutputs", "Heads", "Objective", "OtherPairs", "TranslationBatch", "apply_head", "apply_heads",
+    "clustering_loss", "discriminator_loss", "head_outputs", "objective_terms", "outputs_terms", "separation_loss",
+]  # fmt: skip
 
 Base = Literal["dream", "meat", "none"]
 Separation = Literal["paper", "code", "alone"]
@@ -106,20 +93,16 @@ class Objective:
     halves: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("base", self.base, Base),
-            ("separation", self.separation, Separation),
-            ("clustering", self.clustering, ClusterPairs),
-        ):
-            if value not in get_args(known):
+        choices = {"base": Base, "separation": Separation, "clustering": ClusterPairs}
+        for name, known in choices.items():
+            if (value := getattr(self, name)) not in get_args(known):
                 raise ValueError(f"{name} is {value!r}; choose one of {', '.join(get_args(known))}")
         if not self.oracle and (self.separation, self.clustering) != ("paper", "off_diagonal"):
             raise ValueError("separation and clustering apply only to ORACLE; add oracle, or leave them out")
         if self.halves and self.base != "dream":
             raise ValueError("halves applies only to DREAM; leave it out")
-        for name in self.without:
-            if name not in self._all_terms:
-                raise ValueError(f"without is {name!r}; the terms are {', '.join(self._all_terms) or 'none'}")
+        if unknown := [name for name in self.without if name not in self._all_terms]:
+            raise ValueError(f"without is {unknown[0]!r}; the terms are {', '.join(self._all_terms) or 'none'}")
         if not self.terms:
             raise ValueError("no term is left; choose a base or add oracle, and keep at least one of their terms")
 
@@ -203,7 +186,7 @@ class TranslationBatch(NamedTuple):
 
 
 class OtherPairs(NamedTuple):
-    """What DREAM compares a batch with: meanings of any other pairs, and languages of pairs in the same languages."""
+    """The outputs that DREAM compares a batch with: meanings of any pairs, and languages of pairs in its languages."""
 
     source_meaning: Float[Array, "anchor dim"]
     target_meaning: Float[Array, "anchor dim"]
@@ -222,12 +205,9 @@ def apply_heads(heads: Heads, x: Float[Array, "vector dim"]) -> HeadOutputs:
 
 
 def clustering_loss(
-    source: Float[Array, "pair dim"],
-    target: Float[Array, "pair dim"],
-    pairs: ClusterPairs = "off_diagonal",
-    target_language: Int[Array, " pair"] | None = None,
-    languages: int | None = None,
-) -> Float[Array, ""]:
+    source: Float[Array, "pair dim"], target: Float[Array, "pair dim"], pairs: ClusterPairs = "off_diagonal",
+    target_language: Int[Array, " pair"] | None = None, languages: int | None = None,
+) -> Float[Array, ""]:  # fmt: skip
     """Returns ORACLE's intra-class clustering, ``mean(2 - cos(s_i, s_j) - cos(t_i, t_j))`` over pairs i, j of a batch.
 
     The mean of all cosines is the squared length of the mean unit vector, so no matrix is built.
@@ -363,12 +343,14 @@ def outputs_terms(
     elif objective.base == "meat":
         terms |= _meat_terms(batch, source, target, probe)
     if objective.oracle:
-        clustering = clustering_loss(
-            source.language, target.language, objective.clustering, batch.target_language, len(probe.offset)
-        )
-        separation = separation_loss(source, target, objective.separation)
-        agreement = _together(source.meaning, target.meaning)
-        terms |= {"clustering": weight * clustering, "separation": weight * separation, "agreement": weight * agreement}
+        oracle = {
+            "clustering": clustering_loss(
+                source.language, target.language, objective.clustering, batch.target_language, len(probe.offset)
+            ),
+            "separation": separation_loss(source, target, objective.separation),
+            "agreement": _together(source.meaning, target.meaning),
+        }
+        terms |= {name: weight * value for name, value in oracle.items()}
     return {name: terms[name] for name in objective.terms}
 
 

@@ -144,8 +144,8 @@ REFUSED = [
     (Parallel, {"en-de.tsv": ["a\tb\tc", "a\tb"]}, "en-de.tsv, line 2 has 2 tab-separated fields; expected 3"),
     (Parallel, {"en-de.tsv": []}, "en-de.tsv is empty"),
     (Parallel, MOSES, "there is no x.de-fr.fr in"),
-    (Parallel, MOSES | {"x.de-fr.fr": LINES[:3]}, "fr has 3 lines and .*de has more; line i must translate line i"),
-    (Parallel, MOSES | {"x.de-fr.fr": LINES[:7]}, "de has 5 lines and .*fr has more; line i must translate line i"),
+    (Parallel, MOSES | {"x.de-fr.fr": LINES[:3]}, "fr has 3 lines and .*de has more; line i belongs to line i"),
+    (Parallel, MOSES | {"x.de-fr.fr": LINES[:7]}, "de has 5 lines and .*fr has more; line i belongs to line i"),
     (Parallel, {"en-de.tsv": ["a\tb"], "en-de.x.tsv": ["a\tb"]}, "en-de.* are both for en-de"),
     (XquadR, {"de.json": "{}"}, "de.json.* is not in XQuAD-R's format: KeyError"),
     *((XquadR, {"de.json": json.dumps(squad(**change))}, f"de.json, .*{message}") for change, message in (

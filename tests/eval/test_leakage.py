@@ -234,16 +234,16 @@ def test_refusals(folder, tmp_path, capsys):
 
     meat, run = folder / "meat", tmp_path / "run"
     run.mkdir()
-    assert f"{run} is not a run of train.disentangle: {run / 'config.json'} does not exist" in refused(run)
-    for name, message in (("config", "has not finished"), ("trained", "lacks ")):
-        shutil.copy(meat / f"{name}.json", run)
+    for name, message in (("config", "config.json"), ("trained", "no trained.json"), ("", "meaning.safetensors")):
         assert message in refused(run)
-    assert "meat are both 'meat' at layer 2 and both have seed 0; omit one" in refused(meat, meat)
+        if name:
+            shutil.copy(meat / f"{name}.json", run)
+    assert "both are 'meat' at layer 2 and have seed 0; omit one" in refused(meat, meat)
     other = write_run(tmp_path / "other", folder / "bitext", "meat", (2,), split_seed=1)
-    assert f"{other} has split_seed 1, but {meat} has 0; omit one" in refused(meat, other)
+    assert f"{other} cannot be compared with {meat}: split_seed was 0 and is now 1" in refused(meat, other)
     # Seeds of one objective are put together where they were trained alike.
     other = write_run(tmp_path / "rate", folder / "bitext", "meat", (2,), learning_rate=0.5)
-    assert "'meat' at layer 2, but have learning_rate 0.5 and 0.001; omit one" in refused(meat, other)
+    assert "learning_rate was 0.001 and is now 0.5; omit one" in refused(meat, other)
     # The text may be gone, but not another one.
     check_text(folder / "bitext", TrainedRun.load(meat))
     check_text(tmp_path / "nowhere", TrainedRun.load(meat))

@@ -146,13 +146,13 @@ def test_refusals(folder, meat, tmp_path, refused):
     for more, message in [
         (["--seeds", "0"], "--seeds is 0; it must be at least 1"),
         (["--validation", "1"], "--validation is 1.0; it must be between 0 and 1"),
-        (["--batch", "1"], "--batch is 1; it must be at least 2 and a multiple of the number of devices, 1"),
-        (["--batch", "512"], "--batch is 512; it must be at most the number of training pairs, 124"),
-        (["--languages", "de", "--validation", "0.02"], "the number of validation pairs is 1; raise --validation"),
+        (["--batch", "1"], "--batch is 1; it must be at least 2, a multiple of the number of devices, 1, and at"),
+        (["--batch", "512"], "and at most the number of training pairs, 124"),
+        (["--languages", "de", "--validation", "0.02"], "1 validation pairs make batches of 1"),
         (["--objective", "dream", "--halves", "--languages", "de", "--validation", "0.03"], "batches of at least 4"),
         (["--without", "meaning"], "without is 'meaning'; the terms are reconstruction"),
         (["--held-out", "80"], "80 pairs cannot be held out of 80 distinct ones"),
-        (["--held-out", "78", "--batch", "2"], "--validation 0.05 selects 0 of the 2 remaining pairs"),
+        (["--held-out", "78", "--batch", "2"], "2 pairs are left to train on and 0 to validate on"),
         (["--layer", "9"], "layer"),
     ]:
         assert message in refused(main, command(folder, tmp_path / "out", *more))

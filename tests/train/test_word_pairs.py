@@ -8,7 +8,7 @@ import pytest
 from tests.optional import need
 from train.text import TextOptions
 from train.word_pairs.__main__ import main
-from train.word_pairs.aligned_files import AlignedPair, Kept, keep, read_aligned, write_aligned
+from train.word_pairs.aligned_files import AlignedPair, LinkCounts, keep, read_aligned, write_aligned
 from train.word_pairs.word_splitter import word_splitter
 
 
@@ -45,8 +45,8 @@ def test_what_is_kept_and_counted():
     kept, counts = keep(PAIRS)
     assert kept == [PAIRS[0]._replace(links={(2, 2)})]
     # the-das and the-GIMP share a word.
-    assert counts == Kept(aligned=5, different=3, one_to_one=1, pairs=3, linked=1)
-    assert keep(kept) == (kept, Kept(1, 1, 1, 1, 1))
+    assert counts == LinkCounts(aligned=5, different=3, one_to_one=1, pairs=3, linked=1)
+    assert keep(kept) == (kept, LinkCounts(1, 1, 1, 1, 1))
 
 
 def test_files_of_any_aligner_are_filtered_when_read(tmp_path):
@@ -60,19 +60,14 @@ def test_files_of_any_aligner_are_filtered_when_read(tmp_path):
 @pytest.mark.parametrize(
     ("words", "links", "error", "message"),
     [
-        ("a ||| b\nc ||| d", "0-0", ValueError, "links has 1 lines, but .*words has more"),
-        ("a ||| b", "0-0\n0-0", ValueError, "words has 1 lines, but .*links has more"),
+        ("a ||| b\nc ||| d", "0-0", ValueError, "links has 1 lines and .*words has more"),
+        ("a ||| b", "0-0\n0-0", ValueError, "words has 1 lines and .*links has more"),
         ("a ||| b\na b", "0-0\n0-0", ValueError, "words, line 2 is not 'English words ||| other words'"),
         ("a ||| b ||| c", "0-0", ValueError, "line 1 is not"),
         ("a |||  ", "0-0", ValueError, "line 1 is not"),
-        ("a ||| b", "0-1", ValueError, "links, line 1: '0-1' links words that do not exist"),
+        ("a ||| b", "0-1", ValueError, "links, line 1: '0-1' is not a link such as 0-2 between two words"),
         ("a ||| b", "-1-0", ValueError, "links, line 1: '-1-0' is not a link such as 0-2"),
-        (
-            "a ||| b\nc ||| c",
-            "\n0-0",
-            ValueError,
-            "links has no one-to-one links between different words; omit the lan",
-        ),
+        ("a ||| b\nc ||| c", "\n0-0", ValueError, "has no one-to-one links between different words; omit de"),
         ("a ||| b", None, FileNotFoundError, "there is no en-de.train.links in"),
     ],
 )
@@ -85,13 +80,13 @@ def test_broken_files_are_named(tmp_path, words, links, error, message):
 
 
 def test_files_that_are_missing(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"none has no en-xx.train.words; make it with"):
+    with pytest.raises(FileNotFoundError, match=r"none has no en-LANGUAGE.train.words; it has none; make it with"):
         read_aligned(tmp_path / "none", "train")
     write_aligned(tmp_path, "de", "train", PAIRS)
-    with pytest.raises(FileNotFoundError, match=r"has no en-xx.train.words for fr; it has de"):
+    with pytest.raises(FileNotFoundError, match=r"has no en-fr.train.words; it has de"):
         read_aligned(tmp_path, "train", ["fr", "de"])
     (tmp_path / "en-deu.train.words").touch()
-    with pytest.raises(ValueError, match=r"en-de.train.words and .*en-deu.train.words are of the same language, de"):
+    with pytest.raises(ValueError, match=r"en-de.train.words and .*en-deu.train.words are both for .de."):
         read_aligned(tmp_path, "train")
 
 

@@ -4,10 +4,9 @@ Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool
 alone are En-En, and on all languages at once X-X.
 """
 
-from lsar_jax.corpora.parallel_text import Pair
+from lsar_jax.corpora.by_language import chosen
 from lsar_jax.corpora.question_answers import Squad, answer_texts, groups_of, held_out_ids, question_texts
 from lsar_jax.corpora.tables import Data, folder_of
-from lsar_jax.languages import language_code
 from train.text import TextOptions, TrainingPairs
 
 __all__ = ["question_pairs"]
@@ -23,11 +22,7 @@ def question_pairs(data: Data, options: TextOptions, question_text: str, answer_
         raise ValueError(f"--held-out is {options.held_out}; with --questions, give a whole number of questions")
     folder = folder_of(data, "files in SQuAD's format are read from a folder; give the folder")
     known = Squad.known(folder)
-    codes = [language_code(code) for code in options.languages] or list(known)
-    if absent := sorted({*codes} - {*known}):
-        raise FileNotFoundError(
-            f"{folder} has no {', '.join(code + '.json' for code in absent)}; it has {', '.join(known)}"
-        )
+    codes = chosen(dict.fromkeys(known), options.languages or None, folder, "{}.json")
     # Of all languages, so that the split does not depend on those that are trained on.
     every = {code: Squad.load(folder, code, "test") for code in known}
     try:
@@ -37,20 +32,13 @@ def question_pairs(data: Data, options: TextOptions, question_text: str, answer_
         raise ValueError(f"--questions {data}, --held-out {options.held_out}: {error}") from error
     order = {id: number for number, id in enumerate(id for group in others for id in group)}
     result: TrainingPairs = {}
-    for code in sorted({*codes}):
+    for code in sorted(codes):
         asked, texts = question_texts(every[code], question_text), answer_texts(every[code], answer_text)
-        train: dict[str, Pair] = {}
-        validation: list[Pair] = []
-        for id, question, answer in zip(every[code].ids, asked, every[code].answers, strict=True):
-            if id in validated:
-                validation.append((question, texts[answer]))
-            elif id in order:
-                train[id] = question, texts[answer]
-        ids = sorted(train, key=order.__getitem__)[: max(1, round(options.share * len(train)))]
-        if not ids or not validation:
-            raise ValueError(
-                f"{folder}, {code}: {len(ids)} questions to train on and {len(validation)} to validate on; lower "
-                "--held-out or change --validation"
-            )
-        result[code] = [train[id] for id in ids], validation
+        pairs = {
+            id: (question, texts[answer])
+            for id, question, answer in zip(every[code].ids, asked, every[code].answers, strict=True)
+        }
+        train = [pairs[id] for id in sorted(pairs.keys() & order.keys(), key=order.__getitem__)]
+        validation = [pair for id, pair in pairs.items() if id in validated]
+        result[code] = options.of_language(f"{folder}, {code}", train, validation)
     return result

@@ -15,8 +15,9 @@ With several ``--oracle-weights``, which are trained in parallel too, those of e
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import jax
 import numpy as np
 import tyro
 
-from lsar_jax import EncoderSpec, SentenceEncoder
+from lsar_jax import SentenceEncoder, Transform
 from lsar_jax.checks import above_zero, at_least, check_seeds
 from lsar_jax.console.output import console
 from lsar_jax.console.run import run
@@ -113,56 +114,50 @@ class Disentangle(HeadsOptions):
 
     def run(self) -> Trained:
         """Encodes the text, trains the heads, and writes the heads, the log and its figure."""
-        at_least(1, seeds=self.seeds)
+        at_least(1, seeds=self.seeds, epochs=self.loop.epochs, patience=self.loop.patience)
         check_seeds((self.seed, self.seed + self.seeds - 1))
-        self.loop.check()
-        self.text.check()
         above_zero(learning_rate=self.learning_rate)
-        objective = self.losses()
-        self._check_weights()
-        run = replace(self, text=self.text.pinned())
-        pairs = run.text.pairs()
-        encoder = self.encoder.open(self.layer)
-        sizes = [sum(len(parts[part]) for parts in pairs.values()) for part in (0, 1)]
-        validation_batch(objective, self.batch, sizes[0], sizes[1], data_mesh())
-        options = flat_options(run, _FREE) | {
-            "encoder_spec": encoder.spec.to_dict(),
-            "pairs": {code: list(map(len, parts)) for code, parts in pairs.items()},
-            "text": text_hash(pairs),
-        }
-        with claimed(self.out, self.encoder.encoder, options, ("weight-*/*", "weight-*/seed-*/*.safetensors")):
-            return self._train(objective, encoder, pairs, options)
-
-    def _check_weights(self) -> None:
-        weights = self.oracle_weights
+        self.text.check()
+        objective, weights = self.losses(), self.oracle_weights
         # Folders have six digits of a weight.
         if not weights or len({f"{w:g}" for w in weights}) < len(weights) or not all(0 <= w < np.inf for w in weights):
             raise ValueError(f"--oracle-weights is {weights}; give numbers from 0 on, each once in six digits")
         if not self.oracle and weights != (1.0,):
             raise ValueError("--oracle-weights is given, but ORACLE is not added; add --oracle")
+        run = replace(self, text=self.text.pinned())
+        pairs = run.text.pairs()
+        encoder = self.encoder.open(self.layer)
+        counts = {code: (len(train), len(validation)) for code, (train, validation) in pairs.items()}
+        train_count, validation_count = map(sum, zip(*counts.values(), strict=True))
+        validation_batch(objective, self.batch, train_count, validation_count, data_mesh())
+        options = flat_options(run, _FREE) | {
+            "encoder_spec": encoder.spec.to_dict(),
+            "pairs": {code: list(count) for code, count in counts.items()},
+            "text": text_hash(pairs),
+        }
+        with claimed(self.out, self.encoder.encoder, options, ("weight-*/*", "weight-*/seed-*/*.safetensors")):
+            return self._train(objective, encoder, pairs, options)
 
     def _train(
         self, objective: Objective, encoder: SentenceEncoder, pairs: TrainingPairs, options: Mapping[str, Any]
     ) -> Trained:
         sentences = {code: train + validation for code, (train, validation) in pairs.items()}
         table, rows = embed_pairs(encoder, sentences, self.encoder.max_length, self.cache)
-        counts = {code: len(train) for code, (train, _) in pairs.items()}
-        on_device = jax.device_put(table)
+        on_device, counts = jax.device_put(table), {code: len(train) for code, (train, _) in pairs.items()}
         training = PairTable.of(on_device, [(s[: counts[code]], t[: counts[code]]) for code, (s, t) in rows.items()])
         validation = PairTable.of(on_device, [(s[counts[code] :], t[counts[code] :]) for code, (s, t) in rows.items()])
         console.print(
             f"{objective.name}: {len(training.source)} training pairs and {len(validation.source)} validation pairs "
             f"of English and {', '.join(pairs)}; loss terms: {', '.join(objective.terms)}"
         )
+        seeds = tuple(range(self.seed, self.seed + self.seeds))
         heads = HeadTraining(
-            objective, self.learning_rate, self.batch, tuple(range(self.seed, self.seed + self.seeds)), training,
-            validation, len(pairs) + 1, data_mesh(), self.oracle_weights,
-        )  # fmt: skip
+            objective, self.learning_rate, self.batch, seeds, training, validation, self.oracle_weights
+        )
         trained = train(heads, self.loop, self.out, f"{objective.name}, {encoder.spec.id}, layer {encoder.spec.layer}")
         fitted = {code: len(set(map(int, side))) for code, (_, side) in rows.items()}
         fitted["en"] = len({int(row) for english, _ in rows.values() for row in english})
-        first = 0
-        for weight in self.oracle_weights:
+        for number, weight in enumerate(self.oracle_weights):
             folder, name = self.out, objective.name
             if self.oracle_weights != (1.0,):
                 name += f", weight {weight:g}"
@@ -170,36 +165,38 @@ class Disentangle(HeadsOptions):
                 (folder := self.out / f"weight-{weight:g}").mkdir(exist_ok=True)
                 write_json(folder / "config.json", {**options, "oracle_weights": [weight]})
                 console.print(f"weight {weight:g}:")
-            self._write(trained, first, folder, encoder.spec, fitted, name)
-            first += self.seeds
+            head = partial(
+                head_transform, objective=name, fitted_on=fitted, source=encoder.spec, learning_rate=self.learning_rate,
+                batch=self.batch,
+            )  # fmt: skip
+            self._write(trained, number * self.seeds, folder, head, name)
         speed = f"; {trained.steps_per_second:.0f} steps/s including validation" if trained.steps_per_second else ""
         console.print(f"{trained.position.taken} steps{speed}; wrote {self.out}")
         return trained
 
     def _write(
-        self, trained: Trained, first: int, folder: Path, spec: EncoderSpec, fitted: Mapping[str, int], objective: str
+        self, trained: Trained, first: int, folder: Path, head: Callable[..., Transform], objective: str
     ) -> None:
         """Writes the heads of all seeds of one weight, the first of which has this number among all runs."""
-        progress, best, ends = trained.position, jax.device_get(trained.best), []
+        position, best, ends = trained.position, jax.device_get(trained.best), []
         for number, seed in enumerate(range(self.seed, self.seed + self.seeds), first):
+            place = folder / f"seed-{seed}"
+            place.mkdir(parents=True, exist_ok=True)
             for part in PARTS:
-                transform = head_transform(
-                    Head(*(array[number] for array in getattr(best, part))), part, objective, fitted, source=spec,
-                    learning_rate=self.learning_rate, batch=self.batch, seed=seed,
-                )  # fmt: skip
-                (folder / f"seed-{seed}").mkdir(parents=True, exist_ok=True)
-                transform.save(folder / f"seed-{seed}" / f"{part}.safetensors")
-            ends.append({
+                arrays = Head(*(array[number] for array in getattr(best, part)))
+                head(arrays, part, seed=seed).save(place / f"{part}.safetensors")
+            end = {
                 "seed": seed,
-                "validation": progress.best[number],
-                "best_epoch": progress.best_epoch[number],
-                "stopped_by": "epochs" if progress.active[number] else "patience",
-            })  # fmt: skip
+                "validation": position.best[number],
+                "best_epoch": position.best_epoch[number],
+                "stopped_by": "epochs" if position.active[number] else "patience",
+            }
+            ends.append(end)
             console.print(
-                f"seed {seed}: validation {progress.best[number]:.4f} at epoch {progress.best_epoch[number]}, stopped "
-                f"by --{ends[-1]['stopped_by']}"
+                f"seed {seed}: validation {position.best[number]:.4f} at epoch {end['best_epoch']}, stopped by "
+                f"--{end['stopped_by']}"
             )
-        record = {"objective": objective, "epochs": progress.epoch, "steps": progress.taken, "seeds": ends}
+        record = {"objective": objective, "epochs": position.epoch, "steps": position.taken, "seeds": ends}
         write_json(folder / "trained.json", record)
 
 

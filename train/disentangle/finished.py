@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from lsar_jax import EncoderSpec, Transform
 from lsar_jax.corpora.tables import Data
+from lsar_jax.embeddings import job
 from lsar_jax.files import read_json
 from train.text import TextOptions, text_hash
 
@@ -14,14 +15,13 @@ __all__ = ["PARTS", "TrainedRun", "check_comparable", "check_text", "oracle_weig
 
 PARTS: tuple[Literal["meaning", "language"], ...] = ("meaning", "language")
 
-# Options that must agree between runs whose seeds are combined.
+# Options that must agree between runs whose seeds are combined, and between all runs, besides the encoder; the text is
+# compared by its hash.
 _TRAINING = ("learning_rate", "batch", "patience")
+_SAME = ("max_length", "held_out", "split_seed", "validation", "text")
 
 # Options that choose the losses; runs with several ``oracle_weights`` differ in none of them.
 _LOSSES = ("objective", "oracle", "separation", "clustering", "without", "halves")
-
-# Options that must agree between all runs, besides the encoder; the text is compared by its hash.
-_SAME = ("max_length", "held_out", "split_seed", "validation", "text")
 
 
 @dataclass(frozen=True)
@@ -35,25 +35,20 @@ class TrainedRun:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Reads a run from its folder."""
-        path, ended = folder / "config.json", folder / "trained.json"
-        if not path.is_file():
-            raise FileNotFoundError(f"{folder} is not a run of train.disentangle: {path} does not exist")
-        if not ended.is_file():
-            raise FileNotFoundError(
-                f"the run in {folder} has not finished: {ended} does not exist; repeat its command to resume it"
-            )
-        config = read_json(path, dict, ("encoder_spec", "pairs", "split", *_TRAINING, *_SAME))
+        config = read_json(folder / "config.json", dict, ("encoder_spec", "pairs", "split", *_TRAINING, *_SAME))
+        if not (ended := folder / "trained.json").is_file():
+            raise FileNotFoundError(f"the run in {folder} has no trained.json; repeat its command to resume it")
         run = cls(folder, config, read_json(ended, dict, ("objective", "epochs", "seeds")))
         try:
-            EncoderSpec.from_dict(config["encoder_spec"])
-            _ = run.training, run.seeds, sorted(config["pairs"]), f"{run.objective:s} {run.weight:g}"
+            _ = run.spec, run.training, run.files, sorted(config["pairs"]), f"{run.objective:s} {run.weight:g}"
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{path} or {ended.name} is damaged: a value is of another type than was written"
-            ) from error
-        if missing := [str(file) for file in run.files if not file.is_file()]:
-            raise FileNotFoundError(f"{folder} lacks {', '.join(missing)}; repeat its command to write them again")
+            raise ValueError(f"{folder / 'config.json'} or trained.json is damaged: {error!r}") from error
         return run
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """The embedding space that the heads were trained on."""
+        return EncoderSpec.from_dict(self.config["encoder_spec"])
 
     @property
     def objective(self) -> str:
@@ -68,7 +63,7 @@ class TrainedRun:
     @property
     def layer(self) -> int:
         """The hidden-state layer whose embeddings the heads were trained on."""
-        return self.config["encoder_spec"]["layer"]
+        return self.spec.layer
 
     @property
     def seeds(self) -> list[int]:
@@ -97,30 +92,19 @@ def check_comparable(runs: Sequence[TrainedRun]) -> None:
 
     Training options may differ between objectives, since one learning rate does not suit them all.
     """
-    first = runs[0]
     for index, run in enumerate(runs):
-        spec, expected = (replace(EncoderSpec.from_dict(run.config["encoder_spec"]), layer=0) for run in (run, first))
-        if spec != expected:
-            raise ValueError(
-                f"{run.folder} was trained on embeddings from {spec}, but {first.folder} from {expected}; omit one"
-            )
-        for option in _SAME:
-            if run.config[option] != first.config[option]:
-                raise ValueError(
-                    f"{run.folder} has {option} {run.config[option]!r}, "
-                    f"but {first.folder} has {first.config[option]!r}; omit one"
-                )
-        for other in runs[:index]:
-            if (other.objective, other.layer) != (run.objective, run.layer):
-                continue
-            both = f"{run.folder} and {other.folder} are both {run.objective!r} at layer {run.layer}"
-            if twice := set(other.seeds) & set(run.seeds):
-                raise ValueError(f"{both} and both have seed {min(twice)}; omit one")
-            for option in _TRAINING:
-                if run.config[option] != other.config[option]:
-                    raise ValueError(
-                        f"{both}, but have {option} {run.config[option]!r} and {other.config[option]!r}; omit one"
-                    )
+        for other in runs[:index] or [run]:
+            alike = run is not other and (other.objective, other.layer) == (run.objective, run.layer)
+            options = [
+                {"encoder": replace(one.spec, layer=0)}
+                | {name: one.config[name] for name in (*_SAME, *(_TRAINING if alike else ()))}
+                for one in (other, run)
+            ]
+            difference = job.changed_options(*options)
+            if twice := set(other.seeds) & set(run.seeds) if alike else ():
+                difference = f"both are {run.objective!r} at layer {run.layer} and have seed {min(twice)}"
+            if difference:
+                raise ValueError(f"{run.folder} cannot be compared with {other.folder}: {difference}; omit one")
 
 
 def oracle_weights(runs: Sequence[TrainedRun]) -> dict[str, float]:
@@ -137,23 +121,16 @@ def oracle_weights(runs: Sequence[TrainedRun]) -> dict[str, float]:
 def check_text(data: Data, run: TrainedRun) -> None:
     """Checks that the pairs that are held out now were not trained on; does nothing if the data do not exist."""
     names = ("split", "held_out", "split_seed", "validation")
-    options = TextOptions(
-        data,
-        tuple(run.config.get("more", ())),
-        tuple(sorted(run.config["pairs"])),
-        share=run.config.get("share", 1.0),
-        **{name: run.config[name] for name in names},
-    )
+    more, languages = tuple(run.config.get("more", ())), tuple(sorted(run.config["pairs"]))
+    numbers = {name: run.config[name] for name in names} | {"share": run.config.get("share", 1.0)}
     try:
-        pairs = options.pairs()
-    except FileNotFoundError as error:
-        try:
-            replace(options, more=()).pairs()
-        except FileNotFoundError:
+        pairs = TextOptions(data, more, languages, **numbers).pairs()
+    except FileNotFoundError:
+        if not (more and Path(data).exists()):  # there is nothing to test on
             return
-        raise ValueError(f"the heads were also trained on other text than {data}: {error}") from error
+        pairs = {}
     if text_hash(pairs) != run.config["text"]:
         raise ValueError(
-            f"{data} is not the text that the heads were trained on, so the pairs held out from it may have been "
-            "trained on; set --bitext to the original text"
+            f"{' with '.join(map(str, (data, *more)))} is not the text that the heads were trained on, so the "
+            "pairs held out from it may have been trained on; set --bitext to the original text"
         )

@@ -31,7 +31,7 @@ from lsar_jax.objectives.disentangle import (
     outputs_terms,
 )
 
-__all__ = ["HeadsState", "PairTable", "epoch_order", "init", "run", "validate"]
+__all__ = ["EpochSteps", "HeadsState", "PairTable", "epoch_order", "init", "run", "validate"]
 
 T = TypeVar("T")
 
@@ -119,61 +119,49 @@ def epoch_order(
     return jax.vmap(shuffle)(keys)
 
 
+class EpochSteps(NamedTuple):
+    """Steps of an epoch, for each seed.
+
+    Attributes:
+      order: the pairs of each batch.
+      keys: random keys of the seeds.
+      epoch: number of the epoch.
+      first: number of the first step in the epoch.
+      active: which seeds are trained; the others stay as they are.
+      weights: weights of ORACLE's terms; by default 1.
+    """
+
+    order: Int[Array, "seed step row"]
+    keys: Key[Array, " seed"]
+    epoch: int | Int[Array, ""]
+    first: int | Int[Array, ""]
+    active: Bool[Array, " seed"]
+    weights: Float[Array, " seed"] | None = None
+
+
 @partial(jax.jit, static_argnames=("objective", "learning_rate", "mesh"), donate_argnames="state")
 def run(
-    state: HeadsState,
-    pairs: PairTable,
-    order: Int[Array, "seed step row"],
-    keys: Key[Array, " seed"],
-    epoch: int | Int[Array, ""],
-    first: int | Int[Array, ""],
-    active: Bool[Array, " seed"],
-    weights: Float[Array, " seed"] | None = None,
-    *,
-    objective: Objective,
-    learning_rate: float,
+    state: HeadsState, pairs: PairTable, steps: EpochSteps, *, objective: Objective, learning_rate: float,
     mesh: Mesh | None,
-) -> tuple[HeadsState, dict[str, Float[Array, "seed step"]]]:
-    """Takes steps of an epoch from number ``first`` on; returns the state (the old one is donated) and the terms.
-
-    ``weights`` are those of ORACLE's terms, by default 1.
-    """
+) -> tuple[HeadsState, dict[str, Float[Array, "seed step"]]]:  # fmt: skip
+    """Takes steps; returns the state (the old one is donated) and the terms of each step."""
     optimizer = optax.adam(learning_rate)
     rows = None if mesh is None or mesh.size == 1 else split_over(mesh)
-
-    def update(grads: Any, state: optax.OptState, values: Any) -> tuple[Any, optax.OptState]:
-        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
-            updates, state = optimizer.update(grads, state)
-        return optax.apply_updates(values, updates), state
 
     def seed(
         state: HeadsState, order: Int[Array, "step row"], key: Key[Array, ""], active: Bool[Array, ""], weight: Array
     ) -> tuple[HeadsState, dict[str, Array]]:
         def step(state: HeadsState, numbered: tuple[Array, Array]) -> tuple[HeadsState, dict[str, Array]]:
             number, chosen = numbered
-            draw = jax.random.fold_in(jax.random.fold_in(key, epoch), number)
+            draw = jax.random.fold_in(jax.random.fold_in(key, steps.epoch), number)
             batch, others = _batches(pairs, chosen, draw, objective, rows)
-            heads, probe, of_heads, of_probe = state
-            before: dict[str, Array] = {}
-            # Computed once for both the discriminator and the heads.
-            parts, back = jax.vjp(lambda heads: head_outputs(heads, batch, *others), heads)
-            if objective.adversarial:
-                value, grads = jax.value_and_grad(partial(discriminator_loss, batch, *parts[:2]))(probe)
-                probe, of_probe = update(grads, of_probe, probe)
-                before["discriminator"] = value
-            (_, terms), (of_parts, of_classifier) = jax.value_and_grad(_loss, argnums=(0, 1), has_aux=True)(
-                parts, probe, objective, batch, weight
-            )
-            heads, of_heads = update(back(of_parts)[0], of_heads, heads)
-            if "identification" in objective.terms:
-                probe, of_probe = update(of_classifier, of_probe, probe)
-            new = HeadsState(heads, probe, of_heads, of_probe)
-            new = jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state)
-            return new, terms | before
+            new, terms = _updated(state, batch, others, objective, weight, optimizer)
+            return jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state), terms
 
-        return jax.lax.scan(step, state, (first + jnp.arange(len(order)), order))
+        return jax.lax.scan(step, state, (steps.first + jnp.arange(len(order)), order))
 
-    return _each(seed, state, order, keys, active, jnp.ones(len(keys)) if weights is None else weights)
+    weights = jnp.ones(len(steps.keys)) if steps.weights is None else steps.weights
+    return _each(seed, state, steps.order, steps.keys, steps.active, weights)
 
 
 @partial(jax.jit, static_argnames=("objective", "size", "mesh"))
@@ -234,12 +222,33 @@ def _each(function: Callable[..., T], *arguments: Any) -> T:
     return jax.tree.map(lambda x: x[None], alone)
 
 
-def _loss(
-    parts: tuple[HeadOutputs, HeadOutputs, OtherPairs | None],
-    probe: Head,
-    objective: Objective,
-    batch: TranslationBatch,
-    weight: Array,
-) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    terms = outputs_terms(objective, *parts, probe, batch, weight)
-    return sum(terms.values(), jnp.zeros(())), terms
+def _updated(
+    state: HeadsState, batch: TranslationBatch, others: tuple[TranslationBatch, ...], objective: Objective,
+    weight: Array, optimizer: optax.GradientTransformation,
+) -> tuple[HeadsState, dict[str, Array]]:  # fmt: skip
+    """Takes one step of one seed: of the discriminator, if there is one, and then of the heads."""
+    heads, probe, of_heads, of_probe = state
+    before: dict[str, Array] = {}
+
+    def update(grads: Any, state: optax.OptState, values: Any) -> tuple[Any, optax.OptState]:
+        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
+            updates, state = optimizer.update(grads, state)
+        return optax.apply_updates(values, updates), state
+
+    def loss(
+        outputs: tuple[HeadOutputs, HeadOutputs, OtherPairs | None], probe: Head
+    ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+        terms = outputs_terms(objective, *outputs, probe, batch, weight)
+        return sum(terms.values(), jnp.zeros(())), terms
+
+    # Computed once for both the discriminator and the heads.
+    outputs, back = jax.vjp(lambda heads: head_outputs(heads, batch, *others), heads)
+    if objective.adversarial:
+        value, grads = jax.value_and_grad(partial(discriminator_loss, batch, *outputs[:2]))(probe)
+        probe, of_probe = update(grads, of_probe, probe)
+        before["discriminator"] = value
+    (_, terms), (grads, of_classifier) = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(outputs, probe)
+    heads, of_heads = update(back(grads)[0], of_heads, heads)
+    if "identification" in objective.terms:
+        probe, of_probe = update(of_classifier, of_probe, probe)
+    return HeadsState(heads, probe, of_heads, of_probe), terms | before

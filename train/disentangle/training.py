@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.mesh import replicated
+from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.objectives.disentangle import Heads, Objective
-from train.disentangle.steps import PairTable, epoch_order, init, run, validate
+from train.disentangle.steps import EpochSteps, PairTable, epoch_order, init, run, validate
 
 __all__ = ["HeadTraining", "validation_batch"]
 
@@ -31,13 +31,12 @@ class HeadTraining:
         seeds: tuple[int, ...],
         pairs: PairTable,
         validation: PairTable,
-        languages: int,
-        mesh: jax.sharding.Mesh,
         weights: tuple[float, ...] = (1.0,),
     ) -> None:
         self.seeds, self.learning_rate = seeds * len(weights), learning_rate
+        mesh = data_mesh()
         self._weights = jax.device_put(jnp.repeat(jnp.array(weights), len(seeds)), replicated(mesh))
-        self._objective, self._batch, self._languages, self._mesh = objective, batch, languages, mesh
+        self._objective, self._batch, self._mesh = objective, batch, mesh
         self._size = validation_batch(objective, batch, len(pairs.source), len(validation.source), mesh)
         # Both sets of pairs index the same table, which is placed on the devices once.
         table, *rows = jax.device_put((pairs.table, pairs[1:], validation[1:]), replicated(mesh))
@@ -45,7 +44,7 @@ class HeadTraining:
 
     def start(self) -> dict[str, Any]:
         """Returns the initial state: the training state, and the random keys of the seeds."""
-        state, keys = init(self.seeds, self._pairs.table.shape[1], self._languages, self.learning_rate)
+        state, keys = init(self.seeds, self._pairs.table.shape[1], len(self._pairs.sizes), self.learning_rate)
         return jax.device_put({"training": state, "keys": jax.random.key_data(keys)}, replicated(self._mesh))
 
     def kept(self, state: dict[str, Any]) -> Heads:
@@ -64,10 +63,9 @@ class HeadTraining:
         self, state: dict[str, Any], order: Array, epoch: int, first: int, active: Bool[Array, " seed"]
     ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
-        training, terms = run(
-            state["training"], self._pairs, order, _keys(state), epoch, first, active, self._weights,
-            objective=self._objective, learning_rate=self.learning_rate, mesh=self._mesh,
-        )  # fmt: skip
+        chosen = EpochSteps(order, _keys(state), epoch, first, active, self._weights)
+        options = {"objective": self._objective, "learning_rate": self.learning_rate, "mesh": self._mesh}
+        training, terms = run(state["training"], self._pairs, chosen, **options)
         return {"training": training, "keys": state["keys"]}, terms
 
     def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
@@ -80,16 +78,13 @@ class HeadTraining:
 
 def validation_batch(objective: Objective, batch: int, pairs: int, validation: int, mesh: jax.sharding.Mesh) -> int:
     """Returns the size of a validation batch; raises ValueError if there are too few pairs for the losses."""
-    if batch < 2 or batch % mesh.size:
+    if batch < 2 or batch % mesh.size or batch > pairs:
         raise ValueError(
-            f"--batch is {batch}; it must be at least 2 and a multiple of the number of devices, {mesh.size}"
+            f"--batch is {batch}; it must be at least 2, a multiple of the number of devices, {mesh.size}, and at most "
+            f"the number of training pairs, {pairs}"
         )
-    if pairs < batch:
-        raise ValueError(f"--batch is {batch}; it must be at most the number of training pairs, {pairs}")
-    if validation < 2:
-        raise ValueError(f"the number of validation pairs is {validation}; raise --validation to get at least 2")
     # Batches have equal sizes and leave out as few pairs as possible, whatever the number of devices.
-    size = validation // -(-validation // batch)
+    size = validation // max(1, -(-validation // batch))
     least = 4 if objective.halves else 2
     if min(size, batch) < least:
         raise ValueError(

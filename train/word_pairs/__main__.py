@@ -38,15 +38,21 @@ from lsar_jax.corpora.parallel_text import Pair
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import check_absent, new_folder, write_json
 from train.run_folder import flat_options
-from train.text import TextOptions, text_hash
-from train.word_pairs.aligned_files import PARTS, AlignedPair, Kept, Words, keep, read_pairs, write_aligned, write_words
+from train.text import TextOptions, TrainingPairs, text_hash
+from train.word_pairs.aligned_files import (
+    PARTS,
+    AlignedPair,
+    LinkCounts,
+    Words,
+    keep,
+    read_pairs,
+    write_aligned,
+    write_words,
+)
 from train.word_pairs.aligner import align_words
 from train.word_pairs.word_splitter import word_splitter
 
 __all__ = ["WordPairs"]
-
-# Training pairs and validation pairs.
-Parts = tuple[list[Pair], list[Pair]]
 
 
 @dataclass(frozen=True)
@@ -66,13 +72,12 @@ class WordPairs:
     links: Path | None = None
     out: Path = Path("results/word-pairs")
 
-    def run(self) -> dict[str, dict[str, Kept]]:
+    def run(self) -> dict[str, dict[str, LinkCounts]]:
         """Writes the aligned pairs and prints how many links each step kept."""
         check_absent(self.out)
         self.text.check()
         text = self.text.pinned()
         pairs = text.pairs()
-        counts: dict[str, dict[str, Kept]] = {}
         if self.links and (left := [code for code in pairs if not (self.links / f"en-{code}.links").is_file()]):
             self.links.mkdir(parents=True, exist_ok=True)
             for code in left:
@@ -82,46 +87,50 @@ class WordPairs:
                 "en-xx.links there, and repeat this command"
             )
             return {}
-        total = sum(len(part) for parts in pairs.values() for part in parts)
-        with new_folder(self.out) as folder, count_meter(True, total, "aligned", "pairs") as advance:
-            for code, parts in pairs.items():
-                started, counts[code] = time.perf_counter(), {}
-                for part, of_part in zip(PARTS, _aligned(code, parts, self.links), strict=True):
-                    linked, counts[code][part] = keep(of_part)
-                    if not linked:
-                        raise ValueError(f"no links are left in the {part} pairs of {code}; omit {code}, or add text")
-                    write_aligned(folder, code, part, linked)
-                console.print(f"{code}: {sum(map(len, parts))} pairs in {time.perf_counter() - started:.1f} s")
-                advance(sum(map(len, parts)))
-            options = flat_options(text, ("languages",))
-            tools = ("eflomal", "sacremoses") if self.links is None else ("sacremoses",)
-            versions = {name: version(name) for name in tools} | {"lsar_jax": __version__}
+        tools = ("eflomal", "sacremoses") if self.links is None else ("sacremoses",)
+        with new_folder(self.out) as folder:
+            counts = self._write(folder, pairs)
             record = {
-                "options": options,
+                "options": flat_options(text, ("languages",)),
                 "text": text_hash(pairs),
-                "versions": versions,
+                "versions": {name: version(name) for name in tools} | {"lsar_jax": __version__},
                 "links": str(self.links or "eflomal"),
-            }
-            record["counts"] = {
-                code: {part: counts[part]._asdict() for part in PARTS} for code, counts in counts.items()
+                "counts": {code: {part: counts[code][part]._asdict() for part in PARTS} for code in counts},
             }
             write_json(folder / "word-pairs.json", record)
         _print(counts)
         console.print(f"wrote {self.out}")
         return counts
 
+    def _write(self, folder: Path, pairs: TrainingPairs) -> dict[str, dict[str, LinkCounts]]:
+        """Aligns and writes the pairs of each language; returns the counts of their links."""
+        counts: dict[str, dict[str, LinkCounts]] = {}
+        with count_meter(
+            True, sum(len(part) for parts in pairs.values() for part in parts), "aligned", "pairs"
+        ) as meter:
+            for code, parts in pairs.items():
+                started, counts[code] = time.perf_counter(), {}
+                for part, aligned in zip(PARTS, _aligned(code, parts, self.links), strict=True):
+                    linked, counts[code][part] = keep(aligned)
+                    if not linked:
+                        raise ValueError(f"no links are left in the {part} pairs of {code}; omit {code}, or add text")
+                    write_aligned(folder, code, part, linked)
+                console.print(f"{code}: {sum(map(len, parts))} pairs in {time.perf_counter() - started:.1f} s")
+                meter(sum(map(len, parts)))
+        return counts
 
-def _print(counts: dict[str, dict[str, Kept]]) -> None:
+
+def _print(counts: dict[str, dict[str, LinkCounts]]) -> None:
     rows: list[list[str | float]] = []
     for code, parts in counts.items():
-        total = Kept(*map(sum, zip(*parts.values(), strict=True)))
+        total = LinkCounts(*map(sum, zip(*parts.values(), strict=True)))
         numbers = (total.pairs, total.linked, total.aligned, total.different, total.one_to_one)
         rows.append([code, *(f"{number:,}" for number in numbers), total.one_to_one / max(total.linked, 1)])
     columns = ["language", "pairs", "with links", "links", "of different words", "one to one", "per pair"]
     print_table("Links between words", columns, rows)
 
 
-def _split(code: str, parts: Parts) -> tuple[list[Words], list[Words]]:
+def _split(code: str, parts: tuple[list[Pair], list[Pair]]) -> tuple[list[Words], list[Words]]:
     """Returns the words of the pairs of both parts, without those that have a side without words."""
     english, other = word_splitter("en"), word_splitter(code)
     split = [[(tuple(english(s)), tuple(other(t))) for s, t in pairs] for pairs in parts]
@@ -129,7 +138,7 @@ def _split(code: str, parts: Parts) -> tuple[list[Words], list[Words]]:
     return train, validation
 
 
-def _aligned(code: str, parts: Parts, folder: Path | None) -> list[list[AlignedPair]]:
+def _aligned(code: str, parts: tuple[list[Pair], list[Pair]], folder: Path | None) -> list[list[AlignedPair]]:
     """Returns the aligned pairs of both parts, which are aligned together, or were by another aligner."""
     train, validation = _split(code, parts)
     pairs = train + validation

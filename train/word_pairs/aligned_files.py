@@ -7,20 +7,20 @@ it may also get both parts at once, as ``en-de.words``, from ``python -m train.w
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from lsar_jax.corpora.text_files import stream_lines
+from lsar_jax.corpora.by_language import add_once, chosen
+from lsar_jax.corpora.text_files import line_pairs
 from lsar_jax.files import write_text
 from lsar_jax.languages import language_code
 from train.word_pairs.links import Links, different_words, format_links, one_to_one, parse_links
 from train.word_pairs.word_splitter import SEPARATOR
 
 __all__ = [
-    "PARTS", "AlignedPair", "Kept", "Words", "keep", "read_aligned", "read_pairs", "write_aligned", "write_words",
+    "PARTS", "AlignedPair", "LinkCounts", "Words", "keep", "read_aligned", "read_pairs", "write_aligned", "write_words",
 ]  # fmt: skip
 
 PARTS = ("train", "validation")
@@ -36,7 +36,7 @@ class AlignedPair(NamedTuple):
     links: Links
 
 
-class Kept(NamedTuple):
+class LinkCounts(NamedTuple):
     """Links of the aligner, those between different words and those one to one; pairs, and those with links left."""
 
     aligned: int
@@ -46,7 +46,7 @@ class Kept(NamedTuple):
     linked: int
 
 
-def keep(aligned: Iterable[AlignedPair]) -> tuple[list[AlignedPair], Kept]:
+def keep(aligned: Iterable[AlignedPair]) -> tuple[list[AlignedPair], LinkCounts]:
     """Returns the pairs with their one-to-one links between different words, without pairs that have none, and counts.
 
     Equal words are dropped first, because that decides which links are one to one. Applied twice, it changes nothing.
@@ -58,7 +58,7 @@ def keep(aligned: Iterable[AlignedPair]) -> tuple[list[AlignedPair], Kept]:
         if links:
             pairs.append(pair._replace(links=links))
         counts += len(pair.links), len(different), len(links), 1, bool(links)
-    return pairs, Kept(*counts.tolist())
+    return pairs, LinkCounts(*counts.tolist())
 
 
 def write_aligned(folder: Path, code: str, part: str, pairs: Sequence[AlignedPair]) -> None:
@@ -74,35 +74,25 @@ def write_words(path: Path, pairs: Sequence[Words]) -> None:
 
 def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict[str, list[AlignedPair]]:
     """Returns the filtered pairs of each language; raises ValueError if a language has no links."""
-    ending = f".{part}.words"
-    files = sorted(folder.glob(f"en-*{ending}"))
-    if not files:
-        raise FileNotFoundError(
-            f"{folder} has no en-xx{ending}; make it with python -m train.word_pairs --out {folder}"
-        )
-    paths: dict[str, Path] = {}
-    for path in files:
-        code = language_code(path.name.removesuffix(ending).partition("-")[2])
-        if paths.setdefault(code, path) != path:
-            raise ValueError(f"{paths[code]} and {path} are of the same language, {code}; remove one of them")
-    codes = [language_code(code) for code in languages] or list(paths)
-    if absent := [code for code in codes if code not in paths]:
-        raise FileNotFoundError(f"{folder} has no en-xx{ending} for {', '.join(absent)}; it has {', '.join(paths)}")
-    result = {code: keep(read_pairs(paths[code], paths[code].with_suffix(".links")))[0] for code in codes}
-    if empty := [paths[code].with_suffix(".links") for code, pairs in result.items() if not pairs]:
-        raise ValueError(f"{empty[0]} has no one-to-one links between different words; omit the language, or add text")
+    ending, paths = f".{part}.words", {}
+    for path in sorted(folder.glob(f"en-*{ending}")):
+        add_once(paths, language_code(path.name.removesuffix(ending).partition("-")[2]), path)
+    advice = f"; make it with python -m train.word_pairs --out {folder}"
+    result: dict[str, list[AlignedPair]] = {}
+    for code, words in chosen(paths, languages or None, folder, f"en-{{}}{ending}", advice).items():
+        links = words.with_suffix(".links")
+        result[code] = keep(read_pairs(words, links))[0]
+        if not result[code]:
+            raise ValueError(f"{links} has no one-to-one links between different words; omit {code}, or add text")
     return result
 
 
 def read_pairs(words: Path, links: Path) -> Iterable[AlignedPair]:
     """Yields the pairs of a file of words with the links of a file beside it, unfiltered; line i belongs to line i."""
-    for number, (sentences, line) in enumerate(zip_longest(stream_lines(words), stream_lines(links)), start=1):
-        if sentences is None or line is None:
-            short, long = (words, links) if sentences is None else (links, words)
-            raise ValueError(f"{short} has {number - 1} lines, but {long} has more; line i belongs to line i")
-        english, separator, other = sentences.partition(f" {SEPARATOR} ")
+    for number, (sentences, line) in enumerate(line_pairs(words, links), start=1):
+        english, _, other = sentences.partition(f" {SEPARATOR} ")
         sides = (tuple(english.split()), tuple(other.split()))
-        if not separator or SEPARATOR in sides[1] or not all(sides):
+        if SEPARATOR in sides[1] or not all(sides):
             raise ValueError(f"{words}, line {number} is not 'English words {SEPARATOR} other words'")
         try:
             yield AlignedPair(*sides, parse_links(line, *map(len, sides)))

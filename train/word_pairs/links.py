@@ -4,6 +4,7 @@ Wu and Dredze (EMNLP 2020) align in both directions, combine the directions by g
 Marcu, "Statistical Phrase-Based Translation", NAACL 2003), and then keep one-to-one links between different words.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -69,13 +70,13 @@ def parse_links(line: str, english: int, other: int) -> Links:
     """
     links = set()
     for item in line.split():
-        first, hyphen, second = item.partition("-")
-        if not (hyphen and first.isdecimal() and second.isdecimal()):
-            raise ValueError(f"{item!r} is not a link such as 0-2: two indices joined by a hyphen")
-        i, j = int(first), int(second)
-        if i >= english or j >= other:
-            raise ValueError(f"{item!r} links words that do not exist; the sentences have {english} and {other} words")
-        links.add((i, j))
+        match = re.fullmatch(r"(\d+)-(\d+)", item)
+        link = (int(match[1]), int(match[2])) if match else (english, other)
+        if not (link[0] < english and link[1] < other):
+            raise ValueError(
+                f"{item!r} is not a link such as 0-2 between two words; the sentences have {english} and {other}"
+            )
+        links.add(link)
     return frozenset(links)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from eval.bench.peers.timing import HERE, Timing, fastest, import_torch, product_rate
 from lsar_jax.objectives.disentangle import Objective
-from train.disentangle.steps import PairTable, epoch_order, init, run
+from train.disentangle.steps import EpochSteps, PairTable, epoch_order, init, run
 
 __all__ = ["heads"]
 
@@ -54,7 +54,7 @@ def _ours(data: PairTable, order: np.ndarray, dim: int, seeds: int) -> Callable[
     def call() -> float:
         nonlocal state
         options: Any = {"objective": _OBJECTIVE, "learning_rate": _RATE, "mesh": None}
-        state, terms = run(state, data, chosen, keys, 0, 0, active, **options)
+        state, terms = run(state, data, EpochSteps(chosen, keys, 0, 0, active), **options)
         return float(sum(np.asarray(values)[0, -1] for name, values in terms.items() if name != "discriminator"))
 
     return call

@@ -19,7 +19,7 @@ from lsar_jax.tokens.packing import segments
 from lsar_jax.tokens.tokenizer import Specials
 from train.align.batches import Chunk, PairBatch
 from train.align.steps import EncoderObjective, EncoderSteps, StepOptions
-from train.disentangle.steps import PairTable, init, run
+from train.disentangle.steps import EpochSteps, PairTable, init, run
 from train.encoder_parameters import EncoderParts, take_apart
 
 __all__ = ["programs"]
@@ -49,7 +49,8 @@ def _disentangle(sizes: Sizes, objective: Objective, seeds: int, mesh: Mesh) -> 
     pair, language = integers(_PAIRS), integers(sizes.languages)
     pairs = PairTable(floats(2 * _PAIRS, sizes.dim), pair, pair, pair, language, language)
     order, active = integers(seeds, _STEPS, _BATCH), array((seeds,), bool)
-    arguments = placed(replicated(mesh), state, pairs, order, keys, integers(), integers(), active)
+    steps = EpochSteps(order, keys, integers(), integers(), active)
+    arguments = placed(replicated(mesh), state, pairs, steps)
     return run.trace(*arguments, objective=objective, learning_rate=1e-5, mesh=mesh)
 
 
