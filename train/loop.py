@@ -6,11 +6,11 @@ together; process 0 writes the log and the checkpoints.
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -27,15 +27,9 @@ from train.checkpoints import Checkpoints
 from train.log import Log
 
 __all__ = [
-    "LoopOptions",
-    "Trained",
-    "TrainingPosition",
-    "TrainingTask",
-    "as_seed",
-    "linear_schedule",
-    "of_seed",
-    "train",
-]
+    "LoopOptions", "StepTerms", "Steps", "Trained", "TrainingPosition", "TrainingTask", "ValidationTerms", "as_seed",
+    "linear_schedule", "of_seed", "train",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,20 +49,39 @@ class LoopOptions:
     checkpoint_seconds: float = 30.0
 
 
+# The loss terms of each step, and those of a validation.
+StepTerms = Mapping[str, Float[Array, "seed step"]]
+ValidationTerms = Mapping[str, Float[Array, " seed"]]
+
+
+class Steps(NamedTuple):
+    """Steps of one program call.
+
+    Attributes:
+      order: their batches, ``[seed, step, ...]``.
+      epoch: number of the epoch.
+      first: number of the first step in the epoch.
+      active: which seeds are still training; the others stay as they are.
+    """
+
+    order: Any
+    epoch: int
+    first: int
+    active: Bool[Array, " seed"]
+
+
 class TrainingTask(Protocol):
-    """Something to train: pure steps on a state, for several seeds in parallel."""
+    """Something to train: pure steps on a state, for several seeds in parallel.
 
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """Random seeds, one run each; every array of the state has a leading seed axis."""
+    Attributes:
+      seeds: random seeds, one run each; every array of the state has a leading seed axis.
+      learning_rate: the learning rate, for the error of a loss that is not finite.
+      apart: names of terms that are logged but do not count in the loss, such as a discriminator's own.
+    """
 
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate, quoted in the error for a loss that is not finite."""
-
-    @property
-    def apart(self) -> Collection[str]:
-        """Names of terms that are logged but do not count in the loss, such as a discriminator's own."""
+    seeds: tuple[int, ...]
+    learning_rate: float
+    apart: tuple[str, ...] = ()
 
     def start(self) -> Any:
         """Returns the initial state, including random keys: a tree of arrays on their devices."""
@@ -82,12 +95,10 @@ class TrainingTask(Protocol):
     def order(self, state: Any, epoch: int) -> Any:
         """Returns the batches of an epoch, ``[seed, step, ...]``."""
 
-    def steps(
-        self, state: Any, order: Any, epoch: int, first: int, active: Bool[Array, " seed"]
-    ) -> tuple[Any, Mapping[str, Float[Array, "seed step"]]]:
+    def steps(self, state: Any, steps: Steps) -> tuple[Any, StepTerms]:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
 
-    def validate(self, state: Any) -> Mapping[str, Float[Array, " seed"]]:
+    def validate(self, state: Any) -> ValidationTerms:
         """Returns the mean of each loss term over the validation data."""
 
 
@@ -214,10 +225,9 @@ class _Run:
     def _take(self, chunk: Any) -> None:
         """Takes the steps of one program call, and logs their mean losses."""
         task, position, started = self._task, self.position, time.perf_counter()
-        active = jnp.asarray(position.active)
-        self.state, terms = task.steps(self.state, chunk, position.epoch, position.step, active)
-        self.state = _everywhere(self.state)
-        losses = fetched(dict(terms))
+        steps = Steps(chunk, position.epoch, position.step, jnp.asarray(position.active))
+        self.state, terms = task.steps(self.state, steps)
+        self.state, losses = _everywhere(self.state), fetched(dict(terms))
         _check_finite(losses, task, position)
         speed = float(f"{chunk.shape[1] / (time.perf_counter() - started):.4g}")
         position.step += chunk.shape[1]
@@ -225,8 +235,8 @@ class _Run:
         means = {name: values.mean(axis=1).tolist() for name, values in losses.items()}
         self._log.write("train", position.epoch, position.step, means, steps_per_second=speed, active=position.active)
         early = self._options.patience < self._options.epochs  # it may stop before the last of its steps
-        steps = f"step {position.taken:,} of {'at most ' if early else ''}{self._total:,}"
-        self._meter(steps, position.taken, self._total, _note(position, means), most=early)
+        so_far = f"step {position.taken:,} of {'at most ' if early else ''}{self._total:,}"
+        self._meter(so_far, position.taken, self._total, _note(position, means), most=early)
 
 
 def _everywhere(tree: Any) -> Any:

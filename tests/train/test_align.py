@@ -23,6 +23,7 @@ from train.align.batches import ChunkSizes
 from train.align.examples import sentence_examples, word_examples
 from train.align.linear import LinearOptimizer, LinearTraining, LinkMoments, link_moments, moments_loss
 from train.align.training import BatchPlan
+from train.loop import Steps
 from train.word_pairs.aligned_files import AlignedPair, read_aligned
 
 SHORT = ["--batch", "8", "--steps", "6", "--validate-every", "2", "--log-every", "1", "--max-length", "24"]
@@ -251,8 +252,8 @@ def test_steps_are_those_of_a_torch_loop(rng):
         )
         for s, t in zip(s, t, strict=True)
     ]  # fmt: skip
-    trainee = LinearTraining(*parts, LinearOptimizer(optax.constant_schedule(0.03), 0.03, 0.02), 60, 6, 0)
-    state = trainee.start()
+    task = LinearTraining(*parts, LinearOptimizer(optax.constant_schedule(0.03), 0.03, 0.02), 60, 6, 0)
+    state = task.start()
     maps = torch.eye(4, dtype=torch.float64).repeat(2, 2, 1, 1).requires_grad_()
     adam = torch.optim.Adam([maps], lr=0.03)
     s, t = torch.tensor(s), torch.tensor(t)
@@ -266,7 +267,7 @@ def test_steps_are_those_of_a_torch_loop(rng):
     lowest, best = loss(maps.detach(), 1), maps.detach().clone()
     kept_at = torch.zeros(2, 2)
     for epoch in range(10):
-        state, terms = trainee.steps(state, trainee.order(state, epoch), epoch, 0, np.ones(1, bool))
+        state, terms = task.steps(state, Steps(task.order(state, epoch), epoch, 0, np.ones(1, bool)))
         for number in range(6):
             with torch.no_grad():
                 maps.copy_(towards_orthogonal(maps))
@@ -280,10 +281,10 @@ def test_steps_are_those_of_a_torch_loop(rng):
         best = torch.where(better[..., None, None], tried, best)
         lowest = torch.minimum(lowest, loss(tried, 1))
         kept_at[better] = epoch
-        np.testing.assert_allclose(trainee.validate(state)["linear"][0], loss(tried, 1).mean().item(), rtol=1e-4)
+        np.testing.assert_allclose(task.validate(state)["linear"][0], loss(tried, 1).mean().item(), rtol=1e-4)
     assert 0 < kept_at.min() < kept_at.max()
-    np.testing.assert_allclose(trainee.kept(state)["maps"][0], best, atol=1e-4)
-    np.testing.assert_allclose(trainee.kept(state)["lowest"][0], lowest, rtol=1e-4)
+    np.testing.assert_allclose(task.kept(state)["maps"][0], best, atol=1e-4)
+    np.testing.assert_allclose(task.kept(state)["lowest"][0], lowest, rtol=1e-4)
 
 
 def test_links_beyond_the_length_are_dropped(folder):

@@ -24,6 +24,7 @@ from train.finetune.task import ExampleOptions, TransferTask
 from train.finetune.tasks import TASKS
 from train.finetune.text import LabelledText, TaskText, TextChoice, labelled_tests
 from train.finetune.training import FinetuneOptions, FinetuneTraining, pass_order, split_blocks
+from train.loop import Steps
 
 
 def training(
@@ -51,7 +52,7 @@ def run(trainee, epochs=4):
     state, losses = trainee.start(), []
     active = np.ones(len(trainee.seeds), bool)
     for epoch in range(epochs):
-        state, terms = trainee.steps(state, trainee.order(state, epoch), epoch, 0, active)
+        state, terms = trainee.steps(state, Steps(trainee.order(state, epoch), epoch, 0, active))
         losses.append(np.asarray(terms["loss"]))
     return state, np.concatenate(losses, axis=1), np.asarray(trainee.validate(state)["error"])
 
@@ -146,7 +147,7 @@ def test_seeds_that_stop_do_not_change():
     trainee = training("pos", (3, 5))
     state = trainee.start()
     before = jax.device_get(trainee.kept(state))
-    state, _ = trainee.steps(state, trainee.order(state, 0), 0, 0, np.array([False, True]))
+    state, _ = trainee.steps(state, Steps(trainee.order(state, 0), 0, 0, np.array([False, True])))
     after = jax.device_get(trainee.kept(state))
     both = list(zip(*map(jax.tree.leaves, (before, after)), strict=True))
     changed = [[not np.array_equal(a[seed], b[seed]) for a, b in both] for seed in (0, 1)]

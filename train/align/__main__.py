@@ -46,7 +46,7 @@ from train.align.examples import Examples, sentence_examples, word_examples
 from train.align.linear import MAP_FILES, LinearOptimizer, LinearTraining, link_moments, write_maps
 from train.align.options import AlignObjective, AlignOptions
 from train.align.questions import question_pairs
-from train.align.steps import EncoderSteps, StepOptions
+from train.align.steps import EncoderObjective, EncoderSteps, StepOptions
 from train.align.training import BatchPlan, EncoderTraining
 from train.defaults import known
 from train.encoder_parameters import EncoderParts, take_apart
@@ -197,7 +197,7 @@ class Align:
         projection = encoder.projection if sentence else None
         skeleton, values, frozen = take_apart(EncoderParts(encoder.model, projection), options.freeze_words)
         step = StepOptions(
-            objective=self.objective, layer=encoder.spec.layer, pooling=encoder.pooling,
+            objective=cast(EncoderObjective, self.objective), layer=encoder.spec.layer, pooling=encoder.pooling,
             specials=encoder.tokenizer.specials, temperature=0.05 if sentence else 0.1,
             stay_close=known(options.stay_close), dropout=known(options.dropout), remat=options.remat,
             prompt=0 if encoder.include_prompt else prompt_tokens(encoder.prompt, encoder.tokenizer),

@@ -6,7 +6,6 @@ second moments of the linked states, summed in one pass; each step then sees all
 validation loss. The closed form, the best orthogonal matrix, is fitted beside them.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,7 @@ from train.align.batches import Chunk, batch_of
 from train.align.examples import Examples
 from train.align.exchange import joined
 from train.align.training import BatchPlan
-from train.loop import as_seed
+from train.loop import Steps, StepTerms, TrainingTask, ValidationTerms, as_seed
 
 __all__ = [
     "MAP_FILES",
@@ -121,10 +120,8 @@ class LinearOptimizer(NamedTuple):
     beta: float
 
 
-class LinearTraining:
+class LinearTraining(TrainingTask):
     """Trains the matrices of all layers and languages, each of which keeps its lowest validation loss."""
-
-    apart = ()
 
     def __init__(
         self,
@@ -163,14 +160,12 @@ class LinearTraining:
         first = epoch * self._every
         return np.arange(first, min(first + self._every, self._steps))[None]
 
-    def steps(
-        self, state: dict[str, Any], order: Any, epoch: int, first: int, active: Bool[Array, " seed"]
-    ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
+    def steps(self, state: dict[str, Any], steps: Steps) -> tuple[dict[str, Any], StepTerms]:
         """Takes the steps, and then keeps the matrices that have become better."""
-        state, losses = self._run(state, jnp.asarray(order[0]), *self._moments)
+        state, losses = self._run(state, jnp.asarray(steps.order[0]), *self._moments)
         return state, {"linear": losses[None]}
 
-    def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
+    def validate(self, state: dict[str, Any]) -> ValidationTerms:
         """Returns the mean validation loss over languages and layers."""
         return {"linear": state["now"].mean()[None]}
 

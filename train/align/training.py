@@ -7,13 +7,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array
 
 from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
 from train.align.examples import Examples
 from train.align.steps import AlignmentState, EncoderSteps
 from train.encoder_parameters import Parameters
-from train.loop import as_seed
+from train.loop import Steps, StepTerms, TrainingTask, ValidationTerms, as_seed
 
 __all__ = ["BatchPlan", "EncoderTraining"]
 
@@ -38,10 +38,8 @@ class BatchPlan:
     pad_id: int
 
 
-class EncoderTraining:
+class EncoderTraining(TrainingTask):
     """Trains an encoder, with one seed."""
-
-    apart = ()
 
     def __init__(
         self,
@@ -75,20 +73,18 @@ class EncoderTraining:
         steps = min(plan.every, plan.steps - first)
         return order_of(self.seeds[0], len(self._examples[0]), plan.size, first, steps)[None]
 
-    def steps(
-        self, state: dict[str, Any], order: Any, epoch: int, first: int, active: Bool[Array, " seed"]
-    ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
+    def steps(self, state: dict[str, Any], steps: Steps) -> tuple[dict[str, Any], StepTerms]:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
         key = jax.random.wrap_key_data(state["key"])
         training: AlignmentState = state["training"]
         terms: list[Mapping[str, Array]] = []
-        for number, rows in enumerate(order[0], epoch * self._plan.every + first):
+        for number, rows in enumerate(steps.order[0], steps.epoch * self._plan.every + steps.first):
             training, of_step = self._programs.step(training, self._batch(0, rows), jax.random.fold_in(key, number))
             terms.append(of_step)
         stacked = {name: jnp.stack([of_step[name] for of_step in terms])[None] for name in terms[0]}
         return {"training": training, "key": state["key"]}, stacked
 
-    def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
+    def validate(self, state: dict[str, Any]) -> ValidationTerms:
         """Returns the mean loss over batches of validation pairs, which are the same every time."""
         size = self._plan.size
         count = min(len(self._examples[1]), max(self._plan.validated, size)) // size

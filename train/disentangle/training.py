@@ -1,20 +1,20 @@
 """The two heads as a ``TrainingTask`` for the training loop in ``train.loop``."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array
 
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.objectives.disentangle import Heads, Objective
 from train.disentangle.steps import EpochSteps, PairTable, epoch_order, init, run, validate
+from train.loop import Steps, StepTerms, TrainingTask, ValidationTerms
 
 __all__ = ["HeadTraining", "validation_batch"]
 
 
-class HeadTraining:
+class HeadTraining(TrainingTask):
     """Trains heads on pairs, for several seeds and weights of ORACLE in parallel.
 
     Runs are weight by weight: those of all seeds with the first weight, and so on.
@@ -59,16 +59,15 @@ class HeadTraining:
         """Returns the pairs of each batch of an epoch, ``[seed, step, row]``."""
         return epoch_order(_keys(state), epoch, len(self._pairs.source), self._batch)
 
-    def steps(
-        self, state: dict[str, Any], order: Array, epoch: int, first: int, active: Bool[Array, " seed"]
-    ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
+    def steps(self, state: dict[str, Any], steps: Steps) -> tuple[dict[str, Any], StepTerms]:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
+        order, epoch, first, active = steps
         chosen = EpochSteps(order, _keys(state), epoch, first, active, self._weights)
         options = {"objective": self._objective, "learning_rate": self.learning_rate, "mesh": self._mesh}
         training, terms = run(state["training"], self._pairs, chosen, **options)
         return {"training": training, "keys": state["keys"]}, terms
 
-    def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
+    def validate(self, state: dict[str, Any]) -> ValidationTerms:
         """Returns the mean of each loss term over the validation pairs."""
         return validate(
             state["training"], self._validation, _keys(state), self._weights,

@@ -5,7 +5,7 @@ the data, a quarter by default, after which the development data are scored.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -28,7 +28,7 @@ from train.finetune.examples import TaskBatch, TaskExample, task_batch, training
 from train.finetune.features import FeatureMix
 from train.finetune.task import TransferTask
 from train.finetune.text import LabelledText, TaskText
-from train.loop import of_seed
+from train.loop import Steps, StepTerms, TrainingTask, ValidationTerms, of_seed
 
 __all__ = ["FinetuneOptions", "FinetuneTraining", "LabelledText", "TaskText", "longest", "pass_order", "split_blocks"]
 
@@ -99,10 +99,8 @@ def pass_order(seed: int, number: int, lengths: Sequence[int], batch: int) -> In
     return rng.permutation(batches.reshape(steps, batch))
 
 
-class FinetuneTraining:
+class FinetuneTraining(TrainingTask):
     """Trains a head, and the encoder under it."""
-
-    apart = ()
 
     def __init__(
         self,
@@ -163,13 +161,10 @@ class FinetuneTraining:
         whole = [pass_order(seed, number, self._lengths, known(self._options.batch)) for seed in self.seeds]
         return np.stack(whole)[:, first : first + self._parts[part]]
 
-    def steps(
-        self, state: dict[str, Any], order: Any, epoch: int, first: int, active: Bool[Array, " seed"]
-    ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
+    def steps(self, state: dict[str, Any], steps: Steps) -> tuple[dict[str, Any], StepTerms]:
         """Takes one step per batch; returns the new state and the loss at each step."""
-        number, part = divmod(epoch, len(self._parts))
-        taken = number * sum(self._parts) + sum(self._parts[:part]) + first
-        losses = []
+        order, epoch, first, active = steps
+        taken, losses = self.total(epoch) + first, []
         for step in range(order.shape[1]):
             rows = order[:, step]
             # The batches of all seeds, padded alike.
@@ -180,7 +175,7 @@ class FinetuneTraining:
             losses.append(loss)
         return state, {"loss": jnp.stack(losses, axis=1)}
 
-    def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
+    def validate(self, state: dict[str, Any]) -> ValidationTerms:
         """Returns how much is missing to a perfect score on the development data, in percent."""
         text, scores = self.text, []
         for number in range(len(self.seeds)):

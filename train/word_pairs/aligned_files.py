@@ -74,7 +74,8 @@ def write_words(path: Path, pairs: Sequence[Words]) -> None:
 
 def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict[str, list[AlignedPair]]:
     """Returns the filtered pairs of each language; raises ValueError if a language has no links."""
-    ending, paths = f".{part}.words", {}
+    ending = f".{part}.words"
+    paths: dict[str, Path] = {}
     for path in sorted(folder.glob(f"en-*{ending}")):
         add_once(paths, language_code(path.name.removesuffix(ending).partition("-")[2]), path)
     advice = f"; make it with python -m train.word_pairs --out {folder}"

@@ -49,7 +49,7 @@ def _disentangle(sizes: Sizes, objective: Objective, seeds: int, mesh: Mesh) -> 
     pair, language = integers(_PAIRS), integers(sizes.languages)
     pairs = PairTable(floats(2 * _PAIRS, sizes.dim), pair, pair, pair, language, language)
     order, active = integers(seeds, _STEPS, _BATCH), array((seeds,), bool)
-    steps = EpochSteps(order, keys, integers(), integers(), active)
+    steps = EpochSteps(order, keys, integers(), integers(), active)  # type: ignore[arg-type]
     arguments = placed(replicated(mesh), state, pairs, steps)
     return run.trace(*arguments, objective=objective, learning_rate=1e-5, mesh=mesh)
 
