@@ -79,8 +79,6 @@ class Ablations(HeadsOptions):
     def run(self) -> list[Trained]:
         """Trains every row, or resumes it."""
         rows = self.rows()
-        if not rows:
-            raise ValueError("there is no row to train; give at least one of --layers and one of --bases")
         trained: list[Trained] = []
         for number, row in enumerate(rows, 1):
             console.rule(f"{number} of {len(rows)}: {row.out}")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,12 @@ class Log:
         self.lines, self._apart, self._file = lines, apart, None
         if path is None:
             return
-        try:
-            valid = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines] if path.is_file() else []
-            _ = [[line[key] for key in ("event", "epoch", "step", "loss", "terms")] for line in map(json.loads, valid)]
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is damaged: {error!r}; choose another --out") from error
+        valid = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if path.is_file() else []
+        valid = list(takewhile(_is_line, valid[:lines]))
         if len(valid) < lines:
             raise ValueError(
-                f"{path} has {len(valid)} lines, but the last checkpoint was saved after {lines}; choose another --out"
+                f"{path} is damaged: {len(valid)} of the {lines} lines up to the last checkpoint can be read; choose "
+                "another --out"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, "".join(valid))
@@ -51,3 +50,11 @@ class Log:
         """Closes the file."""
         if self._file is not None:
             self._file.close()
+
+
+def _is_line(line: str) -> bool:
+    """Whether a line is one of a log."""
+    try:
+        return {"event", "epoch", "step", "loss", "terms"} <= json.loads(line).keys()
+    except (AttributeError, ValueError):
+        return False

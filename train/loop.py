@@ -268,18 +268,16 @@ def _restored(checkpoints: Checkpoints | None, like: Any) -> tuple[Any, dict[str
 def _check_finite(
     losses: Mapping[str, Float[np.ndarray, "seed step"]], task: TrainingTask, position: TrainingPosition
 ) -> None:
-    active = np.array(position.active)[:, None]
-    bad = {name: ~np.isfinite(values) & active for name, values in losses.items()}
-    steps = {name: int(np.argmax(where.any(axis=0))) for name, where in bad.items() if where.any()}
-    if not steps:
-        return
-    name, step = min(steps.items(), key=lambda item: item[1])
-    seed = int(np.argmax(bad[name][:, step]))
-    raise ValueError(
-        f"the loss term {name} is {losses[name][seed, step]} at epoch {position.epoch}, step {position.step + step}, "
-        f"seed {task.seeds[seed]}; lower --learning-rate (it is {task.learning_rate}), or check the input "
-        "for values that are not finite"
-    )
+    for name, values in losses.items():
+        bad = ~np.isfinite(values) & np.array(position.active)[:, None]
+        if bad.any():
+            step = int(np.argmax(bad.any(axis=0)))
+            seed = int(np.argmax(bad[:, step]))
+            raise ValueError(
+                f"the loss term {name} is {values[seed, step]} at epoch {position.epoch}, step {position.step + step}, "
+                f"seed {task.seeds[seed]}; lower --learning-rate (it is {task.learning_rate}), or check the input for "
+                "values that are not finite"
+            )
 
 
 def linear_schedule(learning_rate: float, warmup: int, steps: int) -> optax.Schedule:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from lsar_jax.checks import above_zero
+from lsar_jax.checks import above_zero, below_one
 from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled, text_key
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import text_sha256
@@ -45,11 +45,10 @@ class TextOptions:
 
     def check(self) -> None:
         """Raises ValueError if a number is out of range."""
-        above_zero(held_out=self.held_out)
-        if not 0 < self.validation < 1:
-            raise ValueError(f"--validation is {self.validation}; it must be between 0 and 1")
-        if not 0 < self.share <= 1:
-            raise ValueError(f"--share is {self.share}; it must be above 0 and at most 1")
+        above_zero(held_out=self.held_out, validation=self.validation, share=self.share)
+        below_one(validation=self.validation)
+        if self.share > 1:
+            raise ValueError(f"--share is {self.share}; it must be at most 1")
 
     def pinned(self) -> Self:
         """Returns the options with Hub datasets pinned to their current commits."""

@@ -64,7 +64,7 @@ def test_what_is_refused(folder, tmp_path, refused):
         ([*sentence, "--more", "x"], "--more is given, but --objective sentence reads questions (--questions)"),
         ([*sentence, "--answer-text", "{text}"], "--answer-text is '{text}'; it needs {answer}"),
         ([*sentence, "--languages", "fr"], "has no fr.json; it has de, en, ru"),
-        ([*sentence, "--held-out", "30"], "--held-out 30: 30 questions cannot be held out of 24, by paragraph"),
+        ([*sentence, "--held-out", "30"], "30 questions cannot be held out of 24, by paragraph"),
         ([*sentence, "--held-out", "0.1"], "--held-out is 0.1; with --questions, give a whole number of questions"),
         ([*sentence, "--held-out", "20"], "3 pairs are left to train on and 0 to validate on"),
         (["--objective", "sentence", "--answer-text", "{answer}"], "but --objective sentence reads sentences"),

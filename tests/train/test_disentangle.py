@@ -145,7 +145,7 @@ def test_a_loss_that_is_not_finite_is_named(folder, tmp_path, refused):
 def test_refusals(folder, meat, tmp_path, refused):
     for more, message in [
         (["--seeds", "0"], "--seeds is 0; it must be at least 1"),
-        (["--validation", "1"], "--validation is 1.0; it must be between 0 and 1"),
+        (["--validation", "1"], "--validation is 1.0; it must be from 0 to below 1"),
         (["--batch", "1"], "--batch is 1; it must be at least 2, a multiple of the number of devices, 1, and at"),
         (["--batch", "512"], "and at most the number of training pairs, 124"),
         (["--languages", "de", "--validation", "0.02"], "1 validation pairs make batches of 1"),
@@ -175,7 +175,7 @@ def test_other_text_is_another_run(folder, meat, tmp_path, refused):
 def test_a_log_that_is_cut_is_noticed(folder, meat, tmp_path, refused):
     shutil.copytree(meat, tmp_path / "run")
     (tmp_path / "run" / "log.jsonl").unlink()
-    assert "log.jsonl has 0 lines, but the last checkpoint was saved after 6; choose another" in refused(
+    assert "log.jsonl is damaged: 0 of the 6 lines up to the last checkpoint can be read; choose another" in refused(
         main, command(folder, tmp_path / "run", "--oracle", "--seeds", "2", "--epochs", "4")
     )
 

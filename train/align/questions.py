@@ -25,11 +25,8 @@ def question_pairs(data: Data, options: TextOptions, question_text: str, answer_
     codes = chosen(dict.fromkeys(known), options.languages or None, folder, "{}.json")
     # Of all languages, so that the split does not depend on those that are trained on.
     every = {code: Squad.load(folder, code, "test") for code in known}
-    try:
-        _, others = held_out_ids(groups_of(every, options.split_seed), count)
-        validated, others = held_out_ids(others, round(options.validation * sum(map(len, others))))
-    except ValueError as error:
-        raise ValueError(f"--questions {data}, --held-out {options.held_out}: {error}") from error
+    _, others = held_out_ids(groups_of(every, options.split_seed), count)
+    validated, others = held_out_ids(others, round(options.validation * sum(map(len, others))))
     order = {id: number for number, id in enumerate(id for group in others for id in group)}
     result: TrainingPairs = {}
     for code in sorted(codes):

@@ -16,8 +16,6 @@ Span = tuple[str, int, int]
 def accuracy(right: Iterable[str], predicted: Iterable[str]) -> float:
     """Returns the share of equal labels."""
     equal = [label == guess for label, guess in zip(right, predicted, strict=True)]
-    if not equal:
-        raise ValueError("there are no labels to score")
     return 100 * sum(equal) / len(equal)
 
 
