@@ -312,51 +312,33 @@ def test_datasets_with_configurations_of_one_name_are_two_tests(monkeypatch):
     assert list(labelled_tests(TASKS["pos"], tests[:1])) == ["de"]
 
 
-def test_files_that_do_not_fit(tmp_path, refused):
-    arguments = command(tmp_path, tmp_path / "out", "pos")
-    text = (tmp_path / "train-en.txt").read_text()
-    for option, name, content, message in (
-        ("--train", "train-de.txt", text, "train-de.txt has no text in en; it has de"),
-        ("--train", "none-en.txt", "1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n" * 64, "has no parts of speech"),
-        *(
-            (option, "part-en.txt", f"{text}1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n", "the word 'x' in sentence 65 has no")
-            for option in ("--train", "--test")
-        ),
-        ("--test", "german.txt", text, "german.txt is not named after its language, as in de_pud-ud-test.conllu"),
-    ):
-        (tmp_path / name).write_text(content)
-        given = list(arguments)
-        given[given.index(option) + 1] = str(tmp_path / name)
-        assert message in refused(main, given)
+WORD = "1\tx\t_\t{}\t_\t_\t0\troot\t_\t_\n\n"
+FEW = "the labels to train on are {}; there must be at least two"
 
 
-ONE_CLASS = {
-    "pos": "1\tx\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n" * 64,
-    "parsing": "1\tx\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n" * 64,
-    "ner": "Jo\tO\n\n" * 64 + "Jo\tB-PER\n\n",
-    "xnli": "premise\thypo\tlabel\n" + "a\tb\tneutral\n" * 64,
-}
-
-
-@pytest.mark.parametrize("task", list(ONE_CLASS))
-def test_one_class_is_not_trained(tmp_path, refused, task):
-    arguments = command(tmp_path, tmp_path / "out", task, "--most", "64")
-    (tmp_path / "one.train.en.tsv").write_text(ONE_CLASS[task])
-    arguments[arguments.index("--train") + 1] = str(tmp_path / "one.train.en.tsv")
-    error = refused(main, arguments)
-    assert "one.train.en.tsv: the labels to train on are" in error
-    assert "there must be at least two" in error
+@pytest.mark.parametrize(
+    ("task", "option", "name", "content", "message"),
+    [
+        ("pos", "--train", "train-de.txt", WORD.format("X") * 64, "train-de.txt has no text in en; it has de"),
+        ("pos", "--train", "none-en.txt", WORD.format("_") * 64, "has no parts of speech"),
+        ("pos", "--train", "part-en.txt", WORD.format("X") + WORD.format("_"), "the word 'x' in sentence 2 has no"),
+        ("pos", "--test", "part-en.txt", WORD.format("X") + WORD.format("_"), "the word 'x' in sentence 2 has no"),
+        ("pos", "--test", "german.txt", WORD.format("X"), "german.txt is not named after its language, as in"),
+        ("pos", "--train", "one-en.txt", WORD.format("NOUN") * 64, f"one-en.txt: {FEW.format('NOUN')}"),
+        ("ner", "--train", "one-en.txt", "Jo\tO\n\n" * 64 + "Jo\tB-PER\n\n", f"one-en.txt: {FEW.format('O')}"),
+        ("ner", "--dev", "other-en.txt", "a\tB-DATE\n\n" * 24, "none of the labels of the training text, O, B-"),
+        ("ner", "--test", "other-en.txt", "a\tB-DATE\n\n" * 24, "none of the labels of the training text, O, B-"),
+    ],
+)  # fmt: skip
+def test_files_that_do_not_fit(tmp_path, refused, task, option, name, content, message):
+    arguments = command(tmp_path, tmp_path / "out", task, "--most", "64", "--seeds", "1")
+    (tmp_path / name).write_text(content)
+    if option in arguments:
+        arguments[arguments.index(option) + 1] = str(tmp_path / name)
+    else:
+        arguments += [option, str(tmp_path / name)]
+    assert message in refused(main, arguments)
     assert not (tmp_path / "out" / "transfer.json").exists()
-
-
-@pytest.mark.parametrize("option", ["--dev", "--test"])
-def test_labels_of_another_set(tmp_path, refused, option):
-    arguments = command(tmp_path, tmp_path / "out", "ner", "--seeds", "1")
-    (tmp_path / "other-en.txt").write_text("a\tB-DATE\n\n" * 24)
-    given = ["--dev", str(tmp_path / "other-en.txt")] if option == "--dev" else []
-    if option == "--test":
-        arguments[arguments.index(option) + 1] = str(tmp_path / "other-en.txt")
-    assert "has none of the labels of the training text, O, B-LOC, B-PER" in refused(main, [*arguments, *given])
 
 
 def test_labels_that_training_lacks_are_told(tmp_path, capsys):
