@@ -3,7 +3,7 @@
 import jax
 from jaxtyping import Array, Float
 
-__all__ = ["cosine", "squares", "unit"]
+__all__ = ["apart", "cosine", "squares", "together", "unit"]
 
 # Added to squared norms, as PyTorch's CosineEmbeddingLoss does.
 _EPS = 1e-12
@@ -22,3 +22,13 @@ def squares(x: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
 def unit(x: Float[Array, "vector dim"]) -> Float[Array, "vector dim"]:
     """Divides each row of x, ``[vector, dim]``, by its length; a zero row stays zero."""
     return x * jax.lax.rsqrt(squares(x) + _EPS)[:, None]
+
+
+def together(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, ""]:
+    """Returns the mean of ``1 - cos`` over rows of x and y, ``[vector, dim]``: CEL+, which pulls them together."""
+    return (1 - cosine(x, y)).mean()
+
+
+def apart(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, ""]:
+    """Returns the mean of ``max(0, cos)`` over rows of x and y, ``[vector, dim]``: CEL-, which pushes them apart."""
+    return jax.nn.relu(cosine(x, y)).mean()

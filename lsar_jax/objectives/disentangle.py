@@ -30,32 +30,31 @@ Example:
   [0.0, 1.39]
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from lsar_jax.objectives.cosine import cosine, squares, unit
+from lsar_jax.objectives.cosine import apart, together
+from lsar_jax.objectives.heads import Head, HeadOutputs, Heads, apply_head, apply_heads
+from lsar_jax.objectives.oracle import ClusterPairs, Separation, clustering_loss, separation_loss
 
 __all__ = [
-    "ALONE", "Head", "HeadOutputs", "Heads", "Objective", "OtherPairs", "TranslationBatch", "apply_head", "apply_heads",
-    "clustering_loss", "discriminator_loss", "head_outputs", "objective_terms", "outputs_terms", "separation_loss",
+    "ALONE", "BatchOutputs", "Head", "HeadOutputs", "Heads", "Objective", "TranslationBatch", "apply_head",
+    "apply_heads", "clustering_loss", "discriminator_loss", "head_outputs", "objective_terms", "outputs_terms",
+    "separation_loss",
 ]  # fmt: skip
 
 Base = Literal["dream", "meat", "none"]
-Separation = Literal["paper", "code", "alone"]
-ClusterPairs = Literal["off_diagonal", "all", "same_language"]
 
 _TERMS: dict[Base, tuple[str, ...]] = {
     "dream": ("meaning", "reconstruction", "language", "identification"),
     "meat": ("reconstruction", "cross_reconstruction", "language", "adversarial"),
     "none": (),
 }
-
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 
 @dataclass(frozen=True)
@@ -150,32 +149,6 @@ ALONE = {
 }
 
 
-class Head(NamedTuple):
-    """An affine map, ``y = x W^T + b``.
-
-    Attributes:
-      matrix: W, ``[out, in]``.
-      offset: b, ``[out]``.
-    """
-
-    matrix: Float[Array, "out in"]
-    offset: Float[Array, " out"]
-
-
-class Heads(NamedTuple):
-    """The meaning head and the language head."""
-
-    meaning: Head
-    language: Head
-
-
-class HeadOutputs(NamedTuple):
-    """The outputs of both heads for embeddings, each ``[vector, dim]``."""
-
-    meaning: Float[Array, "vector dim"]
-    language: Float[Array, "vector dim"]
-
-
 class TranslationBatch(NamedTuple):
     """Embeddings of sentences and their translations ``[pair, dim]``, and the index of each one's language, from 0."""
 
@@ -185,85 +158,15 @@ class TranslationBatch(NamedTuple):
     target_language: Int[Array, " pair"]
 
 
-class OtherPairs(NamedTuple):
-    """The outputs that DREAM compares a batch with: meanings of any pairs, and languages of pairs in its languages."""
+class BatchOutputs(NamedTuple):
+    """The outputs of both heads for a batch, and for the pairs that DREAM compares it with; None without them.
 
-    source_meaning: Float[Array, "anchor dim"]
-    target_meaning: Float[Array, "anchor dim"]
-    source_language: Float[Array, "anchor dim"]
-    target_language: Float[Array, "anchor dim"]
-
-
-def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector out"]:
-    """Returns ``x W^T + b``, ``[vector, out]``, for x ``[vector, in]``."""
-    return _product(x, head.matrix.T) + head.offset
-
-
-def apply_heads(heads: Heads, x: Float[Array, "vector dim"]) -> HeadOutputs:
-    """Returns the meaning and the language of embeddings ``[vector, dim]``."""
-    return HeadOutputs(apply_head(heads.meaning, x), apply_head(heads.language, x))
-
-
-def clustering_loss(
-    source: Float[Array, "pair dim"], target: Float[Array, "pair dim"], pairs: ClusterPairs = "off_diagonal",
-    target_language: Int[Array, " pair"] | None = None, languages: int | None = None,
-) -> Float[Array, ""]:  # fmt: skip
-    """Returns ORACLE's intra-class clustering, ``mean(2 - cos(s_i, s_j) - cos(t_i, t_j))`` over pairs i, j of a batch.
-
-    The mean of all cosines is the squared length of the mean unit vector, so no matrix is built.
-
-    Args:
-      source: language embeddings of the sentences, ``[pair, dim]``.
-      target: language embeddings of their translations, ``[pair, dim]``.
-      pairs: off_diagonal, ``i != j``; all; or same_language, ``i != j`` with the same target language.
-      target_language: index of each translation's language, ``[pair]``, for same_language.
-      languages: number of languages, for same_language.
-
-    Returns:
-      A scalar, from 0 (all language embeddings of a side point the same way) to 4.
-
-    Raises:
-      ValueError: ``pairs`` is same_language, and ``target_language`` or ``languages`` is missing.
+    The meanings of ``others`` are those of pairs in any language, and their languages those of pairs in its languages.
     """
-    source, target = unit(source), unit(target)
-    n = len(source)
-    diagonal = squares(source).sum() + squares(target).sum()
-    if pairs == "same_language":
-        if target_language is None or languages is None:
-            raise ValueError("pairs is 'same_language', which needs target_language and languages")
-        member = jax.nn.one_hot(target_language, languages, dtype=source.dtype)
-        counts = member.sum(axis=0)
-        of_languages = squares(_product(member.T, source)).sum() + squares(_product(member.T, target)).sum()
-        same = (counts * (counts - 1)).sum()
-        # A batch without two translations in one language has nothing to pull together.
-        return jnp.where(same > 0, 2 - (of_languages - diagonal) / jnp.maximum(same, 1), 0)
-    total = squares(source.sum(axis=0, keepdims=True)).sum() + squares(target.sum(axis=0, keepdims=True)).sum()
-    if pairs == "all":
-        return 2 - total / n**2
-    return 2 - (total - diagonal) / max(n * (n - 1), 1)
 
-
-def separation_loss(source: HeadOutputs, target: HeadOutputs, separation: Separation = "paper") -> Float[Array, ""]:
-    """Returns ORACLE's inter-class separation.
-
-    In the paper, Eq. 6, it is ``mean(max(0, cos(s_m, s_l)) + max(0, cos(t_m, t_l)))``; in its code,
-    ``mean(max(0, cos(s_l, t_l)))``. The stand-alone objectives of its code add ``mean(|cos(s_m, s_l)| +
-    |cos(t_m, t_l)|)`` to the latter.
-
-    Args:
-      source: parts of the sentences, each ``[pair, dim]``.
-      target: parts of their translations, each ``[pair, dim]``.
-      separation: paper, code or alone.
-
-    Returns:
-      A scalar: 0 if what is separated is at right angles; at most 2 with paper, 1 with code and 3 with alone.
-    """
-    if separation == "code":
-        return _apart(source.language, target.language)
-    if separation == "alone":
-        of_parts = sum(jnp.abs(cosine(side.meaning, side.language)).mean() for side in (source, target))
-        return of_parts + _apart(source.language, target.language)
-    return _apart(source.meaning, source.language) + _apart(target.meaning, target.language)
+    source: HeadOutputs
+    target: HeadOutputs
+    others: tuple[HeadOutputs, ...] | None
 
 
 def discriminator_loss(
@@ -300,46 +203,42 @@ def objective_terms(
     Raises:
       ValueError: the base is DREAM without ``halves``, and ``random`` or ``same`` is missing.
     """
-    return outputs_terms(objective, *head_outputs(heads, batch, random, same), probe, batch, weight)
+    return outputs_terms(objective, head_outputs(heads, batch, random, same), probe, batch, weight)
 
 
 def head_outputs(
     heads: Heads, batch: TranslationBatch, random: TranslationBatch | None = None, same: TranslationBatch | None = None
-) -> tuple[HeadOutputs, HeadOutputs, OtherPairs | None]:
-    """Returns the parts of both sides of a batch, and what DREAM needs of other pairs; None if some are missing."""
+) -> BatchOutputs:
+    """Returns the outputs for both sides of a batch, and for other pairs if both kinds are given."""
     # One product per side: if the sides were concatenated, rows would move between the devices that share a batch.
     source, target = apply_heads(heads, batch.source), apply_heads(heads, batch.target)
     if random is None or same is None:
-        return source, target, None
+        return BatchOutputs(source, target, None)
     meanings = (apply_head(heads.meaning, side) for side in (random.source, random.target))
     languages = (apply_head(heads.language, side) for side in (same.source, same.target))
-    return source, target, OtherPairs(*meanings, *languages)
+    return BatchOutputs(source, target, tuple(map(HeadOutputs, meanings, languages)))
 
 
 def outputs_terms(
-    objective: Objective,
-    source: HeadOutputs,
-    target: HeadOutputs,
-    others: OtherPairs | None,
-    probe: Head,
-    batch: TranslationBatch,
+    objective: Objective, outputs: BatchOutputs, probe: Head, batch: TranslationBatch,
     weight: float | Float[Array, ""] = 1.0,
-) -> dict[str, Float[Array, ""]]:
-    """Returns the result of ``objective_terms`` for the parts of a batch, each ``[pair, dim]``.
+) -> dict[str, Float[Array, ""]]:  # fmt: skip
+    """Returns the result of ``objective_terms`` for the outputs of the heads, each ``[pair, dim]``.
 
     Raises:
-      ValueError: the base is DREAM without ``halves``, and ``others`` is None.
+      ValueError: the base is DREAM without ``halves``, and there are no outputs for other pairs.
     """
+    source, target, others = outputs
     terms: dict[str, Float[Array, ""]] = {}
     if objective.base == "dream":
         anchors = len(batch.source)
         if objective.halves:
             anchors //= 2
-            others = OtherPairs(*(x[anchors : 2 * anchors] for pair in zip(source, target, strict=True) for x in pair))
+            others = tuple(HeadOutputs(*(x[anchors : 2 * anchors] for x in side)) for side in (source, target))
         if others is None:
             raise ValueError("DREAM compares a batch with other pairs, but random and same are missing")
-        first, second = (HeadOutputs(*(x[:anchors] for x in side)) for side in (source, target))
-        terms |= _dream_terms(TranslationBatch(*(x[:anchors] for x in batch)), first, second, others, probe)
+        sides = [HeadOutputs(*(x[:anchors] for x in side)) for side in (source, target)]
+        terms |= _dream_terms(TranslationBatch(*(x[:anchors] for x in batch)), sides, others, probe)
     elif objective.base == "meat":
         terms |= _meat_terms(batch, source, target, probe)
     if objective.oracle:
@@ -348,22 +247,22 @@ def outputs_terms(
                 source.language, target.language, objective.clustering, batch.target_language, len(probe.offset)
             ),
             "separation": separation_loss(source, target, objective.separation),
-            "agreement": _together(source.meaning, target.meaning),
+            "agreement": together(source.meaning, target.meaning),
         }
         terms |= {name: weight * value for name, value in oracle.items()}
     return {name: terms[name] for name in objective.terms}
 
 
 def _dream_terms(
-    batch: TranslationBatch, source: HeadOutputs, target: HeadOutputs, others: OtherPairs, classifier: Head
+    batch: TranslationBatch, sides: Sequence[HeadOutputs], others: Sequence[HeadOutputs], classifier: Head
 ) -> dict[str, Float[Array, ""]]:
+    source, target = sides
     return {
-        "meaning": _together(source.meaning, target.meaning)
-        + _apart(source.meaning, others.source_meaning)
-        + _apart(target.meaning, others.target_meaning),
+        "meaning": together(source.meaning, target.meaning)
+        + apart(source.meaning, others[0].meaning)
+        + apart(target.meaning, others[1].meaning),
         "reconstruction": _mean_squares(source, batch.source) + _mean_squares(target, batch.target),
-        "language": _together(source.language, others.source_language)
-        + _together(target.language, others.target_language),
+        "language": together(source.language, others[0].language) + together(target.language, others[1].language),
         "identification": _cross_entropy(apply_head(classifier, source.language), batch.source_language)
         + _cross_entropy(apply_head(classifier, target.language), batch.target_language),
     }
@@ -375,24 +274,14 @@ def _meat_terms(
     # The adversarial term trains the heads alone; at its minimum, 2 log(languages), the discriminator can only guess.
     fixed = jax.lax.stop_gradient(discriminator)
     return {
-        "reconstruction": _together(source.meaning + source.language, batch.source)
-        + _together(target.meaning + target.language, batch.target),
-        "cross_reconstruction": _together(source.meaning + target.language, batch.target)
-        + _together(target.meaning + source.language, batch.source),
-        "language": _apart(source.language, target.language),
+        "reconstruction": together(source.meaning + source.language, batch.source)
+        + together(target.meaning + target.language, batch.target),
+        "cross_reconstruction": together(source.meaning + target.language, batch.target)
+        + together(target.meaning + source.language, batch.source),
+        "language": apart(source.language, target.language),
         "adversarial": _uniform_cross_entropy(apply_head(fixed, source.meaning))
         + _uniform_cross_entropy(apply_head(fixed, target.meaning)),
     }
-
-
-def _together(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, ""]:
-    """Returns CEL+, ``mean(1 - cos)``."""
-    return (1 - cosine(x, y)).mean()
-
-
-def _apart(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, ""]:
-    """Returns CEL-, ``mean(max(0, cos))``."""
-    return jax.nn.relu(cosine(x, y)).mean()
 
 
 def _mean_squares(parts: HeadOutputs, x: Float[Array, "vector dim"]) -> Float[Array, ""]:

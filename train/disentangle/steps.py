@@ -19,11 +19,10 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from lsar_jax.mesh import split as split_over
 from lsar_jax.objectives.disentangle import (
+    BatchOutputs,
     Head,
-    HeadOutputs,
     Heads,
     Objective,
-    OtherPairs,
     TranslationBatch,
     discriminator_loss,
     head_outputs,
@@ -235,16 +234,14 @@ def _updated(
             updates, state = optimizer.update(grads, state)
         return optax.apply_updates(values, updates), state
 
-    def loss(
-        outputs: tuple[HeadOutputs, HeadOutputs, OtherPairs | None], probe: Head
-    ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-        terms = outputs_terms(objective, *outputs, probe, batch, weight)
+    def loss(outputs: BatchOutputs, probe: Head) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+        terms = outputs_terms(objective, outputs, probe, batch, weight)
         return sum(terms.values(), jnp.zeros(())), terms
 
     # Computed once for both the discriminator and the heads.
     outputs, back = jax.vjp(lambda heads: head_outputs(heads, batch, *others), heads)
     if objective.adversarial:
-        value, grads = jax.value_and_grad(partial(discriminator_loss, batch, *outputs[:2]))(probe)
+        value, grads = jax.value_and_grad(partial(discriminator_loss, batch, outputs.source, outputs.target))(probe)
         probe, of_probe = update(grads, of_probe, probe)
         before["discriminator"] = value
     (_, terms), (grads, of_classifier) = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(outputs, probe)
