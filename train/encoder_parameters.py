@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from lsar_jax.models.projection import Projection
 
-__all__ = ["WORDS", "EncoderParts", "Parameters", "Skeleton", "take_apart"]
+__all__ = ["WORDS", "ApartEncoder", "EncoderParts", "Parameters", "Skeleton", "take_apart"]
 
 # Parameters by name, such as ``model.blocks.0.attention.query.kernel``.
 Parameters = dict[str, Array]
@@ -43,8 +43,12 @@ class Skeleton:
         return EncoderParts(**nnx.merge(self._graph, nnx.from_flat_state(state)))
 
 
-def take_apart(parts: EncoderParts, freeze_words: bool) -> tuple[Skeleton, Parameters, Parameters]:
-    """Returns the modules without their parameters, the parameters to train, and the frozen ones: words, or none."""
+# The modules without their parameters, the parameters to train, and the frozen ones.
+ApartEncoder = tuple[Skeleton, Parameters, Parameters]
+
+
+def take_apart(parts: EncoderParts, freeze_words: bool) -> ApartEncoder:
+    """Takes an encoder apart; only the embeddings of words can be frozen."""
     skeleton = Skeleton(parts)
     trained, skeleton.parameters = skeleton.parameters, {}
     frozen = {WORDS: trained.pop(WORDS)} if freeze_words and WORDS in trained else {}

@@ -21,7 +21,7 @@ from tests.train.runs import kill_at, log_of, write_words
 from train.align.__main__ import main
 from train.align.batches import ChunkSizes
 from train.align.examples import sentence_examples, word_examples
-from train.align.linear import LinearOptimizer, LinearTraining, LinkMoments, link_moments, moments_loss
+from train.align.linear import LinearTraining, LinkMoments, link_moments, moments_loss
 from train.align.training import BatchPlan
 from train.loop import Steps
 from train.word_pairs.aligned_files import AlignedPair, read_aligned
@@ -241,7 +241,8 @@ def test_steps_are_those_of_a_torch_loop(rng):
         )
         for s, t in zip(s, t, strict=True)
     ]  # fmt: skip
-    task = LinearTraining(*parts, LinearOptimizer(optax.constant_schedule(0.03), 0.03, 0.02), 60, 6, 0)
+    plan = BatchPlan(1, steps=60, every=6, validated=0, chunks=ChunkSizes(0, 0), pad_id=0)
+    task = LinearTraining(*parts, optax.constant_schedule(0.03), 0.02, plan)
     state = task.start()
     maps = torch.eye(4, dtype=torch.float64).repeat(2, 2, 1, 1).requires_grad_()
     adam = torch.optim.Adam([maps], lr=0.03)

@@ -50,7 +50,7 @@ def programs(devices=1, *, freeze_words=False, dtype="float32", projected=None, 
     encoder = lj.load_encoder(str(TINY), layer=layer, mesh=mesh, dtype=dtype, param_dtype="float32")
     fixed = {"projected": 8, "dropout": 0.0, "layer": layer, "pooling": "mean", "specials": Specials(1, 1)}
     parts = take_apart(EncoderParts(encoder.model, projected), freeze_words)
-    return EncoderSteps(*parts, StepOptions(**fixed | chosen), optax.constant_schedule(1e-3), encoder.mesh), parts
+    return EncoderSteps(parts, StepOptions(**fixed | chosen), optax.constant_schedule(1e-3), encoder.mesh), parts
 
 
 def compared(examples, objective):

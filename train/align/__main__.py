@@ -43,7 +43,7 @@ from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.processes import is_first
 from train.align.batches import ChunkSizes
 from train.align.examples import Examples, sentence_examples, word_examples
-from train.align.linear import MAP_FILES, LinearOptimizer, LinearTraining, link_moments, write_maps
+from train.align.linear import MAP_FILES, LinearTraining, link_moments, write_maps
 from train.align.options import AlignObjective, AlignOptions
 from train.align.questions import question_pairs
 from train.align.steps import EncoderObjective, EncoderSteps, StepOptions
@@ -137,6 +137,7 @@ class Align:
                 size=run.options.batch, steps=known(run.options.steps), every=known(run.options.validate_every),
                 validated=run.options.validation_pairs or 0, pad_id=encoder.tokenizer.pad_id,
                 chunks=ChunkSizes(known(run.options.chunk_tokens), self.encoder.max_length, devices),
+                learning_rate=run.options.learning_rate, seed=self.seed,
             )  # fmt: skip
             return (run._fit_maps if linear else run._train_encoder)(encoder, examples, plan)
 
@@ -195,7 +196,7 @@ class Align:
         options, mesh = self.options, data_mesh(jax.devices())
         sentence = self.objective == "sentence"
         projection = encoder.projection if sentence else None
-        skeleton, values, frozen = take_apart(EncoderParts(encoder.model, projection), options.freeze_words)
+        apart = take_apart(EncoderParts(encoder.model, projection), options.freeze_words)
         step = StepOptions(
             objective=cast(EncoderObjective, self.objective), layer=encoder.spec.layer, pooling=encoder.pooling,
             specials=encoder.tokenizer.specials, temperature=0.05 if sentence else 0.1,
@@ -204,14 +205,14 @@ class Align:
             language_penalty=options.language_penalty or 0.0, languages=1 + len(examples[0].codes), dim=encoder.dim,
         )  # fmt: skip
         schedule = linear_schedule(options.learning_rate, known(options.warmup), plan.steps)
-        programs = EncoderSteps(skeleton, values, frozen, step, schedule, mesh)
-        task = EncoderTraining(programs, values, examples, plan, options.learning_rate, self.seed)
+        programs = EncoderSteps(apart, step, schedule, mesh)
+        task = EncoderTraining(programs, apart[1], examples, plan)
         trained = self._loop(task, encoder, plan)
         last = of_seed(trained.last, 0)
         if is_first():
             # On the devices of this process, if it trained with others.
             last = last if jax.process_count() == 1 else jax.device_put(fetched(last), replicated(encoder.mesh))
-            parts = skeleton.filled({**last, **frozen})
+            parts = apart[0].filled({**last, **apart[2]})
             self._write_encoder(encoder, parts if sentence else parts._replace(projection=encoder.projection))
             self._end(trained, plan, trained.position.best[0], "final")
         return trained
@@ -223,8 +224,7 @@ class Align:
             for name, part in zip(("training", "validation"), examples, strict=True)
         )
         schedule = linear_schedule(options.learning_rate, known(options.warmup), plan.steps)
-        optimizer = LinearOptimizer(schedule, options.learning_rate, known(options.beta))
-        task = LinearTraining(training, validation, optimizer, plan.steps, plan.every, self.seed)
+        task = LinearTraining(training, validation, schedule, known(options.beta), plan)
         trained = self._loop(task, encoder, plan)
         if is_first():
             write_maps(task, trained.last["maps"][0], encoder.spec, self.out)

@@ -34,15 +34,7 @@ from train.align.exchange import joined
 from train.align.training import BatchPlan
 from train.loop import Steps, StepTerms, TrainingTask, ValidationTerms, as_seed
 
-__all__ = [
-    "MAP_FILES",
-    "LinearOptimizer",
-    "LinearTraining",
-    "LinkMoments",
-    "link_moments",
-    "moments_loss",
-    "write_maps",
-]
+__all__ = ["MAP_FILES", "LinearTraining", "LinkMoments", "link_moments", "moments_loss", "write_maps"]
 
 # Patterns of the files that ``write_maps`` writes.
 MAP_FILES = ("layer-*.safetensors", "procrustes-*.safetensors")
@@ -112,30 +104,16 @@ def moments_loss(
     return jnp.asarray(squares) + ((_product(maps, own) - 2 * cross) * maps).sum(axis=(-2, -1))
 
 
-class LinearOptimizer(NamedTuple):
-    """The schedule of Adam, its highest learning rate, and the size of the step towards orthogonal matrices."""
-
-    schedule: optax.Schedule
-    learning_rate: float
-    beta: float
-
-
 class LinearTraining(TrainingTask):
     """Trains the matrices of all layers and languages, each of which keeps its lowest validation loss."""
 
     def __init__(
-        self,
-        training: LinkMoments,
-        validation: LinkMoments,
-        optimizer: LinearOptimizer,
-        steps: int,
-        every: int,
-        seed: int,
+        self, training: LinkMoments, validation: LinkMoments, schedule: optax.Schedule, beta: float, plan: BatchPlan
     ) -> None:
-        self.seeds, self.learning_rate = (seed,), optimizer.learning_rate
+        self.seeds, self.learning_rate = (plan.seed,), plan.learning_rate
         self.training, self.validation = training, validation
-        self._steps, self._every, self._beta = steps, every, optimizer.beta
-        self._adam = optax.adam(optimizer.schedule)
+        self._steps, self._every, self._beta = plan.steps, plan.every, beta
+        self._adam = optax.adam(schedule)
         self._moments = [jax.device_put(tuple(part[2:])) for part in (training, validation)]
         self._run = jax.jit(self._chunk, donate_argnums=0)
 

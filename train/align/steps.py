@@ -27,7 +27,7 @@ from lsar_jax.objectives.language_penalty import LanguageMeans, language_penalty
 from lsar_jax.tokens.tokenizer import Specials
 from train.align.batches import Chunk, PairBatch
 from train.align.exchange import cut, joined, sent
-from train.encoder_parameters import WORDS, Parameters, Skeleton
+from train.encoder_parameters import WORDS, ApartEncoder, Parameters
 
 __all__ = ["AlignmentState", "EncoderObjective", "EncoderSteps", "StepOptions", "Terms"]
 
@@ -78,17 +78,9 @@ class StepOptions:
 class EncoderSteps:
     """The programs of a step; ``whole`` is the step of a batch of one chunk, as one program."""
 
-    def __init__(
-        self,
-        skeleton: Skeleton,
-        trained: Parameters,
-        frozen: Parameters,
-        options: StepOptions,
-        schedule: optax.Schedule,
-        mesh: Mesh,
-    ) -> None:
-        self.objective = options.objective
-        self._skeleton, self._options, self._mesh, self._adam = skeleton, options, mesh, optax.adam(schedule)
+    def __init__(self, encoder: ApartEncoder, options: StepOptions, schedule: optax.Schedule, mesh: Mesh) -> None:
+        self._skeleton, trained, frozen = encoder
+        self.objective, self._options, self._mesh, self._adam = options.objective, options, mesh, optax.adam(schedule)
         self._frozen = placed(frozen, replicated(mesh))
         self._start: Parameters = placed(trained, replicated(mesh)) if options.stay_close else {}
         self._init = jax.jit(self.unplaced)

@@ -28,6 +28,7 @@ class BatchPlan:
       every: number of steps between validations.
       validated: largest number of pairs to validate on.
       chunks, pad_id: shapes of the chunks, and the id that pads them.
+      learning_rate, seed: highest learning rate, and random seed.
     """
 
     size: int
@@ -36,21 +37,17 @@ class BatchPlan:
     validated: int
     chunks: ChunkSizes
     pad_id: int
+    learning_rate: float = 0.0
+    seed: int = 0
 
 
 class EncoderTraining(TrainingTask):
     """Trains an encoder, with one seed."""
 
     def __init__(
-        self,
-        programs: EncoderSteps,
-        trained: Parameters,
-        examples: tuple[Examples, Examples],
-        plan: BatchPlan,
-        learning_rate: float,
-        seed: int,
+        self, programs: EncoderSteps, trained: Parameters, examples: tuple[Examples, Examples], plan: BatchPlan
     ) -> None:
-        self.seeds, self.learning_rate = (seed,), learning_rate
+        self.seeds, self.learning_rate = (plan.seed,), plan.learning_rate
         self._programs, self._trained, self._examples, self._plan = programs, trained, examples, plan
 
     def start(self) -> dict[str, Any]:

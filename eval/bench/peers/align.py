@@ -63,7 +63,8 @@ def align(
 
 def _ours(encoder: SentenceEncoder, batches: list[PairBatch]) -> tuple[Train, Any]:
     """Our steps, and the weights of the projector that the objective adds."""
-    skeleton, trained, frozen = take_apart(EncoderParts(encoder.model, None), False)
+    apart = take_apart(EncoderParts(encoder.model, None), False)
+    trained = apart[1]
 
     def steps(dropout: float) -> EncoderSteps:
         options = StepOptions(
@@ -71,7 +72,7 @@ def _ours(encoder: SentenceEncoder, batches: list[PairBatch]) -> tuple[Train, An
             dropout=dropout, remat=False, layer=encoder.spec.layer, pooling=encoder.pooling,
             specials=encoder.tokenizer.specials,
         )  # fmt: skip
-        return EncoderSteps(skeleton, trained, frozen, options, optax.constant_schedule(_RATE), encoder.mesh)
+        return EncoderSteps(apart, options, optax.constant_schedule(_RATE), encoder.mesh)
 
     programs = {dropout: steps(dropout) for dropout in (0.0, _DROPOUT)}
 

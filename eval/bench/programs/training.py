@@ -66,7 +66,7 @@ def _align(sizes: Sizes, objective: EncoderObjective, name: str, pairs: int, mes
         layer=config.blocks, pooling="mean", specials=Specials(1, 1),
     )  # fmt: skip
     # The parameters that the drift is measured from are an argument of the step: there are no arrays to place.
-    steps = EncoderSteps(skeleton, {}, {}, options, optax.constant_schedule(1e-5), mesh)
+    steps = EncoderSteps((skeleton, {}, {}), options, optax.constant_schedule(1e-5), mesh)
     key = jax.eval_shape(lambda: jax.random.key(0))
     state = jax.eval_shape(steps.unplaced, trained, key)
     on_words = objective != "sentence"
