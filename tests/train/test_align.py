@@ -301,9 +301,9 @@ def test_links_beyond_the_length_are_dropped(folder):
         (["--layer", "4"], "layer is 4"),
         (["--words", "nowhere"], "it has none; make it with python -m train.word_pairs --out nowhere"),
         (["--languages", "sw"], "has no en-sw.train.words; it has"),
-        (["--more", "x"], "--more is given, but --objective strong reads word pairs (--words)"),
-        (["--beta", "0.1"], "--beta is given, but --objective strong does not read it, only linear"),
-        (["--objective", "sentence"], "--words is given, but --objective sentence reads sentences (--data, --more)"),
+        (["--more", "x"], "--more is given, but --objective strong does not read it; its text is word pairs (--words)"),
+        (["--beta", "0.1"], "--beta is given, but --objective strong does not read it"),
+        (["--objective", "sentence"], "its text is sentences (--data, --more)"),
     ],
 )  # fmt: skip
 def test_what_is_refused(folder, tmp_path, refused, more, message):

@@ -254,7 +254,7 @@ def test_prepared_datasets(prepared):
     expected = {"de": [SentencePair("ja", "nein", "contradiction")]}
     assert read_inference(f"{prepared}/xnli/plain_text#de", "dev") == expected
     for read, end, part, error, message in (
-        (read_inference, "xnli/plain_text#fr", "dev", ValueError, "has no language 'fr'; it has de, en"),
+        (read_inference, "xnli/plain_text#fr", "dev", ValueError, "'en': 'yes'}, which is not text in 'fr'"),
         (read_tagged, "wikiann#fr", "dev", ValueError, "wikiann has no configuration 'fr'; it has de"),
         (read_tagged, "universal_dependencies#fr", "dev", ValueError, "'fr'; it has de_gsd, de_pud"),
         (read_tagged, "nothing#fr", "dev", FileNotFoundError, "there is no prepared dataset at .*/nothing"),

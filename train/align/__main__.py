@@ -21,6 +21,7 @@ TASK --saved``. ``alignment.json`` beside either says from what encoder, and how
 
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -142,22 +143,27 @@ class Align:
             return (run._fit_maps if linear else run._train_encoder)(encoder, examples, plan)
 
     def _check_text(self) -> None:
-        """Raises ValueError if an option is given that chooses text for another objective."""
-        usual, unread = Align(), {"words"}
-        if self.objective != "sentence":
-            unread = {"questions", "question_text", "answer_text", *vars(self.text)} - {"languages"}
-        elif self.questions is not None:
-            unread |= {"data", "more", "split"}
-        else:
-            unread |= {"question_text", "answer_text"}
-        for name in sorted(unread):
-            given, other = (vars(options) | vars(options.text) for options in (self, usual))
-            if given[name] != other[name]:
-                reads = "word pairs (--words)" if self.objective != "sentence" else "sentences (--data, --more)"
-                reads = "questions (--questions)" if self.objective == "sentence" and self.questions else reads
-                raise ValueError(f"--{name.replace('_', '-')} is given, but --objective {self.objective} reads {reads}")
+        """Raises ValueError if an option is given that the objective does not read."""
+        given, usual = (vars(options) | vars(options.text) | vars(options.options) for options in (self, Align()))
+        text, unread = self._reads()
+        if changed := [name for name in unread if given[name] != usual[name]]:
+            raise ValueError(
+                f"--{changed[0].replace('_', '-')} is given, but --objective {self.objective} does not read it; its "
+                f"text is {text}"
+            )
         self.text.check()
         check_templates(self.question_text, self.answer_text)
+
+    def _reads(self) -> tuple[str, Sequence[str]]:
+        """Returns the text that the objective reads, in words, and the options that it does not read."""
+        templates = ("question_text", "answer_text")
+        if self.objective != "sentence":
+            others = [name for name in vars(self.text) if name != "languages"]
+            options = ["stay_close"] if self.objective == "linear" else ["beta"]
+            return "word pairs (--words)", ["questions", *templates, *others, "language_penalty", *options]
+        if self.questions is not None:
+            return "questions (--questions)", ["words", "data", "more", "split", "beta"]
+        return "sentences (--data, --more)", ["words", *templates, "beta"]
 
     def _examples(self, encoder: SentenceEncoder) -> tuple[Examples, Examples]:
         """Returns the tokenized pairs to train on, and those for validation."""

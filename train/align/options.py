@@ -62,13 +62,7 @@ class AlignOptions:
     remat: bool = False
 
     def complete(self, objective: AlignObjective, devices: int) -> Self:
-        """Returns the options with the defaults of an objective; raises ValueError for those that it does not read."""
-        for name in ("beta", "language_penalty", "stay_close"):
-            if name not in _DEFAULTS[objective] and getattr(self, name):
-                readers = ", ".join(other for other, options in _DEFAULTS.items() if name in options)
-                raise ValueError(
-                    f"--{name.replace('_', '-')} is given, but --objective {objective} does not read it, only {readers}"
-                )
+        """Returns the options with the defaults of an objective; raises ValueError for one that is out of range."""
         linear = objective == "linear"
         options = filled(
             self,

@@ -309,13 +309,10 @@ def _words(values: Sequence[Any], where: str) -> list[tuple[Any, ...]]:
 
 def _text(value: Any, data: Data, where: str) -> str:
     """Returns a text, in the language of the configuration if the row has it in several."""
-    if isinstance(value, Mapping):
-        if "translation" in value:  # of TranslationVariableLanguages
-            value = dict(zip(value["language"], value["translation"], strict=True))
-        config = _parts(data)[1]
-        if config not in value:
-            raise ValueError(f"{where} has no language {config!r}; it has {', '.join(value)}")
-        value = value[config]
-    if not isinstance(value, str):
-        raise ValueError(f"{where} has {value!r:.80}, which is not text")
-    return value
+    config = _parts(data)[1]
+    if isinstance(value, Mapping) and "translation" in value:  # of TranslationVariableLanguages
+        value = dict(zip(value["language"], value["translation"], strict=True))
+    text = value.get(config) if isinstance(value, Mapping) else value
+    if not isinstance(text, str):
+        raise ValueError(f"{where} has {value!r:.80}, which is not text in {config!r}")
+    return text
