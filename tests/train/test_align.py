@@ -146,7 +146,7 @@ def test_moments_are_those_of_the_links(folder, rng, tmp_path):
 
 
 def test_a_language_is_encoded_once(folder, tmp_path, capsys):
-    """What was encoded before a run was killed is read, and gives the same moments."""
+    """Moments that were written before a run was killed are read, and are the same."""
     _, _, first = moments_of(folder, tmp_path)
     assert "pairs of de" in capsys.readouterr().out
     (tmp_path / "moments" / "fr.safetensors").unlink()

@@ -89,7 +89,7 @@ def test_a_pair_is_one_row():
 
 
 def test_where_tokens_see_those_before_them_the_last_stands_for_all():
-    """Of a word, of a sentence, and for the root of its tree; that of a word which a window cuts is in the window."""
+    """It stands for words, sentences and the root of a tree; a word that a window cuts has one in the window."""
     tokenizer = lj.load_encoder(str(GOLDEN / "qwen3"), layer=0).tokenizer
     sentence = ParsedSentence(("ab", "c", "def"), ("X",) * 3, (2, 0, 2), ("det", "root", "obj"))
     for last, positions in ((True, [6, 1, 2, 5]), (False, [6, 0, 2, 3])):

@@ -65,7 +65,7 @@ def test_pharaoh():
     [
         ("0-0 1", "'1' is not a link such as 0-2"),
         ("-1-0", "'-1-0' is not a link"),
-        ("0-0 3-1", "'3-1' links words that do not exist; the sentences have 3 and 2 words"),
+        ("0-0 3-1", "'3-1' is not a link such as 0-2 between two words; the sentences have 3 and 2"),
     ],
 )
 def test_a_wrong_link_is_named(line, message):
