@@ -162,7 +162,7 @@ def train(task: TrainingTask, options: LoopOptions, folder: Path, title: str) ->
       ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite.
     """
     with ExitStack() as stack:
-        run = _Run(task, options, folder, stack)
+        run = _TrainingRun(task, options, folder, stack)
         position, started, before = run.position, time.perf_counter(), run.position.taken
         while any(position.active) and position.epoch < options.epochs:
             run.take_epoch()
@@ -175,7 +175,7 @@ def train(task: TrainingTask, options: LoopOptions, folder: Path, title: str) ->
     return Trained(run.best, task.kept(run.state), position, (position.taken - before) / seconds)
 
 
-class _Run:
+class _TrainingRun:
     """A run from its last checkpoint on: the state, its best part, and the open log and checkpoints."""
 
     def __init__(self, task: TrainingTask, options: LoopOptions, folder: Path, stack: ExitStack) -> None:
