@@ -312,7 +312,7 @@ def test_text_that_cannot_be_encoded(text, tmp_path, error_of):
     (tmp_path / "other" / "mine.txt").write_text("mine")
     assert "other already exists and will not be overwritten" in error_of("in.txt", "other")
     assert "there is no absent.txt in " in error_of("absent.txt")
-    assert "is text, which has no column of ids ('key')" in error_of("in.txt", "out", "--ids", "key")
+    assert "is text, which has no column 'key'" in error_of("in.txt", "out", "--ids", "key")
     assert "latin.txt, line 2 is not UTF-8" in error_of(write(tmp_path, "latin.txt", "a\nß\n".encode("latin-1")))
     with pytest.raises(FileNotFoundError):
         lj.embeddings.open(tmp_path / "out")
