@@ -104,7 +104,7 @@ def test_thresholds_are_compared(made, tmp_path, capsys):
 def test_the_estimate_is_of_the_training_scores(rng):
     score = np.concatenate([rng.normal(1, 0.02, 300), rng.normal(1.2, 0.04, 200)])
     gold = np.append(np.full(300, -1), np.arange(200))
-    training = task._Found(score, gold, np.arange(500), np.arange(300, 500))
+    training = task._Mined(score, gold, np.arange(500), np.arange(300, 500))
     value = task._threshold("estimate", training._replace(score=score + 1), training)
     assert value == estimate_threshold(score).value
     assert task._at(training, value)["F1"].mean > 95
