@@ -232,10 +232,9 @@ def _saved(task: Task, paths: Sequence[Path]) -> dict[Path, Method]:
 def _check_text(task: Task, place: str, text: Mapping[str, Sequence[str]]) -> None:
     """Checks that the text has the languages of the task, or says which it lacks if the task allows that."""
     lacking = ", ".join(code for code in task.languages if code not in text)
-    if task.some and (len(text) < 2 or "en" not in text):
-        raise ValueError(f"--fit-on {place} has text in {', '.join(text) or 'none'}; it must have English and another")
-    if lacking and not task.some:
-        raise ValueError(f"--fit-on {place} has no text in {lacking}; omit these languages")
+    if lacking and (not task.some or len(text) < 2 or "en" not in text):
+        needed = "text in English and in another language is needed" if task.some else "omit these languages"
+        raise ValueError(f"--fit-on {place} has no text in {lacking}; {needed}")
     if lacking:
         console.print(
             f"--fit-on {place} has no text in {lacking}: transforms are not fitted on these "

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from eval.__main__ import TASKS
 from eval.report.page import Report
 from lsar_jax import load_encoder
+from lsar_jax.checks import check_choice
 from lsar_jax.console.output import console
 from lsar_jax.measures.methods import ALL_METHODS, FEW_METHODS, MethodName
 from lsar_jax.measures.run_record import already_run
@@ -109,8 +110,8 @@ class Suite:
         """Returns the name of every chosen task, and the task with its options."""
         entries = {name: entry for name, entry in _ENTRIES.items() if self.profile == "full" or name not in _LARGE}
         names = dict.fromkeys(known for name, (task, _) in entries.items() for known in (name, task))
-        if unknown := [name for name in self.tasks if name not in names]:
-            raise ValueError(f"--tasks has {unknown[0]}, which is not one of {', '.join(names)}")
+        for name in self.tasks:
+            check_choice("--tasks", name, names)
         chosen = []
         for encoder, (name, (task, of_task)) in product(self.encoder, entries.items()):
             if self.tasks and not {name, task} & set(self.tasks):

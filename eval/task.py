@@ -100,6 +100,7 @@ class Task:
       half_rank: whether LSAR, if no ranks are given, is fitted at half of its full rank too.
       draw: draws figures, besides the bars, from the results and panels into a folder.
       options: the task's options, as results record them.
+      least: number of languages that it needs.
     """
 
     name: str
@@ -117,6 +118,11 @@ class Task:
     half_rank: bool = False
     draw: Callable[[Sequence[Result], Mapping[str, Any], Path], None] = lambda *_: None
     options: Mapping[str, Any] = field(default_factory=dict)
+    least: int = 1
+
+    def __post_init__(self) -> None:
+        if len(codes := dict.fromkeys(self.languages)) < self.least:
+            raise ValueError(f"{self.name} needs at least {self.least} languages; it has {', '.join(codes)}")
 
 
 def language_of(key: Key) -> str:

@@ -60,18 +60,15 @@ class Report:
 
     def run(self) -> None:
         """Writes ``report.md``, ``report.html`` and, if several methods were tested, the picture of costs and gains."""
-        paths = sorted(self.folder.rglob("results.jsonl"))
-        if not paths:
-            raise FileNotFoundError(f"there is no results.jsonl under {self.folder}; run python -m eval all first")
-        pages = [self.folder / name for name in ("report.md", "report.html", _PICTURE)]
-        ours = pages[0].is_file() and "# Results" in pages[0].read_text(encoding="utf-8", errors="replace")
-        check_outputs(pages, overwrite=self.overwrite or ours)
         sections: dict[str, list[tuple[Path, list[Result]]]] = {}
-        for path in paths:
+        for path in sorted(self.folder.rglob("results.jsonl")):
             if results := read_results(path):
                 sections.setdefault(_alike(results[0]), []).append((path.parent, results))
         if not sections:
-            raise ValueError(f"every results.jsonl under {self.folder} is empty")
+            raise FileNotFoundError(f"there are no results under {self.folder}; run python -m eval all first")
+        pages = [self.folder / name for name in ("report.md", "report.html", _PICTURE)]
+        ours = pages[0].is_file() and "# Results" in pages[0].read_text(encoding="utf-8", errors="replace")
+        check_outputs(pages, overwrite=self.overwrite or ours)
         every = [result for section in sections.values() for _, results in section for result in results]
         parts = ["# Results", _LEGEND, *self._tradeoff(every)]
         parts += [part for section in sections.values() for part in self._section(section)]

@@ -39,10 +39,6 @@ def clustering(
       seeds: seeds of k-means.
     """
     articles = read_articles(data, languages)
-    if len(articles) < 2:
-        raise ValueError(f"the only language is {', '.join(articles)}; give at least two")
-    if not seeds or len({*seeds}) < len(seeds):
-        raise ValueError(f"--seeds is {' '.join(map(str, seeds))!r}; give different seeds")
     topics = {code: np.array(of) for code, (_, of) in articles.items()}
 
     def scores(x: Embedded, method: Method, _: Setting) -> Iterator[Score]:
@@ -54,6 +50,7 @@ def clustering(
         languages=list(articles),
         parts=[{("document", code): paragraphs for code, (paragraphs, _) in articles.items()}],
         scores=scores,
+        least=2,
     )
 
 

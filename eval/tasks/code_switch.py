@@ -19,6 +19,7 @@ from eval.data.dictionaries import read_dictionary
 from eval.data.tatoeba import ORACLE_8, XTREME_36, files_of, read_pairs
 from eval.scores.translations import translations
 from eval.task import Task
+from lsar_jax.checks import share
 from lsar_jax.console.output import console
 from lsar_jax.corpora.tables import Data, named_tables
 from lsar_jax.languages import language_code
@@ -41,8 +42,7 @@ def code_switch(
         named dataset (hub: or tfds:), Romanian, which is not among XTREME's 36, is only read if it is given here.
       rate: probability of replacing a word that has a translation.
     """
-    if not 0 < rate <= 1:
-        raise ValueError(f"--rate is {rate}; it must be above 0 and at most 1")
+    share("--rate", rate)
     codes = [language_code(code) for code in languages] or _available(data, dictionaries)
     # Without any dictionaries, try the first language: its error says where to get them.
     words = {code: read_dictionary(dictionaries, code) for code in codes or ORACLE_8[:1]}

@@ -83,8 +83,6 @@ def geometry(
     """
     measured = _measured(text, data, languages, options)
     codes = list(measured.texts)
-    if len(codes) < 3:
-        raise ValueError(f"the languages are {', '.join(codes)}; geometry needs at least three")
     alone = [] if pair is None else [language_code(code) for code in pair]
     if pair is not None and (alone[0] == alone[1] or not {*alone} <= {*codes}):
         raise ValueError(
@@ -101,6 +99,7 @@ def geometry(
         by_language=lambda x: {code: value for (_, code), value in x.items()},
         of_layer=partial(_of_layer, distances),
         every_layer=True,
+        least=3,
         draw=partial(_draw, measured, alone, "" if distances is None else distances[1]),
     )
 

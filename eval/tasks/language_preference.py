@@ -76,8 +76,6 @@ def preference(
     """
     texts, pools = _read(text, data, queries, languages)
     codes = list(dict.fromkeys(code for pool in pools for code in pool.codes))
-    if len(codes) < 2:
-        raise ValueError(f"the only language of {text} is {', '.join(codes)}; a pool needs at least two")
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         for name, found in _means([measures(x, pool) for pool in pools]).items():
@@ -90,6 +88,7 @@ def preference(
         parts=[texts],
         scores=scores,
         own_text={"udhr": HALF} if text == "udhr" else {},
+        least=2,
     )
 
 
@@ -177,16 +176,15 @@ def _means(parts: list[dict[str, QueryScores]]) -> dict[str, QueryScores]:
 
 def _read(text: str, data: Data | None, queries: Path | None, languages: tuple[str, ...]) -> tuple[Texts, Any]:
     """The texts and the pools that the options name."""
-    if text in ("xquad-r", "tatoeba"):
-        if queries is not None:
-            raise ValueError(f"--queries is {queries}, but --text {text} has its queries; leave it out")
-        where = Path("data") / text if data is None else data
-        if text == "tatoeba":
-            return read_pairs_as_pools(where, languages)
-        texts, pool = read_answers(where, languages)
+    named = text in ("xquad-r", "tatoeba")
+    if unread := {"--queries": queries} if named and queries else {"--data": data} if data and not named else {}:
+        [(name, value)] = unread.items()
+        raise ValueError(f"{name} is {value}, but --text {text} does not read it; leave it out")
+    if text == "tatoeba":
+        return read_pairs_as_pools(data or Path("data/tatoeba"), languages)
+    if text == "xquad-r":
+        texts, pool = read_answers(data or Path("data/xquad-r"), languages)
         return texts, [pool]
-    if data is not None:
-        raise ValueError(f"--data is {data}, but --text {text} does not read it; leave it out")
     lines, asked = read_lines(text, queries, languages)
     group = "asked" if asked else "pool"
     pool = line_pool(list(lines), len(next(iter(lines.values()))), asked=group)

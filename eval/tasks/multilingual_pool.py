@@ -42,8 +42,6 @@ def pool(
       seeds: seeds of k-means.
     """
     lines, asked = read_lines(data, queries, languages)
-    if len(lines) < (2 if asked else 3):
-        raise ValueError(f"{data} has only {', '.join(lines)}; give at least three languages, or two with --queries")
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         return measures(x, list(lines), seeds)
@@ -54,6 +52,8 @@ def pool(
         languages=list(lines),
         parts=[{("pool", code): text for code, text in lines.items()} | {("asked", c): t for c, t in asked.items()}],
         scores=scores,
+        # A line needs two translations besides itself; a query finds its own language too.
+        least=2 if asked else 3,
         # The pool and the text to fit on are the two halves of the UDHR.
         own_text={"udhr": HALF} if str(data) == "udhr" else {},
     )

@@ -123,8 +123,6 @@ def strata_of(parts: Sequence[QueryScores]) -> QueryScores:
     Strata are resampled independently, also where clusters are in several of them; ``difference_of`` draws these
     together.
     """
-    if any(part.strata is not None for part in parts):
-        raise ValueError("a set of queries has strata already")
     strata = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
     values = np.concatenate([part.values for part in parts])
     return QueryScores(values, strata, _clusters(parts), any(part.varying for part in parts))

@@ -82,5 +82,5 @@ def test_the_task_reads_articles(tmp_path, rng, refused):
     assert purity.n == 18
     assert len(set(purity.queries.clusters)) == 3
     assert len([r for r in results if r.metric == "ARI"]) == 3
-    assert "--seeds is '1 1'; give different seeds" in refused(main, [*command, "--seeds", "1", "1"])
-    assert "the only language is de" in refused(main, [*command, "--languages", "de"])
+    assert "--seeds 1 1 contains a value twice" in refused(main, [*command, "--seeds", "1", "1"])
+    assert "clustering needs at least 2 languages; it has de" in refused(main, [*command, "--languages", "de"])

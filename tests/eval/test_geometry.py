@@ -265,9 +265,9 @@ def test_geometry_refusals(tmp_path, capsys):
     wiki = write_folder(tmp_path / "wiki", {"en": 3, "de": 3, "ml": 3})
     three = ["--languages", "en", "de", "fr"]
     for options, message in (
-        (["--languages", "en", "de"], "the languages are de, en; geometry needs at least three"),
+        (["--languages", "en", "de"], "geometry needs at least 3 languages; it has de, en"),
         (["--text", "oscar"], "there is no folder oscar; --text is udhr, tatoeba or a folder"),
-        (["--text", wiki], "the languages are de, en; geometry needs at least three"),
+        (["--text", wiki], "geometry needs at least 3 languages; it has de, en"),
         (["--text", wiki, "--fit-on", f"{wiki}/"], "is the measured text; set it to evaluated, or to another text"),
         ([*three, "--pair", "en", "es"], "--pair is en es; it must be two different ones of the measured languages"),
         ([*three, "--pair", "en", "eng"], "--pair is en eng"),

@@ -162,14 +162,13 @@ def test_questions_mixed_with_their_translations(tmp_path, rng):
         return {score.metric.name: score.value for score in scores if isinstance(score, Score)}
 
     assert values(mixed, x) == values(plain, by_hand) != values(plain, x)
-    with pytest.raises(ValueError, match="--mix is fr, which is not one of the languages de, en, ru"):
+    with pytest.raises(ValueError, match="--mix 'fr' is not one of de, en, ru"):
         COMMAND(data=tmp_path / "x", mix="fr").made()
 
 
 def test_data_that_is_wrong(tmp_path):
-    for metrics in ((), ("dot", "dot")):
-        with pytest.raises(ValueError, match="give cosine, dot or both, each once"):
-            COMMAND(metrics=metrics).made()
+    with pytest.raises(ValueError, match="--metrics has no value; give cosine, dot or both"):
+        COMMAND(metrics=()).made()
     with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; copy the folder xquad-r of"):
         read_xquad(tmp_path / "nowhere")
     (tmp_path / "de.json").write_text(json.dumps({"data": [{"paragraphs": [{}]}]}))

@@ -63,7 +63,7 @@ def test_data_that_is_wrong(tmp_path, capsys):
         read_lines(tmp_path, None)
     (tmp_path / "en.txt").write_text("a\nb\n")
     assert main(["pool", *ENCODER, "--data", str(tmp_path), "--out", str(tmp_path)]) == 1
-    assert "give at least three languages, or two with --queries" in capsys.readouterr().err
+    assert "pool needs at least 3 languages" in capsys.readouterr().err
     asked = tmp_path / "asked"
     asked.mkdir()
     for code in ("de", "en"):

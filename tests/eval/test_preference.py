@@ -129,8 +129,8 @@ def test_texts_of_the_command(tmp_path):
     assert len(COMMAND(text=str(lines), queries=lines).made().parts[0]) == 4
     for options, message in (
         ({"text": "udhr", "data": folder}, "--text udhr does not read it"),
-        ({"text": "tatoeba", "queries": lines}, "has its queries"),
-        ({"text": "udhr", "languages": ("de",)}, "the only language of udhr is de"),
+        ({"text": "tatoeba", "queries": lines}, "does not read it; leave it out"),
+        ({"text": "udhr", "languages": ("de",)}, "preference needs at least 2 languages; it has de"),
     ):
         with pytest.raises(ValueError, match=message):
             COMMAND(**options).made()

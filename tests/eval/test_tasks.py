@@ -193,7 +193,7 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
         (["udhr", "--layers", "1", "1"], "--layers 1 1 contains a value twice; remove duplicates"),
         (["udhr", "--fit-seeds", "0", "0"], "--fit-seeds 0 0 contains a value twice"),
         (["udhr", "--layers", "1", "--ranks", "40"], "--transforms has lsar: rank is 40; it must be a whole"),
-        (["udhr", "--languages", "en"], "--languages is en; give at least two different languages"),
+        (["udhr", "--languages", "en"], "udhr needs at least 2 languages; it has en"),
         (["udhr", "--transforms", "linear"], "which is fitted on parallel text; name some with --parallel"),
         (["udhr", "--fit-on", "evaluated"], "--fit-on evaluated cannot be used with udhr, or with --seen"),
         (

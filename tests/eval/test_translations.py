@@ -168,7 +168,7 @@ def test_code_switch(tmp_path, capsys):
     assert "has no pairs of nl: left out, although there is a dictionary" in printed.replace("\n", " ")
     assert "en-fr accuracy" not in results
     for options, message in (
-        (["--rate", "0"], "--rate is 0.0; it must be above 0 and at most 1"),
+        (["--rate", "0"], "--rate is 0.0; it must be a share, above 0 and at most 1"),
         (["--languages", "fr"], "fr-en.txt does not exist; get it from"),
     ):
         assert main(["code-switch", *OPTIONS, *data, *options, "--out", str(tmp_path)]) == 1

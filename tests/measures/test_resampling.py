@@ -46,8 +46,6 @@ def test_means_of_strata_and_clusters():
     assert interval(QueryScores(values, strata)) == (50, 50)
     low, high = interval(QueryScores(values))
     assert low < 100 / 6 < high
-    with pytest.raises(ValueError, match="has strata already"):
-        strata_of([QueryScores(values, strata)])
 
 
 def test_paired_test_is_exact_on_few(rng):

@@ -29,7 +29,7 @@ from eval.data.xquad import NOT_ON_HUB, Questions, answer_table, check_as_traine
 from eval.figures.plots import heat_maps
 from eval.scores.pools import search_pool
 from eval.task import Embedded, Method, Metric, Panel, QueryScores, Score, Setting, Task
-from lsar_jax.checks import at_least
+from lsar_jax.checks import at_least, check_choice
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.metric import Direction, Kind
@@ -81,13 +81,11 @@ def lareqa(
     at_least(0, held_out=held_out)
     if options is not None:
         check_as_trained(options.encoder, data, question_text, answer_text, held_out, split_seed)
-    if not metrics or len({*metrics}) != len(metrics):
-        raise ValueError(f"--metrics is {' '.join(metrics)!r}; give cosine, dot or both, each once")
+    if not metrics:
+        raise ValueError("--metrics has no value; give cosine, dot or both")
     questions = read_xquad(data, languages, held_out, split_seed)
-    if len(questions) < 2:
-        raise ValueError(f"the only language is {', '.join(questions)}; a multilingual pool needs at least two")
-    if mix and mix not in questions:
-        raise ValueError(f"--mix is {mix}, which is not one of the languages {', '.join(questions)}")
+    if mix:
+        check_choice("--mix", mix, questions)
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
         title = f"Answers with one target left: mAP, % ({results[0].encoder})"
@@ -102,6 +100,7 @@ def lareqa(
         parts=[texts],
         scores=partial(_scores, questions, metrics, mix),
         draw=draw,
+        least=2,
     )
 
 
