@@ -175,7 +175,7 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
     write_pairs(tmp_path / "data", "deu", "one\ntwo\n", "eins\n")
     with pytest.raises(FileNotFoundError, match="has no files for fr; it has de"):
         read_pairs(tmp_path / "data", ["de", "fr"])
-    with pytest.raises(ValueError, match="tatoeba.deu-eng.deu has 1 lines and .*eng has more; line i must"):
+    with pytest.raises(ValueError, match="tatoeba.deu-eng.deu has 1 lines and .*eng has more; line i belongs"):
         read_pairs(tmp_path / "data", ["deu"])
     write_pairs(tmp_path / "data", "deu", "one\ntwo\n", "eins\n\n")
     with pytest.raises(ValueError, match="tatoeba.deu-eng.deu, line 2 is blank"):
