@@ -130,9 +130,8 @@ def check_floats(name: str, x: object, least: int = 1) -> None:
     ``name`` is that of the array in errors. Raises RuntimeError in a forked process, as ``mesh.check_process``.
     """
     check_process()
-    if isinstance(x, np.ma.MaskedArray):
-        raise ValueError(f"{name} is a masked array, whose mask would be ignored; leave out or fill the masked values")
-    if not isinstance(x, jax.Array | np.ndarray) or not jnp.issubdtype(x.dtype, jnp.floating):
+    masked = isinstance(x, np.ma.MaskedArray)  # whose mask would be ignored
+    if masked or not isinstance(x, jax.Array | np.ndarray) or not jnp.issubdtype(x.dtype, jnp.floating):
         kind = f"{type(x).__module__}.{type(x).__name__} of {getattr(x, 'dtype', 'no dtype')}"
         raise ValueError(f"{name} must be a numpy or jax array of floats, not a {kind}")
     if x.ndim != 2 or x.shape[0] < least or x.shape[1] == 0:

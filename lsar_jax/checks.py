@@ -7,7 +7,8 @@ Arguments are checked one by one, and errors name them as in Python; ``at_least`
 import math
 import numbers
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -133,28 +134,26 @@ def _has_shape(x: np.ndarray, lengths: tuple[int | None, ...]) -> bool:
 
 def at_least(least: int | float, **options: int | float | None) -> None:
     """Raises ValueError if an option is given and is below ``least`` or NaN."""
-    for name, value in options.items():
-        _check(value is None or value >= least, name, value, f"at least {least}")
+    _check_options(lambda value: value >= least, f"at least {least}", options)
 
 
 def above_zero(**options: int | float | None) -> None:
     """Raises ValueError if an option is given and is not above 0."""
-    for name, value in options.items():
-        _check(value is None or value > 0, name, value, "above 0")
+    _check_options(lambda value: value > 0, "above 0", options)
 
 
 def below_one(**options: float | None) -> None:
     """Raises ValueError if an option, a share, is given and is not from 0 to below 1."""
-    for name, value in options.items():
-        _check(value is None or 0 <= value < 1, name, value, "from 0 to below 1")
+    _check_options(lambda value: 0 <= value < 1, "from 0 to below 1", options)
 
 
 def check_seeds(seeds: Iterable[int], name: str = "seed") -> None:
     """Raises ValueError if a random seed does not fit 32 bits."""
     for seed in seeds:
-        _check(0 <= seed < 2**32, name, seed, f"from 0 to {2**32 - 1}")
+        _check_options(lambda value: 0 <= value < 2**32, f"from 0 to {2**32 - 1}", {name: seed})
 
 
-def _check(right: bool, name: str, value: object, limit: str) -> None:
-    if not right:
-        raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be {limit}")
+def _check_options(is_right: Callable[[Any], bool], limit: str, options: Mapping[str, float | None]) -> None:
+    for name, value in options.items():
+        if value is not None and not is_right(value):
+            raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be {limit}")

@@ -47,7 +47,7 @@ def read_json(path: Path, kind: type[Any], keys: Collection[str] = ()) -> Any:
         value: Any = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
-    if not isinstance(value, kind) or any(key not in value for key in keys):  # type: ignore[operator]
+    if not isinstance(value, kind) or any(key not in value for key in keys):
         of_keys = f" with {', '.join(keys)}" if keys else ""
         raise ValueError(f"{path} holds a JSON {type(value).__name__}, expected a {kind.__name__}{of_keys}")
     return value

@@ -78,8 +78,8 @@ class Repository:
         except Exception as error:
             raise self.unavailable(self.silence or error) from error
 
-    def check_answers(self, commit: str, name: str) -> None:
-        """Checks that the first bytes of a file, which another machine serves, arrive within ``PATIENCE``."""
+    def fetch_first_bytes(self, commit: str, name: str) -> None:
+        """Reads the first bytes of a file from where it is stored; an error if they do not come within ``PATIENCE``."""
         from huggingface_hub import constants, get_session, hf_hub_url
         from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 

@@ -70,11 +70,7 @@ def start_processes(where: str = "") -> None:
     """
     number_of = "([0-9]{1,6})"
     match = re.fullmatch(rf"(\[[^\s\[\]]+\]|[^\s\[\]:]+):{number_of},{number_of}/{number_of}", where)
-    try:
-        host = match[1].encode("idna") if match else b""
-    except UnicodeError:  # a part of it is too long
-        host = b""
-    if where and (not (match and host) or int(match[3]) >= int(match[4]) or not 0 < int(match[2]) < 1 << 16):
+    if where and (not match or int(match[3]) >= int(match[4]) or not 0 < int(match[2]) < 1 << 16):
         raise ValueError(f"{START}={where!r} is not HOST:PORT,NUMBER/COUNT with a number from 0 to COUNT - 1")
     seconds = os.environ.get(_HEARTBEAT, "100")
     if not seconds.isdigit() or int(seconds) < 1:
@@ -233,7 +229,7 @@ def _receive(address: str, bind: str, count: int, alike: str) -> None:
                 del visitors[visitor]
                 hello = re.fullmatch(rb"lsar_jax process (\d{1,6}) of (.{1,200})\n", said)
                 if hello is None:
-                    _say(f"{host} came to {address}, and is no process of this job")
+                    _say(f"ignored a connection from {host}")
                     visitor.close()
                     continue
                 other, others = int(hello[1]), hello[2].decode(errors="replace")

@@ -78,7 +78,7 @@ class EncoderSpec:
         return "; ".join(f"{_NAMES.get(name, name)} {_value(name, self)}, not {_value(name, other)}" for name in shown)
 
     def hint(self, prompt: str) -> str:
-        """What an error of another space adds if only the ``prompt`` of the encoder may differ; else nothing."""
+        """Advice for an error of another space: that only the ``prompt`` may differ; empty if more does."""
         if prompt and not self.prompt:
             return "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
         return ""

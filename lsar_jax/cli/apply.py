@@ -83,14 +83,12 @@ class Apply(InputOptions):
             start = strange = first_strange = 0
             with count_meter(True, len(x), "transformed", "vectors") as advance:
                 for block in read_blocks(x):
-                    with np.errstate(over="ignore"):
-                        bad = ~np.isfinite(block.astype(np.float32)).all(axis=1)
-                    if bad.any():
-                        row = start + int(bad.argmax())
-                        raise ValueError(f"{path} holds NaN, infinity or a number too large, first in row {row}")
                     if start == 0:
                         warn_far_off(str(path), block)
-                    result, unknown = transform.with_unknown(block, self.language)
+                    try:
+                        result, unknown = transform.with_unknown(block, self.language)
+                    except ValueError as error:
+                        raise ValueError(f"{path}, from row {start}: {error}") from error
                     if unknown is not None and unknown.any():
                         first_strange = first_strange if strange else start + int(unknown.argmax())
                         strange += int(unknown.sum())

@@ -20,15 +20,7 @@ from lsar_jax.corpora.records import STANDARD_INPUT, input_path
 from lsar_jax.embeddings import open as open_folder
 from lsar_jax.files import check_outputs, sha256
 from lsar_jax.languages import canonical_keys, language_code
-from lsar_jax.moments import (
-    Moments,
-    PooledMoments,
-    check_number,
-    load_moments,
-    merge_moments,
-    pool_moments,
-    save_moments,
-)
+from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import Reader, check_distinct, is_vectors, open_vectors
 from lsar_jax.processes import check_alike, gather, is_first, share
@@ -72,7 +64,7 @@ class FitEmbeddings(InputOptions):
     def run(self) -> None:
         """Fits and saves the transform, and prints a summary."""
         files = _files(self.data)
-        self._check(files)
+        self._check(files, [self.out])
         if share()[1] > 1:
             check_alike("the files", repr({code: [*map(_mark, paths)] for code, paths in files.items()}))
         transform, blank = self._fit(files, {name: getattr(self, name) for name in self.method.options})
@@ -93,25 +85,24 @@ class FitEmbeddings(InputOptions):
             x = {code: reader.embeddings(code, paths) for code, paths in files.items()}
         return self.method(x, source=source, **options), reader.blank
 
-    def _check(self, files: Mapping[str, list[Path]]) -> None:
-        """Raises ValueError if options do not go together, before anything is read."""
-        if not files:
-            raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ...")
-        self._check_files(files, [self.out], [])
-
-    def _check_files(self, files: Mapping[str, list[Path]], outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+    def _check(
+        self, files: Mapping[str, list[Path]], outputs: Sequence[Path], moments: Sequence[Path] | None = None
+    ) -> None:
+        """Raises an error, before anything is read, if files or options do not go together."""
+        if not files and not moments:
+            also = "" if moments is None else " or --moments FILE ..."
+            raise ValueError(f"there is nothing to fit on; give --data LANGUAGE=FILE ...{also}")
+        if self.limit is not None and not files:
+            raise ValueError("--limit is given, but there are no files of --data to limit; omit it")
         paths = list(chain.from_iterable(files.values()))
-        check_outputs(outputs, [*paths, *inputs, *self.encoder_files()], overwrite=self.overwrite)
+        check_outputs(outputs, [*paths, *(moments or ()), *self.encoder_files()], overwrite=self.overwrite)
         text = [path for path in paths if not is_vectors(path)]
         if 0 < len(text) < len(paths):
-            raise ValueError(
-                "--data mixes text and vectors, but the encoder of the vectors is not known; fit on one kind"
-            )
+            raise ValueError("--data mixes text and vectors, but the vectors' encoder is not known; fit on one kind")
         self.check_text(text)
-        for code, paths in files.items():
-            check_distinct(f"--data {code}", paths)
-        if empty := [path for path in text if path.is_file() and not path.stat().st_size]:
-            raise ValueError(f"{empty[0]} is empty; omit it")
+        for code, of_code in files.items():
+            check_distinct(f"--data {code}", of_code)
+        check_distinct("--moments", moments or ())
         if self.limit is not None:
             whole_number("limit", self.limit, 1, 1 << 62, "sentences")
 
@@ -145,13 +136,10 @@ class FitMoments(FitEmbeddings):
     identifier: bool = False
     save: Path | None = None
 
-    def _check(self, files: Mapping[str, list[Path]]) -> None:
-        if not files and not self.moments:
-            raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ... or --moments FILE ...")
-        if self.limit is not None and not files:
-            raise ValueError("--limit is given, but there are no files of --data to limit; omit it")
-        check_distinct("--moments", self.moments)
-        self._check_files(files, [self.out] if self.save is None else [self.out, self.save], self.moments)
+    def _check(
+        self, files: Mapping[str, list[Path]], outputs: Sequence[Path], moments: Sequence[Path] | None = None
+    ) -> None:
+        super()._check(files, [*outputs, *([] if self.save is None else [self.save])], self.moments)
 
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
         saved = [load_moments(path) for path in self.moments]
@@ -164,8 +152,6 @@ class FitMoments(FitEmbeddings):
             advice = f"save those of a fit of {'lir' if needed == 'languages' else 'leace'}"
             raise ValueError(f"{self.name} needs {what[needed]}, but the saved moments have {what[kind]}; {advice}")
         known = {code for moments, _ in saved for code in moments}
-        if self.identifier:
-            check_number({*files, *known}, 2)
         reader, spec = self._open(files, options, known)
         source = _one_space([*([spec] if files else []), *(origin for _, origin in saved)])
         parts = [_reduced(moments, kind) for moments, _ in saved]
@@ -246,7 +232,5 @@ def _one_space(sources: Sequence[EncoderSpec | None]) -> EncoderSpec | None:
     for other in sources[1:]:
         if (first is None) != (other is None) or (first and other and not first.same_space(other)):
             difference = first.difference(other) if first and other else "one is not known"
-            raise ValueError(
-                f"the parts are embeddings of different encoders: {difference}; fit on those of one encoder"
-            )
+            raise ValueError(f"the parts are embeddings of different encoders: {difference}; fit on one encoder's")
     return first

@@ -88,7 +88,7 @@ class Mine:
     def run(self) -> None:
         """Mines, and prints how many pairs there are."""
         paths = {"source": input_path(self.source), "target": input_path(self.target)}
-        options, text = self._checked(paths)
+        options, text = self._options(paths)
         transform = None if self.transform is None else Transform.load(self.transform)
         files = {name: path for name, path in paths.items() if not path.is_dir()}
         encoder = text.load(transform) if files else None
@@ -114,7 +114,7 @@ class Mine:
         if options.threshold is None:
             print(_ALL_PAIRS, file=sys.stderr)
 
-    def _checked(self, paths: dict[str, Path]) -> tuple[MiningOptions, InputOptions]:
+    def _options(self, paths: dict[str, Path]) -> tuple[MiningOptions, InputOptions]:
         """Returns the options of the mining and those of the encoder; errors come before any work."""
         for path in paths.values():
             if is_within(path, notes_of(self.out)):

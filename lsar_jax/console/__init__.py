@@ -1,1 +1,1 @@
-"""What every command does: parse its options, connect processes, print, and end with one line of error."""
+"""Every command: parse its options, connect processes, print, and end with one line of error."""

@@ -181,7 +181,7 @@ def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -
     @contextmanager
     def open_there(path: str) -> Iterator[Any]:
         try:
-            repository.check_answers(str(info.sha), path)
+            repository.fetch_first_bytes(str(info.sha), path)
             # No cache or read-ahead: pyarrow asks for exactly the byte ranges that it needs.
             with system.open(f"datasets/{id}@{info.sha}/{path}", "rb", cache_type="none") as file:
                 yield file

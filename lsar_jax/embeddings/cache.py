@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -90,7 +90,7 @@ def _encode_distinct(
         rows[key] = np.array([numbers.setdefault((code, line), len(numbers)) for line in text], np.int32)
     sentences = list(numbers)
     if cache is None:
-        return _encode(encoder, [sentences], layers, max_length, lambda *_: None), rows
+        return _encode(encoder, [sentences], layers, max_length), rows
     width = encoder.dim_of(layers[0])
     caches = [_Cache(cache, replace(encoder.spec, layer=layer), width, max_length) for layer in layers]
     known, missing_by_layer = zip(*(layer_cache.read(sentences) for layer_cache in caches), strict=True)
@@ -106,11 +106,7 @@ def _encode_distinct(
         # One layer may have a chunk already; its file is written again with the same embeddings.
         check_outputs([layer_cache.path(chunk) for chunk in chunks for layer_cache in caches], overwrite=True)
 
-        def keep(chunk: Sequence[Sentence], encoded: Float[np.ndarray, "layer sentence dim"]) -> None:
-            for layer_cache, vectors in zip(caches, encoded, strict=True):
-                layer_cache.write(chunk, vectors)
-
-        x[:, missing] = _encode(encoder, chunks, layers, max_length, keep)
+        x[:, missing] = _encode(encoder, chunks, layers, max_length, caches)
     return x, rows
 
 
@@ -119,9 +115,9 @@ def _encode(
     chunks: Sequence[Sequence[Sentence]],
     layers: Sequence[int],
     max_length: int,
-    keep: Callable[[Sequence[Sentence], Float[np.ndarray, "layer sentence dim"]], None],
+    caches: Sequence["_Cache"] = (),
 ) -> Float[np.ndarray, "layer sentence dim"]:
-    """Encodes chunks of sentences, gives each to ``keep``, and prints how long all took."""
+    """Encodes chunks of sentences, writes each layer to its cache, and prints how long all took."""
     encoded, counts, total = [], Counter[str](), sum(map(len, chunks))
     with count_meter(True, total) as advance:
         for sentences in chunks:
@@ -133,7 +129,8 @@ def _encode(
                 show_progress=advance,
             )
             encoded.append(np.asarray(x))
-            keep(sentences, encoded[-1])
+            for cache, vectors in zip(caches, encoded[-1], strict=False):
+                cache.write(sentences, vectors)
             counts.update({name: getattr(report, name) for name in ("sentences", "tokens", "truncated", "decomposed")})
             counts["milliseconds"] += round(1000 * report.seconds)
     console.print(

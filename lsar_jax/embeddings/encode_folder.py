@@ -43,7 +43,7 @@ from lsar_jax.embeddings.manifest import (
 )
 from lsar_jax.embeddings.shards import as_jsonl, as_stored, write_file
 from lsar_jax.embeddings.unfinished import Unfinished
-from lsar_jax.encoders.options import EncodeOptions, checked_call
+from lsar_jax.encoders.options import EncodeOptions, encode_call
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.files import check_absent, is_within, text_sha256, write_json
@@ -261,7 +261,7 @@ class _Encoding:
                 "language": self.job.language, "max_length": self.job.max_length, "normalize": self.job.normalize,
                 "show_progress": lambda _: show(x.sentences / len(places)),
             }  # fmt: skip
-            result, report = self.encoder.encode_into(lambda *_: x, list(places), checked_call(self.encoder, options))
+            result, report = self.encoder.encode_into(lambda *_: x, list(places), encode_call(self.encoder, options))
             counts = report.tokens, report.truncated, report.decomposed
             stored = as_stored(self.job, number, np.asarray(result)[[places[record.text] for record in part]])
         files = {

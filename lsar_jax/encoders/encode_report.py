@@ -1,4 +1,4 @@
-"""What one call of an encoder did."""
+"""The report of one call of an encoder: its counts and its time."""
 
 import logging
 from collections import deque
@@ -18,7 +18,7 @@ _log = logging.getLogger("lsar_jax")
 
 @dataclass(frozen=True)
 class EncodeReport:
-    """What one call of ``encode`` did.
+    """The counts and the time of one call of ``encode``.
 
     Attributes:
       sentences: number of sentences.

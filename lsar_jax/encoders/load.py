@@ -8,7 +8,7 @@ from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
-from lsar_jax.checkpoints.load_weights import load_weights, read_pooler
+from lsar_jax.checkpoints.load_weights import read_pooler
 from lsar_jax.checkpoints.locate import locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import check_choice, check_flags, whole_number
@@ -81,18 +81,9 @@ def load_encoder(
     for name in others:
         raise unexpected("load_encoder", name, _OPTIONS)
     check_flags(final_norm=final_norm)
-    for name, value in (("revision", revision), ("pooling", pooling)):
-        if not isinstance(value, str | None):
-            raise ValueError(f"{name} is {value!r:.80}; it must be a str or None")
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)
-    if mesh is not None and mesh.axis_names not in (("data",), ("data", "model")):
-        raise ValueError(
-            f"the mesh has axes {mesh.axis_names}, expected ('data',) or ('data', 'model'); make it with "
-            "lsar_jax.mesh.data_mesh"
-        )
-    # Rebuilt, because a mesh from jax.make_mesh has Explicit axes by default.
-    mesh = data_mesh() if mesh is None else data_mesh(list(mesh.devices.flat), model=mesh.size // shares(mesh))
+    mesh = _with_auto_axes(mesh)
     checkpoint, preset = _open(str(name_or_path), revision)
     if pooling is None:
         _check_pooling(checkpoint)
@@ -102,52 +93,43 @@ def load_encoder(
     returned = preset.layer if layer is None and preset and preset.layer is not None else loaded
     # Read before the weights: the layers after the blocks are small, and may be damaged too.
     pooled, name, layers = _pooling(checkpoint, pooling or (preset.pooling if preset else None), returned)
-    ends = checkpoint.tokenizer.specials.after or not checkpoint.architecture.end_token
-    if pooling is None and "last" in pooled.split("+") and not ends:
-        raise ValueError(
-            f"{checkpoint.id} pools the last token, but its tokenizer adds none at the end, as in the first files of "
-            "Qwen3-Embedding, with which embeddings are wrong; use a current tokenizer.json, or set "
-            f"pooling={name!r} if the model was trained without one"
-        )
-    applied = checkpoint.pipeline.applied if layers else ()
+    if pooling is None:
+        _check_end(checkpoint, pooled, name)
+    applied = frozenset(checkpoint.pipeline.applied if layers else ())
     if dim is not None:
         if returned < blocks:
-            raise ValueError(
-                f"dim cuts embeddings of the last layer, {blocks}, but this is layer {returned}; leave out dim"
-            )
+            raise ValueError(f"dim cuts embeddings of the last layer, {blocks}, but this is layer {returned}; omit dim")
         layers = [*layers, Truncate(dim), Normalize()]
     width = width_after(layers, pooled_width(pooled, checkpoint.config.widths[returned]), checkpoint.id)
-
     attention = attention_for(mesh.devices.flat[0])
     if attention == "cudnn" and "model" in mesh.axis_names:
         attention = "xla"  # cuDNN's was not tried with heads split over devices
-    model = load_weights(
+    model = fill(
         checkpoint, blocks=loaded, dtype=computed, param_dtype=stored, attention=attention, final_norm=final_norm,
         mesh=mesh,
     )  # fmt: skip
-    precision = computed.name if stored == computed else f"{computed.name} with {stored.name} parameters"
     spec = EncoderSpec(
-        checkpoint.id, checkpoint.revision, returned, name, precision, prompt=checkpoint.pipeline.prompt,
-        dim=None if dim is None else width,        final_norm=bool(final_norm),
+        checkpoint.id, checkpoint.revision, returned, name,
+        computed.name if stored == computed else f"{computed.name} with {stored.name} parameters",
+        prompt=checkpoint.pipeline.prompt, dim=None if dim is None else width, final_norm=bool(final_norm),
     )  # fmt: skip
     return SentenceEncoder(
-        model,
-        checkpoint.tokenizer,
-        spec,
-        mesh,
-        pooling=pooled,
-        projection=Projection(layers) if layers else None,
-        prompts=checkpoint.pipeline.prompts,
-        include_prompt=checkpoint.pipeline.include_prompt,
-        languages=checkpoint.languages,
-        architecture=checkpoint.architecture,
-        applied=frozenset(applied),
-    )
+        model, checkpoint.tokenizer, spec, mesh, pooling=pooled, projection=Projection(layers) if layers else None,
+        prompts=checkpoint.pipeline.prompts, include_prompt=checkpoint.pipeline.include_prompt,
+        languages=checkpoint.languages, architecture=checkpoint.architecture, applied=applied,
+    )  # fmt: skip
+
+
+def _with_auto_axes(mesh: Mesh | None) -> Mesh:
+    """Returns the mesh, made again, because one of ``jax.make_mesh`` has Explicit axes by default."""
+    if mesh is None:
+        return data_mesh()
+    if mesh.axis_names not in (("data",), ("data", "model")):
+        raise ValueError(f"the mesh has axes {mesh.axis_names}; make it with lsar_jax.mesh.data_mesh")
+    return data_mesh(list(mesh.devices.flat), model=mesh.size // shares(mesh))
 
 
 def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
-    if not name_or_path:
-        raise ValueError("the name of the encoder is empty; give bundled, a preset, a folder or a Hub id")
     if name_or_path == "bundled":
         if revision is not None:
             raise ValueError(f"revision is {revision!r}, but the bundled encoder has only one revision; leave it out")
@@ -167,6 +149,16 @@ def _check_pooling(checkpoint: Checkpoint) -> None:
             f"{checkpoint.id} was published with the pooling {published}, and by the files in {found.transformer} it "
             f"is {found.name}; some may be missing, as modules.json is where another program has filled the Hub's "
             "cache: download them all, or set pooling= to what you want"
+        )
+
+
+def _check_end(checkpoint: Checkpoint, pooling: str, name: str) -> None:
+    """Raises ValueError if the last token is pooled, and the tokenizer adds none at the end."""
+    if "last" in pooling.split("+") and checkpoint.architecture.end_token and not checkpoint.tokenizer.specials.after:
+        raise ValueError(
+            f"{checkpoint.id} pools the last token, but its tokenizer adds none at the end, as in the first files of "
+            "Qwen3-Embedding, with which embeddings are wrong; use a current tokenizer.json, or set "
+            f"pooling={name!r} if the model was trained without one"
         )
 
 
@@ -195,9 +187,8 @@ def _pooling(checkpoint: Checkpoint, pooling: str | None, layer: int) -> tuple[s
 
 def _dtype(name: str, dtype: Any, default: str) -> jnp.dtype:
     try:
-        chosen = jnp.dtype(default if dtype is None else dtype)
+        chosen = jnp.dtype(default if dtype is None else dtype).name
     except (TypeError, ValueError):  # a lone surrogate is the latter
-        chosen = None
-    if chosen is None or chosen.name not in _DTYPES:
-        raise ValueError(f"{name} {dtype!r} is not one of {', '.join(_DTYPES)}")
-    return chosen
+        chosen = dtype
+    check_choice(name, chosen, _DTYPES)
+    return jnp.dtype(chosen)

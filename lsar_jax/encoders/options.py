@@ -21,7 +21,7 @@ __all__ = [
     "check_length",
     "check_prompt",
     "check_transform",
-    "checked_call",
+    "encode_call",
     "language_rows",
     "ordered",
     "prompt_text",
@@ -74,7 +74,7 @@ class EncodeCall:
     show_progress: ShowProgress = False
 
 
-def checked_call(encoder: Any, options: StreamOptions) -> EncodeCall:
+def encode_call(encoder: Any, options: StreamOptions) -> EncodeCall:
     """Returns the options of a call of an encoder, checked; ValueErrors name the option and its limits."""
     check_process()
     given = {name: value for name, value in options.items() if name not in ("layers", "prompt", "max_length")}

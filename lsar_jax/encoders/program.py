@@ -37,7 +37,7 @@ class EncoderModel(Protocol):
 
 @dataclass(frozen=True)
 class Program:
-    """What a compiled program is specialized to, besides the shapes of its arguments.
+    """The static argument of a compiled program, which is specialized to it and to the shapes of its arguments.
 
     Attributes:
       pooling: one of ``lsar_jax.models.pooling.POOLINGS``, or several joined by ``+``.

@@ -32,7 +32,7 @@ from lsar_jax.encoders.options import (
     StreamOptions,
     check_prompt,
     check_transform,
-    checked_call,
+    encode_call,
     language_rows,
     ordered,
     prompt_text,
@@ -213,7 +213,7 @@ class SentenceEncoder(SentenceTransformersNames):
         def collect(specs: Sequence[EncoderSpec], total: int | None) -> Collector:
             return collector(output, len(specs), total, self.dim_of(specs[0].layer), self.mesh)
 
-        result, report = self.encode_into(collect, sentences, checked_call(self, options))
+        result, report = self.encode_into(collect, sentences, encode_call(self, options))
         return result[..., 0, :] if isinstance(sentences, str) else result, report
 
     def moments(
@@ -238,7 +238,7 @@ class SentenceEncoder(SentenceTransformersNames):
         def collect(specs: Sequence[EncoderSpec], total: int | None) -> Collector:
             return MomentsResult(specs, self.mesh, second_moment)
 
-        result, report = self.encode_into(collect, sentences, checked_call(self, options))
+        result, report = self.encode_into(collect, sentences, encode_call(self, options))
         log_report(report)
         return result
 
@@ -251,7 +251,7 @@ class SentenceEncoder(SentenceTransformersNames):
         """
         check_names("warm_up", options, EncodeOptions.__annotations__)
         check_given(options.get("language"))
-        call = checked_call(self, options)
+        call = encode_call(self, options)
         shapes = self._batch_sizes(call).shapes(call.max_length)
         for shape in shapes:
             jax.block_until_ready(self._run(self._program(call), batch([], shape, shares(self.mesh))))

@@ -1,1 +1,1 @@
-"""What commands are given: the encoder, text and vectors."""
+"""The inputs of commands: the options of an encoder, text and vectors."""

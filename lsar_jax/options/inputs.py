@@ -53,9 +53,8 @@ class Reader:
         # How much there is up to a limit, or in a pipe, is not known.
         known = limit is None and all(path.is_dir() or is_file(path) for path in paths)
         self._total = sum(map(_bytes, paths)) if known else None
-        self._count = self._finished = 0
-        # Of the file that is read: its bytes and sentences that were read, and those that were encoded.
-        self._position = self._read = self._encoded = 0
+        # Sentences that were encoded, and the bytes of the files that are finished, and of the one that is read.
+        self._count = self._finished = self._position = 0
 
     def moments(self, path: Path, code: str, second: bool) -> Moments:
         """Returns the moments of a file."""
@@ -110,20 +109,18 @@ class Reader:
             if len(block):
                 yield block
             self._position += block.nbytes * step
-            self._read += len(block) * step
             self._advance(len(block), "read {:,} vectors")
 
     def _advance(self, sentences: int, text: str = "encoded {:,} sentences") -> None:
-        """Shows how far it is when more sentences are encoded; others may have been read."""
+        """Shows how far it is when more sentences are encoded; the text is read a little ahead."""
         self._count += sentences
-        self._encoded += sentences * share()[1]  # the other processes are about as far
-        encoded = self._finished + self._position * min(1.0, self._encoded / max(1, self._read))
-        self.meter(text.format(self._count), self._count if self._total is None else encoded, self._total)
+        done = self._count if self._total is None else self._finished + self._position
+        self.meter(text.format(self._count), done, self._total)
 
     def _finish(self, path: Path) -> None:
         """Begins with another file."""
         self._finished += _bytes(path) if self._total is not None else 0
-        self._position = self._read = self._encoded = 0
+        self._position = 0
 
     def _options(self, code: str) -> dict[str, Any]:
         language = code if self.encoder is not None and self.encoder.uses_language else None
@@ -134,7 +131,6 @@ class Reader:
         for record in islice(records, self.limit):
             self._position = records.position
             if record.text.strip():
-                self._read += 1
                 yield record.text
             else:
                 self.blank += is_first()

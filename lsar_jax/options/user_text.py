@@ -65,7 +65,7 @@ class UserText:
 
     @property
     def form(self) -> str:
-        """What the text is, in words."""
+        """The form of the text, in words."""
         if self.pairs:
             return "pairs of English and another language"
         return "the same content in every language, line by line" if self.aligned else "text that is not aligned"

@@ -90,7 +90,7 @@ def test_no_file_is_lost(folder, monkeypatch, refused, command, message):
         ("apply t de.npy nowhere/out", "there is no folder nowhere"),
         ("fit lsar new --data de=de.txt en=en.txt --encoder {tiny} --rank 2", "rank is 2; it must be a whole number"),
         ("fit lsar new --data de=de.txt --encoder {tiny}", "1 language is given (de); at least 2 are needed"),
-        ("fit center new --data de=de.txt en=empty.txt --encoder {tiny}", "empty.txt is empty; omit it"),
+        ("fit center new --data de=de.txt en=empty.txt --encoder {tiny}", "empty.txt is empty"),
         ("fit cbie new --data de=de.txt --encoder {tiny} --clusters 0", "clusters is 0; it must be a whole number"),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.encoders.options import checked_call
+from lsar_jax.encoders.options import encode_call
 from lsar_jax.encoders.program import compiled as compiled_for
 from lsar_jax.mesh import data_mesh
 from tests.compilations import count_compilations
@@ -110,7 +110,7 @@ def test_a_mixed_stream_has_six_programs(tiny_folder, corpus):
         encoder.encode(corpus * 7)
         encoder.encode(corpus[:50])
         assert len(compiled) == 3  # eight rows, two, and one
-    assert encoder.warm_up() == len(encoder._batch_sizes(checked_call(encoder, {})).shapes(40))
+    assert encoder.warm_up() == len(encoder._batch_sizes(encode_call(encoder, {})).shapes(40))
     with count_compilations() as compiled:
         for text in corpus[:20]:
             encoder.encode(text)
