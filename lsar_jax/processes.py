@@ -193,16 +193,7 @@ def _receive(address: str, bind: str, count: int, alike: str) -> None:
     # Those who have not yet said who they are, with their hosts, what they have said, and until when they may.
     visitors: dict[socket.socket, tuple[str, bytes, float]] = {}
     with ExitStack() as stack:
-        try:
-            family, *_, place = socket.getaddrinfo(*_parts(bind), type=socket.SOCK_STREAM)[0]
-            server = stack.enter_context(socket.create_server(place[:2], family=family, backlog=count))
-        except OSError as error:
-            reason = str(error.strerror or error).partition(" (")[0]
-            raise ValueError(
-                f"process 0 cannot listen at {bind}: {reason}; give an address of its machine and a "
-                "free port, the same to all processes"
-            ) from error
-        server.settimeout(0.2)
+        server = stack.enter_context(_server(bind, count))
         while missing := ", ".join(str(other) for other in range(1, count) if other not in there):
             waited = time.monotonic() - begun
             if waited > _WAIT:
@@ -227,22 +218,44 @@ def _receive(address: str, bind: str, count: int, alike: str) -> None:
                     visitors[visitor] = host, said, until
                     continue
                 del visitors[visitor]
-                hello = re.fullmatch(rb"lsar_jax process (\d{1,6}) of (.{1,200})\n", said)
-                if hello is None:
-                    _say(f"ignored a connection from {host}")
+                if not _welcome(visitor, host, said, alike, address, there):
                     visitor.close()
-                    continue
-                other, others = int(hello[1]), hello[2].decode(errors="replace")
-                if others != alike:
-                    refusal = f"process {other} has {others}, but process 0 at {address} has {alike}"
-                    _send(f"no: {refusal}", visitor, *there.values())
-                    raise ValueError(refusal)
-                if not 0 < other < count or other in there:
-                    _send(f"no: another process {other} is at {address}, of this job or of another", visitor)
-                    visitor.close()
-                    continue
-                there[other] = visitor
         _send("go", *there.values())
+
+
+def _server(bind: str, count: int) -> socket.socket:
+    """Returns the socket at which process 0 listens."""
+    try:
+        family, *_, place = socket.getaddrinfo(*_parts(bind), type=socket.SOCK_STREAM)[0]
+        server = socket.create_server(place[:2], family=family, backlog=count)
+    except OSError as error:
+        reason = str(error.strerror or error).partition(" (")[0]
+        raise ValueError(
+            f"process 0 cannot listen at {bind}: {reason}; give an address of its machine and a free port, the same "
+            "to all processes"
+        ) from error
+    server.settimeout(0.2)
+    return server
+
+
+def _welcome(
+    visitor: socket.socket, host: str, said: bytes, alike: str, address: str, there: dict[int, socket.socket]
+) -> bool:
+    """Whether a visitor is a process of this job, which then is ``there``; one of another version ends the job."""
+    hello = re.fullmatch(rb"lsar_jax process (\d{1,6}) of (.{1,200})\n", said)
+    if hello is None:
+        _say(f"ignored a connection from {host}")
+        return False
+    other, others = int(hello[1]), hello[2].decode(errors="replace")
+    if others != alike:
+        refusal = f"process {other} has {others}, but process 0 at {address} has {alike}"
+        _send(f"no: {refusal}", visitor, *there.values())
+        raise ValueError(refusal)
+    if not 0 < other < int(alike.split()[0]) or other in there:
+        _send(f"no: another process {other} is at {address}, of this job or of another", visitor)
+        return False
+    there[other] = visitor
+    return True
 
 
 def _visit(address: str, number: int, alike: str) -> None:

@@ -24,6 +24,8 @@ _LONGEST = 3000
 _LONGEST_WORD = 200
 # The status of a program whose output nobody reads, as shells report SIGPIPE.
 _BROKEN_PIPE = 141
+# Ends of a command that have a line of their own; others have a trace.
+_EXPECTED = (ValueError, OSError, ImportError, KeyboardInterrupt, SystemExit)
 
 
 class Command(NamedTuple):
@@ -57,9 +59,8 @@ def run(
     """
     _open_output()
     try:
-        if shared:
-            arguments = _connected(sys.argv[1:] if arguments is None else list(arguments))
-        command = parse(kind, prog, sys.argv[1:] if arguments is None else arguments, description)
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        command = parse(kind, prog, _connected(words) if shared else words, description)
         if shared:
             check_alike("the options", repr(command))
         try:
@@ -68,32 +69,38 @@ def run(
             print(f"warning: compiled programs are not kept: {error}", file=sys.stderr)
         command.run()
         return _flushed(0)
-    except BrokenPipeError:
-        status = _BROKEN_PIPE
-    except (ValueError, OSError) as error:
-        status = _fail(str(error), 1)
-    except ImportError as error:
-        status = _fail(install_hint(error, prog), 1)
-    except SystemExit as error:  # of tyro, which has printed why
-        status = _flushed(error.code if isinstance(error.code, int) else int(error.code is not None))
-        if not jax.distributed.is_initialized():
-            raise SystemExit(status) from error
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        status = 130
-    except Exception as error:
-        if not jax.distributed.is_initialized():
+    except BaseException as error:
+        together = jax.distributed.is_initialized()
+        if not together and not isinstance(error, _EXPECTED):
             raise
-        traceback.print_exc()
-        if isinstance(error, jax.errors.JaxRuntimeError):
-            print("error: a shared computation failed; if another process ended, start the job again", file=sys.stderr)
-        status = 1
-    status = _flushed(status)
-    if jax.distributed.is_initialized():
+        status = _flushed(_status(error, prog))
+        if not together and isinstance(error, SystemExit):
+            raise SystemExit(status) from error
+    if together:
         sys.stderr.flush()
         # At its usual end, this process would wait for the others, which wait for it.
         os._exit(status)
     return status
+
+
+def _status(error: BaseException, prog: str) -> int:
+    """Prints the error of a command on one line, or with its trace if it is unexpected; returns its exit status."""
+    match error:
+        case BrokenPipeError():
+            return _BROKEN_PIPE
+        case ValueError() | OSError():
+            return _fail(str(error), 1)
+        case ImportError():
+            return _fail(install_hint(error, prog), 1)
+        case SystemExit():  # of tyro, which has printed why
+            return error.code if isinstance(error.code, int) else int(error.code is not None)
+        case KeyboardInterrupt():
+            print("stopped", file=sys.stderr)
+            return 130
+    traceback.print_exception(error)
+    if isinstance(error, jax.errors.JaxRuntimeError):
+        print("error: a shared computation failed; if another process ended, start the job again", file=sys.stderr)
+    return 1
 
 
 def run_named(

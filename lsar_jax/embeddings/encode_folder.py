@@ -127,9 +127,9 @@ def encode(
     if not paths:
         raise ValueError("there is nothing to encode; give one or more files, or - for standard input")
     devices = encoder.mesh.devices
-    if shard_rows is None:
-        shard_rows = _ROWS_ON_CPU if devices.flat[0].platform == "cpu" else _ROWS
-    shard_rows = whole_number("shard_rows", shard_rows, 1, MOST_ROWS, "rows of a shard")
+    usual = _ROWS_ON_CPU if devices.flat[0].platform == "cpu" else _ROWS
+    rows = usual if shard_rows is None else shard_rows
+    shard_rows = whole_number("shard_rows", rows, 1, MOST_ROWS, "rows of a shard")
     folder = Path(folder)
     for path in paths:
         if path != STANDARD_INPUT and is_within(path, folder):
@@ -138,21 +138,11 @@ def encode(
     if not (folder / FILE_NAME).is_file() and not (work / RECORD).is_file():
         check_absent(folder, [_WORK])  # a run that was killed at once leaves a folder without a record
     job = Job(
-        spec=encoder.spec,
-        dim=encoder.dim,
-        max_length=encoder.tokenizer.max_length if max_length is None else max_length,
-        normalize=normalize,
-        language=language,
-        dtype=store,
-        format=format,
-        shard_rows=shard_rows,
-        inputs=tuple(map(str, paths)),
-        text="text" if text is None else text,
-        ids=ids,
-        devices=f"{devices.size} x {devices.flat[0].device_kind}",
-        versions=versions(),
-        applied=tuple(sorted(encoder.applied)),
-    )
+        spec=encoder.spec, dim=encoder.dim, normalize=normalize, language=language, dtype=store, format=format,
+        max_length=encoder.tokenizer.max_length if max_length is None else max_length, shard_rows=shard_rows,
+        inputs=tuple(map(str, paths)), text="text" if text is None else text, ids=ids, versions=versions(),
+        devices=f"{devices.size} x {devices.flat[0].device_kind}", applied=tuple(sorted(encoder.applied)),
+    )  # fmt: skip
     records = Records(paths, text, ids)
     with work_folder(work, folder, _WORK_FILES), Meter(show_progress) as meter:
         _Encoding(encoder, job, folder, records, meter).run(progress)

@@ -8,7 +8,7 @@ from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
-from lsar_jax.checkpoints.load_weights import read_pooler
+from lsar_jax.checkpoints.load_weights import load_weights, read_pooler
 from lsar_jax.checkpoints.locate import locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import check_choice, check_flags, whole_number
@@ -104,7 +104,7 @@ def load_encoder(
     attention = attention_for(mesh.devices.flat[0])
     if attention == "cudnn" and "model" in mesh.axis_names:
         attention = "xla"  # cuDNN's was not tried with heads split over devices
-    model = fill(
+    model = load_weights(
         checkpoint, blocks=loaded, dtype=computed, param_dtype=stored, attention=attention, final_norm=final_norm,
         mesh=mesh,
     )  # fmt: skip

@@ -262,7 +262,7 @@ def test_a_tokenizer_of_word_pieces(folder, tiny):
         ({"layer": -1}, "layer is -1; it must be"),
         ({"pooling": "median"}, "pooling 'median' is not one of mean, mean_no_special, weighted_mean, cls, max, last"),
         ({"dtype": "fast"}, "dtype 'fast' is not one of float32, bfloat16"),
-        ({"mesh": jax.make_mesh((1,), ("rows",))}, "the mesh has axes .'rows',., expected"),
+        ({"mesh": jax.make_mesh((1,), ("rows",))}, "the mesh has axes .'rows',.; make it with"),
         ({"revision": "main"}, "revision 'main' applies to Hub ids only"),
     ],
 )
