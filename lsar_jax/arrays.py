@@ -58,7 +58,7 @@ def to_device(x: AnyArray) -> Float[Array, "*shape"]:
 
 
 def product(x: AnyArray, y: AnyArray) -> Any:
-    """Multiplies matrices in their full precision on every device; those of numpy are multiplied by numpy."""
+    """Multiplies matrices in their full precision on every device; numpy multiplies its own."""
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return x @ y
     return jnp.matmul(x, y, precision=jax.lax.Precision.HIGHEST)
@@ -127,7 +127,7 @@ def all_finite(x: Array) -> Bool[Array, ""]:
 def check_floats(name: str, x: object, least: int = 1) -> None:
     """Raises ValueError unless ``x`` is a numpy or jax array of floats ``[n, dim]``, n >= ``least`` and dim >= 1.
 
-    ``name`` is that of the array in errors. Raises RuntimeError in a forked process, as ``mesh.check_process``.
+    ``name`` is the array's in errors. Raises RuntimeError in a forked process, as ``mesh.check_process``.
     """
     check_process()
     masked = isinstance(x, np.ma.MaskedArray)  # whose mask would be ignored
@@ -210,7 +210,7 @@ def check_rows(name: str, x: AnyArray, rows: Float[Array, "*row dim"], *, length
 
 
 def not_finite(name: str, x: AnyArray, rows: Float[Array, "*row dim"]) -> ValueError:
-    """Returns the error that says which rows are not finite; the arguments are those of ``check_rows``."""
+    """Returns the error that says which rows are not finite; arguments as for ``check_rows``."""
     bad = ~np.isfinite(np.asarray(rows)).all(axis=-1).reshape(-1)[: len(x)]
     first = int(bad.argmax())
     what = "a value that float32 cannot hold" if np.isfinite(np.asarray(x[first])).all() else "NaN or infinity"

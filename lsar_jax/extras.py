@@ -17,7 +17,7 @@ def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
       module: dotted name of the module.
       extra: the extra of ``lsar_jax`` that installs it.
       what: the feature that needs the module, quoted in the error.
-      package: name of the package, if it is not that of the module.
+      package: name of the package, if the module has another.
     """
     try:
         return importlib.import_module(module)
@@ -27,7 +27,7 @@ def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
 
 
 def install_hint(error: ImportError, what: str) -> str:
-    """The message of an error, or that of ``missing_extra`` if evaluations lack a package."""
+    """The message of an error, or of ``missing_extra`` if evaluations lack a package."""
     name = (error.name or "").partition(".")[0]
     if name not in _OF_EVAL:
         return str(error)

@@ -149,7 +149,7 @@ def is_within(path: Path, folder: Path) -> bool:
 
 
 def same_file(path: Path, other: Path) -> bool:
-    """Whether two paths, which need not exist, are those of one file."""
+    """Whether two paths, which need not exist, lead to one file."""
     try:
         return path.samefile(other)
     except OSError:  # one of them does not exist

@@ -1,6 +1,6 @@
 """The devices: a mesh whose axis ``data`` splits batches, and what the processor can do.
 
-Parameters are replicated; those of a model that does not fit one device are split over a second axis, ``model``. Plain
+Parameters are replicated; of a model that does not fit one device, they are split over a second axis, ``model``. Plain
 ``jax.jit`` does the rest, on one CPU, several GPUs or a TPU slice.
 """
 

@@ -65,7 +65,7 @@ def start_processes(where: str = "") -> None:
         process and the number of processes. Empty on Slurm, Open MPI, Kubernetes and Cloud TPU, which jax asks.
 
     Raises:
-      ValueError: ``where`` has another form, the port is not free or is that of another program or job, a process does
+      ValueError: ``where`` has another form, the port is not free or belongs to another program or job, a process does
         not come in time or has other versions, or jax finds no such cluster.
     """
     number_of = "([0-9]{1,6})"
@@ -291,7 +291,7 @@ def _visit(address: str, number: int, alike: str) -> None:
 
 
 def _parts(address: str) -> tuple[str, int]:
-    """Returns the host and the port of an address; that of IPv6 has brackets."""
+    """Returns the host and the port of an address, which has brackets for IPv6."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 

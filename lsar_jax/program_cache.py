@@ -35,7 +35,7 @@ def cache_programs(folder: str | Path | None = None) -> Path:
         or in ``~/.cache``.
 
     Returns:
-      The folder in use: that of this kind of processor inside ``folder``.
+      The folder in use: one inside ``folder`` for this kind of processor.
 
     Raises:
       ValueError: others can write the folder, or it, or a link to it, belongs to somebody else; they could put programs

@@ -67,7 +67,9 @@ class FitEmbeddings(InputOptions):
         self._check(files, [self.out])
         if share()[1] > 1:
             check_alike("the files", repr({code: [*map(_mark, paths)] for code, paths in files.items()}))
-        transform, blank = self._fit(files, {name: getattr(self, name) for name in self.method.options})
+        transform, blank = self._fit(
+            files, {name: getattr(self, name) for name in self.method.options if hasattr(self, name)}
+        )
         blank = sum(map(int, gather(str(blank).encode())))
         if is_first():
             transform.save(self.out)
@@ -103,6 +105,8 @@ class FitEmbeddings(InputOptions):
         for code, of_code in files.items():
             check_distinct(f"--data {code}", of_code)
         check_distinct("--moments", moments or ())
+        if empty := [path for path in text if path.is_file() and not path.stat().st_size]:
+            raise ValueError(f"{empty[0]} is empty; omit it")
         if self.limit is not None:
             whole_number("limit", self.limit, 1, 1 << 62, "sentences")
 
@@ -171,9 +175,12 @@ def _command(name: str, method: FitMethod) -> type[FitEmbeddings]:
     """The command of a method: its kind of fit, with the options of its fit function."""
     documented = docstring_parser.parse((method.fit.__doc__ or "").replace("``", ""))
     helps = {parameter.arg_name: parameter.description or "" for parameter in documented.params}
+    # A flag that a method of another name has fixed is chosen by that name.
+    fixed_elsewhere = {name for other in METHODS.values() if other.fit is method.fit for name in other.fixed}
     options = [
         (name, Annotated[option.annotation, tyro.conf.arg(help=helps.get(name, ""))], field(default=option.default))
         for name, option in method.options.items()
+        if not (isinstance(option.default, bool) and name in fixed_elsewhere)
     ]
     base = FitEmbeddings if method.needs == "embeddings" else FitMoments
     fixed = "".join(f" ({option}={value})" for option, value in method.fixed.items())

@@ -9,12 +9,12 @@ from typing import Literal
 import tyro
 
 from lsar_jax import embeddings
-from lsar_jax.corpora.records import input_path
+from lsar_jax.corpora.records import has_columns, input_path
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import is_within
 from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
 from lsar_jax.mining.job import check_languages, check_paths, notes_of
-from lsar_jax.mining.pairs import Margin, Retrieval
+from lsar_jax.mining.pairs import Retrieval
 from lsar_jax.mining.thresholds import Cut
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName
@@ -34,7 +34,7 @@ class Mine:
     """Finds translations in two collections, and writes them with their scores, best first.
 
     Stop it at any time: the same command goes on, as long as its work is in a folder beside the output, whose name ends
-    in .job. For more options of an encoder or of files with columns, encode the text first with lsar-jax encode.
+    in .job. For an encoder's other options, encode the text first with lsar-jax encode.
 
     Attributes:
       source: a folder that lsar-jax encode wrote, or a file of text that it could read.
@@ -44,10 +44,10 @@ class Mine:
       layer: hidden-state layer of text; by default, the transform's, or the checkpoint's.
       prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
       max_length: maximum number of tokens per sentence; by default, the checkpoint's.
+      text: column of the sentences in files with columns; by default, text.
       transform: a file that lsar-jax fit or Transform.save wrote, applied to the vectors.
       languages: language codes of the source and the target, for an encoder or a transform that needs them.
       k: number of nearest neighbours in each direction.
-      margin: how a pair is scored.
       retrieval: max accepts pairs in order of their score, unless one of the two sentences is in an accepted pair;
         intersection keeps those that are the best of both; forward and backward the best of each source or target.
       threshold: the lowest score to write, or estimate; by default, all pairs are written, and an estimate is printed.
@@ -67,10 +67,10 @@ class Mine:
     layer: int | None = None
     prompt: str | None = None
     max_length: int | None = None
+    text: str | None = None
     transform: Path | None = None
     languages: tuple[str, str] | None = None
     k: int = 4
-    margin: Margin = "ratio"
     retrieval: Retrieval = "max"
     threshold: float | Literal["estimate"] | None = None
     known: Path | None = None
@@ -88,10 +88,10 @@ class Mine:
     def run(self) -> None:
         """Mines, and prints how many pairs there are."""
         paths = {"source": input_path(self.source), "target": input_path(self.target)}
-        options, text = self._options(paths)
+        options, input_options = self._options(paths)
         transform = None if self.transform is None else Transform.load(self.transform)
         files = {name: path for name, path in paths.items() if not path.is_dir()}
-        encoder = text.load(transform) if files else None
+        encoder = input_options.load(transform) if files else None
         self._check_languages(files, encoder, transform)
         if encoder is not None:
             code_of = dict(zip(paths, self.languages or (None, None), strict=True))
@@ -100,8 +100,9 @@ class Mine:
                 paths[name] = notes_of(self.out) / name
                 print(f"encoding the {name}, {path}", flush=True)
                 embeddings.encode(
-                    encoder, [path], paths[name], language=language, max_length=self.max_length, show_progress=True
-                )
+                    encoder, [path], paths[name], text=self.text if has_columns(path) else None, language=language,
+                    max_length=self.max_length, show_progress=True,
+                )  # fmt: skip
         if transform is not None:
             languages = (self.languages or (None, None)) if transform.languages is not None else (None, None)
             options = replace(options, transform=transform, languages=languages)
@@ -115,18 +116,19 @@ class Mine:
             print(_ALL_PAIRS, file=sys.stderr)
 
     def _options(self, paths: dict[str, Path]) -> tuple[MiningOptions, InputOptions]:
-        """Returns the options of the mining and those of the encoder; errors come before any work."""
+        """Returns the options of the mining and of the encoder; errors come before any work."""
         for path in paths.values():
             if is_within(path, notes_of(self.out)):
                 raise ValueError(f"{path} is in {notes_of(self.out)}, which is deleted at the end; write another file")
         check_paths(paths["source"], paths["target"], self.out, overwrite=self.overwrite)
         options = MiningOptions(
-            k=self.k, margin=self.margin, retrieval=self.retrieval, precision=self.precision, block=self.block,
+            k=self.k, retrieval=self.retrieval, precision=self.precision, block=self.block,
             threshold=self._threshold(),
         )  # fmt: skip
-        text = InputOptions(encoder=self.encoder, layer=self.layer, prompt=self.prompt, max_length=self.max_length)
-        text.check_text([path for path in paths.values() if not path.is_dir()])
-        return options, text
+        names = ("encoder", "layer", "prompt", "max_length", "text")
+        input_options = InputOptions(**{name: getattr(self, name) for name in names})
+        input_options.check_text([path for path in paths.values() if not path.is_dir()])
+        return options, input_options
 
     def _check_languages(
         self, files: dict[str, Path], encoder: SentenceEncoder | None, transform: Transform | None

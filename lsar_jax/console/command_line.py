@@ -1,6 +1,7 @@
 """A command line: its options, and what ``--help``, ``--help-all`` and a wrong name print.
 
-A command with many options names those of ``--help`` in a class attribute ``essential``; ``--help-all`` shows all.
+A command with many options names in a class attribute ``essential`` which of them ``--help`` shows; ``--help-all``
+shows all.
 """
 
 import difflib

@@ -11,7 +11,7 @@ __all__ = ["console", "decomposed_note", "print_table"]
 
 
 class _Output:
-    """Standard output as it is now: while a bar is shown, that of the bar, which a console would pass by."""
+    """The current standard output: while a bar is shown, the bar's, which a console would pass by."""
 
     @property
     def rich_proxied_file(self) -> "_Output":

@@ -53,7 +53,7 @@ def run(
     Args:
       kind: a dataclass of options with a ``run`` method, or a union of such classes.
       prog: name of the program in ``--help``.
-      arguments: command-line arguments; by default those of this process.
+      arguments: command-line arguments; by default, this process's.
       description: text shown by ``--help``; by default the docstring of ``kind``.
       shared: whether several processes can share it, which a first argument ``--distributed`` then connects.
     """
@@ -120,7 +120,7 @@ def run_named(
     Args:
       groups: commands by name, in groups with a title, which may be empty.
       prog: name of the program.
-      arguments: command-line arguments; by default those of this process.
+      arguments: command-line arguments; by default, this process's.
       noun: what a command is called.
       about: text above the list.
       elsewhere: the error of a name that other programs have.

@@ -89,7 +89,7 @@ def encode(
     Args:
       encoder: the encoder, with its transform if there is one.
       inputs: text files with a sentence per line (an empty line is an empty sentence), files with columns, or ``-``
-        for standard input, which is text; their suffixes are those of ``lsar_jax.corpora.records.Records``. A line has
+        for standard input, which is text; ``lsar_jax.corpora.records.Records`` lists their suffixes. A line has
         at most 4 MiB.
       folder: the folder; ``lsar_jax.embeddings.open`` opens it once it is finished.
       text: the column of the sentences in files with columns; by default, ``text``.

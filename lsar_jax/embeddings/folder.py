@@ -153,7 +153,7 @@ def open_folder(folder: str | Path) -> Embeddings:
 
     Raises:
       FileNotFoundError: there is no such folder, it is not finished, or a shard is missing.
-      ValueError: its manifest is damaged, or is not that of its shards.
+      ValueError: its manifest is damaged, or does not fit its shards.
     """
     folder = Path(folder)
     if not (folder / FILE_NAME).exists() and (folder / ".job").is_dir():

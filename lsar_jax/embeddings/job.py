@@ -85,8 +85,8 @@ def versions() -> str:
 def locked(folder: Path, refusal: str) -> Iterator[None]:
     """Creates the folder of a job, and keeps other runs out of it during the block; process 0 holds the lock for all.
 
-    Raises ValueError with the text ``refusal`` if another run holds it, or if the name of the lock is that of another
-    file, and OSError if it cannot be locked.
+    Raises ValueError with the text ``refusal`` if another run holds it, or if another file has the name of the lock,
+    and OSError if it cannot be locked.
     """
     from filelock import FileLock, Timeout
 
@@ -139,7 +139,7 @@ def work_folder(folder: Path, output: Path, names: str) -> Iterator[None]:
 def check_own(folder: Path, names: str) -> None:
     """Raises ValueError if a folder of work is a link or a file, or holds what the job does not write.
 
-    ``names`` is a regular expression of the paths that it writes, relative to the folder; those of folders end in /.
+    ``names`` is a regular expression of the paths that it writes, relative to the folder; folders end in /.
     """
     strange = [folder] if folder.is_symlink() or (folder.exists() and not folder.is_dir()) else []
     for path in strange or (path for path, own in _contents(folder, names) if not own):

@@ -38,7 +38,7 @@ _FORMAT = "lsar_jax embeddings 2"
 
 
 def file_names(format: str, number: int) -> tuple[str, ...]:
-    """The names of a shard's files, that of the vectors first."""
+    """The names of a shard's files, the vectors first."""
     if format == "parquet":
         return (f"vectors-{number:05d}.parquet",)
     return f"vectors-{number:05d}.npy", f"sentences-{number:05d}.jsonl"
@@ -72,7 +72,7 @@ class Job:
         return text_sha256(json.dumps(self.to_dict()))
 
     def difference(self, earlier: "Job") -> str:
-        """Names the fields that differ from those of an earlier job, with both values; empty if none does."""
+        """Names the fields in which an earlier job differs, with both values; empty if none does."""
         if not self.spec.same_space(earlier.spec) or self.spec.dtype != earlier.spec.dtype:
             spec = self.spec.difference(earlier.spec) or f"dtype {self.spec.dtype}, not {earlier.spec.dtype}"
             return f"another embedding space ({spec})"
@@ -105,7 +105,7 @@ class Shard:
     decomposed: int = 0
 
     def check(self, job: Job, number: int) -> "Shard":
-        """Returns itself; raises ValueError unless its files are those of this number, and so in the folder."""
+        """Returns itself; raises ValueError unless its files have the names of this shard, and so are in the folder."""
         if tuple(self.files) != file_names(job.format, number):
             raise ValueError(f"shard {number} has the files {', '.join(self.files)}")
         return self

@@ -32,7 +32,7 @@ class Unfinished(HostResult):
 
     Args:
       path: the file; one that is damaged is not read.
-      digest: that of the job and the sentences; a file of others is not read.
+      digest: digest of the job and the sentences; a file with another one is not read.
       sentences: number of the sentences.
       dim: width of a vector.
     """

@@ -8,7 +8,7 @@ from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
-from lsar_jax.checkpoints.load_weights import load_weights, read_pooler
+from lsar_jax.checkpoints.load_weights import load_weights
 from lsar_jax.checkpoints.locate import locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import check_choice, check_flags, whole_number
@@ -16,8 +16,8 @@ from lsar_jax.encoders.migration_hints import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, shares
 from lsar_jax.models.attention import attention_for
-from lsar_jax.models.pooling import POOLINGS, pooled_width
-from lsar_jax.models.projection import Layer, Normalize, Projection, Truncate, width_after
+from lsar_jax.models.pooling import pooled_width
+from lsar_jax.models.projection import Normalize, Projection, Truncate, width_after
 from lsar_jax.spec import EncoderSpec
 
 __all__ = ["load_encoder"]
@@ -67,7 +67,7 @@ def load_encoder(
     Raises:
       FileNotFoundError: the folder does not exist, or the Hub id cannot be downloaded.
       ImportError: the encoder needs an extra that is not installed.
-      TypeError: there is no such option; for those of sentence-transformers, the error says what to write instead.
+      TypeError: there is no such option; for one of sentence-transformers, the error says what to write instead.
       ValueError: an argument is not one of those above, or the weights do not fit.
 
     Example:
@@ -85,8 +85,6 @@ def load_encoder(
     stored = _dtype("param_dtype", param_dtype, computed.name)
     mesh = _with_auto_axes(mesh)
     checkpoint, preset = _open(str(name_or_path), revision)
-    if pooling is None:
-        _check_pooling(checkpoint)
     blocks = checkpoint.config.blocks
     has = f"{checkpoint.id} has the embedding output, 0, and {blocks} blocks"
     loaded = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
@@ -94,11 +92,10 @@ def load_encoder(
     # Read before the weights: the layers after the blocks are small, and may be damaged too.
     pooled, name, layers = _pooling(checkpoint, pooling or (preset.pooling if preset else None), returned)
     if pooling is None:
-        _check_end(checkpoint, pooled, name)
+        _check_as_published(checkpoint, pooled, name)
     applied = frozenset(checkpoint.pipeline.applied if layers else ())
     if dim is not None:
-        if returned < blocks:
-            raise ValueError(f"dim cuts embeddings of the last layer, {blocks}, but this is layer {returned}; omit dim")
+        whole_number("layer", returned, blocks, blocks, "dim cuts embeddings of the last layer")
         layers = [*layers, Truncate(dim), Normalize()]
     width = width_after(layers, pooled_width(pooled, checkpoint.config.widths[returned]), checkpoint.id)
     attention = attention_for(mesh.devices.flat[0])
@@ -140,8 +137,8 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
     return read_folder(folder, id=id, revision=commit), preset
 
 
-def _check_pooling(checkpoint: Checkpoint) -> None:
-    """Raises ValueError if a checkpoint of a preset has another pooling than it was published with."""
+def _check_as_published(checkpoint: Checkpoint, pooling: str, name: str) -> None:
+    """Raises ValueError if the checkpoint's own pooling is not the published one, or lacks the token that it takes."""
     preset = next((preset for preset in PRESETS.values() if preset.id == checkpoint.id), None)
     found, published = checkpoint.pipeline, preset.published if preset else ""
     if published and not found.problem and found.name != published:
@@ -150,39 +147,12 @@ def _check_pooling(checkpoint: Checkpoint) -> None:
             f"is {found.name}; some may be missing, as modules.json is where another program has filled the Hub's "
             "cache: download them all, or set pooling= to what you want"
         )
-
-
-def _check_end(checkpoint: Checkpoint, pooling: str, name: str) -> None:
-    """Raises ValueError if the last token is pooled, and the tokenizer adds none at the end."""
     if "last" in pooling.split("+") and checkpoint.architecture.end_token and not checkpoint.tokenizer.specials.after:
         raise ValueError(
             f"{checkpoint.id} pools the last token, but its tokenizer adds none at the end, as in the first files of "
             "Qwen3-Embedding, with which embeddings are wrong; use a current tokenizer.json, or set "
             f"pooling={name!r} if the model was trained without one"
         )
-
-
-def _pooling(checkpoint: Checkpoint, pooling: str | None, layer: int) -> tuple[str, str, list[Layer]]:
-    """Returns the pooling, its name in the spec, and the layers after it, which belong to the last block."""
-    pipeline, blocks = checkpoint.pipeline, checkpoint.config.blocks
-    if pooling is not None and set(pooling.split("+")) <= set(POOLINGS):
-        return pooling, pooling, []
-    if pooling not in (None, "pooler", pipeline.name):
-        check_choice("pooling", pooling, dict.fromkeys((*POOLINGS, "pooler", pipeline.name)))
-    if pipeline.problem and pooling != "pooler":
-        choices = ", ".join(map(repr, POOLINGS))
-        raise ValueError(f"{pipeline.problem}; set pooling to one of {choices} to use the blocks alone")
-    if layer == blocks and pooling == "pooler":
-        return "cls", "pooler", [read_pooler(checkpoint)]
-    if layer == blocks:
-        return pipeline.pooling, pipeline.name, pipeline.layers()
-    alone = "cls" if pooling == "pooler" else pipeline.pooling
-    if pooling is not None:
-        raise ValueError(
-            f"the pooling {pooling!r} belongs to the last block, {blocks}, but this is layer {layer}; "
-            f"use layer={blocks} or pooling={alone!r}"
-        )
-    return alone, alone, []
 
 
 def _dtype(name: str, dtype: Any, default: str) -> jnp.dtype:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from lsar_jax.encoders.options import EncodeOptions
 
-__all__ = ["SentenceTransformersNames", "check_names", "unexpected"]
+__all__ = ["Output", "SentenceTransformersNames", "check_names", "unexpected"]
 
-_Output = Literal["numpy", "jax"]
+#: Whether embeddings are returned as an array of numpy or of jax.
+Output = Literal["numpy", "jax"]
 # What to write instead of an option or an attribute.
 _INSTEAD = {
     "batch_size": "batches are as large as a budget of tokens allows; to change it, pass token_budget to encode",
@@ -71,7 +72,7 @@ class SentenceTransformersNames:
     ) -> Any:
         """Returns ``encode(sentences, prompt="query")``, or without that prompt if ``prompts`` lacks it.
 
-        Another ``prompt`` may be given; options and errors are those of ``encode``.
+        Another ``prompt`` may be given; options and errors are as for ``encode``.
         """
         return _encode(self, ("query",), sentences, output=output, **options)
 
@@ -84,7 +85,7 @@ class SentenceTransformersNames:
     ) -> Any:
         """Returns ``encode`` with the first prompt named ``document``, ``passage`` or ``corpus``, or without one.
 
-        Another ``prompt`` may be given; options and errors are those of ``encode``.
+        Another ``prompt`` may be given; options and errors are as for ``encode``.
         """
         return _encode(self, ("document", "passage", "corpus"), sentences, output=output, **options)
 

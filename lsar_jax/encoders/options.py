@@ -52,11 +52,10 @@ def ordered(sentences: str | Iterable[str]) -> Iterable[str]:
         return [sentences]
     # The elements of a set come in another order in each process, and those of a mapping are its keys.
     unordered = isinstance(sentences, Mapping | Set) and not isinstance(sentences, KeysView)
-    if isinstance(sentences, bytes) or unordered or not isinstance(sentences, Iterable):
-        raise ValueError(f"sentences must be a str or an ordered iterable of str, not a {type(sentences).__name__}")
-    shape = getattr(sentences, "shape", None)
-    if shape is not None and len(shape) != 1:
-        raise ValueError(f"sentences is an array of shape {tuple(shape)}; give a list of str, or an array of shape [n]")
+    shape = tuple(getattr(sentences, "shape", (1,)))
+    if isinstance(sentences, bytes) or unordered or not isinstance(sentences, Iterable) or len(shape) != 1:
+        kind = f"{type(sentences).__name__}{f' of shape {shape}' if len(shape) != 1 else ''}"
+        raise ValueError(f"sentences must be a str or an ordered iterable of str, not a {kind}")
     return sentences
 
 

@@ -23,7 +23,7 @@ __all__ = ["EncoderModel", "Program", "compiled", "forward"]
 
 @runtime_checkable
 class EncoderModel(Protocol):
-    """A Flax module; its config has ``widths``, those of layer 0, 1, ..., and ``longest``, the most tokens it takes."""
+    """A Flax module; its config has ``widths`` of layers 0, 1, ..., and ``longest``, the most tokens it takes."""
 
     config: Any
     dtype: Any

@@ -35,7 +35,7 @@ _shown: Any = None
 class Meter:
     """Shows how far a job is, with the time left, whenever it is called; a context, during which there is a bar.
 
-    The rate is that of the last two minutes, from the first call on: what is done by then, such as the part of a job
+    The rate is taken from the last two minutes, from the first call on: what is done by then, such as the part of a job
     that was resumed, does not count for it.
 
     Args:

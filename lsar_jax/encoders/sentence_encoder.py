@@ -25,7 +25,7 @@ from lsar_jax.checks import check_flags
 from lsar_jax.encoders.collectors import COLLECTIVES, Collector, MomentsResult, collector
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report
 from lsar_jax.encoders.input_stream import read_batches
-from lsar_jax.encoders.migration_hints import SentenceTransformersNames, check_names
+from lsar_jax.encoders.migration_hints import Output, SentenceTransformersNames, check_names
 from lsar_jax.encoders.options import (
     EncodeCall,
     EncodeOptions,
@@ -155,11 +155,7 @@ class SentenceEncoder(SentenceTransformersNames):
     ) -> jax.Array: ...
 
     def encode(
-        self,
-        sentences: str | Iterable[str],
-        *,
-        output: Literal["numpy", "jax"] = "numpy",
-        **options: Unpack[EncodeOptions],
+        self, sentences: str | Iterable[str], *, output: Output = "numpy", **options: Unpack[EncodeOptions]
     ) -> np.ndarray | jax.Array:
         """Returns the embeddings of ``sentences`` in their order, as float32.
 
@@ -169,8 +165,8 @@ class SentenceEncoder(SentenceTransformersNames):
         Args:
           sentences: any strings, from a list, an iterator or a generator; their text is not kept. An empty string is
             encoded as its special tokens; text beyond ``max_length`` is truncated, counted and logged as a warning.
-          output: ``"numpy"``, or ``"jax"`` for an array on the devices of the mesh: split by sentences if their number
-            is divisible by that of the devices, otherwise replicated.
+          output: ``"numpy"``, or ``"jax"`` for an array on the devices of the mesh: split by sentences if the
+            devices divide their number, otherwise replicated.
           **options: any of the following.
 
             - ``layers``: loaded layers to return together, from one forward pass; by default ``spec.layer``.
@@ -201,11 +197,7 @@ class SentenceEncoder(SentenceTransformersNames):
         return result
 
     def encode_with_report(
-        self,
-        sentences: str | Iterable[str],
-        *,
-        output: Literal["numpy", "jax"] = "numpy",
-        **options: Unpack[EncodeOptions],
+        self, sentences: str | Iterable[str], *, output: Output = "numpy", **options: Unpack[EncodeOptions]
     ) -> tuple[Any, EncodeReport]:
         """Returns the result of ``encode``, with its options and errors, and an ``EncodeReport``; nothing is logged."""
         check_names("encode", options, (*EncodeOptions.__annotations__, "output"))
@@ -247,7 +239,7 @@ class SentenceEncoder(SentenceTransformersNames):
 
         There are at most six for a stream of text, and up to 16 for single sentences of up to 512 tokens, by their
         lengths. All languages share their programs, except ``"auto"``. Those that order results on the device
-        (``output="jax"``) are compiled when they are needed. Options and errors are those of ``encode``.
+        (``output="jax"``) are compiled when they are needed. Options and errors are as for ``encode``.
         """
         check_names("warm_up", options, EncodeOptions.__annotations__)
         check_given(options.get("language"))
@@ -292,16 +284,11 @@ class SentenceEncoder(SentenceTransformersNames):
         """Writes a folder with which transformers and sentence-transformers compute the same vectors.
 
         It holds the blocks up to ``spec.layer``, the tokenizer, the pooling, the layers after it, and a shared
-        transform as one Dense layer, in float32. BERT's own pooler is not written; transformers reports that it
-        initializes a new one, which is not used.
-
-        Args:
-          folder: path of the folder.
-          overwrite: whether to replace a folder that this wrote, once the new one is complete.
+        transform as one Dense layer, in float32; with ``overwrite``, it replaces a folder that this method wrote.
+        BERT's own pooler is not written; transformers reports that it initializes a new one, which is not used.
 
         Raises:
-          FileExistsError: ``folder`` exists and is not to be replaced, or it has other files too, such as ``.git``, or
-            ONNX files that were made from the old weights.
+          FileExistsError: ``folder`` exists and is not to be replaced, or has other files, such as ``.git`` or ONNX.
           ValueError: such a folder cannot express the encoder: XLM, LASER, the mean without special tokens, a layer
             of a decoder without its final norm, or a transform that depends on the language.
         """

@@ -34,7 +34,7 @@ _MOST_IN_MEMORY = 10_000
 
 
 class Reader:
-    """Reads files, up to ``limit`` lines or rows of each, as embeddings or moments; ``text`` is that of ``Records``.
+    """Reads files, up to ``limit`` lines or rows of each, as embeddings or moments; ``text`` is as for ``Records``.
 
     It counts the blank lines that it skips; of several processes, each counts a part of them. While ``meter`` is open,
     it says how much of ``paths``, which are all files to read, is read.
@@ -98,7 +98,7 @@ class Reader:
         return np.concatenate(parts)
 
     def _blocks(self, path: Path, limit: int | None, first: int = 0, step: int = 1) -> Iterator[np.ndarray]:
-        """Yields every ``step``-th block of vectors of a file, or of a folder without those of blank sentences."""
+        """Yields every ``step``-th block of vectors of a file, or of a folder, but none of blank sentences."""
         x = open_vectors(path)
         for number, block in enumerate(read_blocks(x, limit, first, step)):
             if isinstance(x, Embeddings):
@@ -188,5 +188,5 @@ def check_distinct(option: str, paths: Sequence[Path]) -> None:
 
 
 def is_vectors(path: Path) -> bool:
-    """Whether a path is that of vectors, such as a ``.npy`` file, judging by its suffix, or a folder."""
+    """Whether a path holds vectors, such as a ``.npy`` file, judging by its suffix, or is a folder."""
     return path.suffix.lower() in VECTORS or path.is_dir()

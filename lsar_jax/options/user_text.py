@@ -130,7 +130,7 @@ def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Alig
 
 
 def finds_lines(x: Mapping[str, Float[np.ndarray, "sentence dim"]]) -> bool:
-    """Whether the lines of each language find those of the same number in the first language far above chance."""
+    """Whether lines of each language find the line of the same number in the first language far above chance."""
     center = transforms.fit_center(x)
     first, *others = (np.asarray(center(rows, code)) for code, rows in x.items())
     own = np.arange(len(first))

@@ -36,7 +36,11 @@ def test_a_transform_takes_the_cut_embeddings():
         ("bert", {"dim": 0}, "dim is 0; it must be a whole number from 1 to 32"),
         ("bert", {"dim": 5.0}, r"dim is 5\.0; it must be a whole number"),
         ("bert", {"dim": True}, "dim is True; it must be a whole number"),
-        ("bert", {"dim": 5, "layer": 2}, "dim cuts embeddings of the last layer, 3, but this is layer 2; omit dim"),
+        (
+            "bert",
+            {"dim": 5, "layer": 2},
+            "layer is 2; .* from 3 to 3 .dim cuts",
+        ),
         ("bert", {"final_norm": True}, "bert has no final norm; leave out final_norm"),
         ("laser2", {"final_norm": True}, "laser2 has no final norm; leave out final_norm"),
         ("qwen3", {"final_norm": 1}, "final_norm is 1; it must be True or False"),
