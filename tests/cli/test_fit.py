@@ -24,7 +24,7 @@ FITS = {
     "lir": (lj.transforms.fit_lir, {"components": 2}, ["--components", "2"]),
     "lsar": (lj.transforms.fit_lsar, {"rank": 2}, ["--rank", "2"]),
     "outliers": (lj.transforms.fit_outliers, {"largest": 2}, ["--largest", "2"]),
-    "whitening": (lj.transforms.fit_whitening, {"eps": 0.1, "per_language": True}, ["--eps", "0.1", "--per-language"]),
+    "language-whitening": (lj.transforms.fit_whitening, {"eps": 0.1, "per_language": True}, ["--eps", "0.1"]),
     "leace": (lj.transforms.fit_leace, {}, []),
     "cbie": (lj.transforms.fit_cbie, {"clusters": 2, "components": 3}, ["--clusters", "2", "--components", "3"]),
 }
