@@ -155,6 +155,29 @@ def _check_as_published(checkpoint: Checkpoint, pooling: str, name: str) -> None
         )
 
 
+def _pooling(checkpoint: Checkpoint, pooling: str | None, layer: int) -> tuple[str, str, list[Layer]]:
+    """Returns the pooling, its name in the spec, and the layers after it, which belong to the last block."""
+    pipeline, blocks = checkpoint.pipeline, checkpoint.config.blocks
+    if pooling is not None and set(pooling.split("+")) <= set(POOLINGS):
+        return pooling, pooling, []
+    if pooling not in (None, "pooler", pipeline.name):
+        check_choice("pooling", pooling, dict.fromkeys((*POOLINGS, "pooler", pipeline.name)))
+    if pipeline.problem and pooling != "pooler":
+        choices = ", ".join(map(repr, POOLINGS))
+        raise ValueError(f"{pipeline.problem}; set pooling to one of {choices} to use the blocks alone")
+    if layer == blocks and pooling == "pooler":
+        return "cls", "pooler", [read_pooler(checkpoint)]
+    if layer == blocks:
+        return pipeline.pooling, pipeline.name, pipeline.layers()
+    alone = "cls" if pooling == "pooler" else pipeline.pooling
+    if pooling is not None:
+        raise ValueError(
+            f"the pooling {pooling!r} belongs to the last block, {blocks}, but this is layer {layer}; "
+            f"use layer={blocks} or pooling={alone!r}"
+        )
+    return alone, alone, []
+
+
 def _dtype(name: str, dtype: Any, default: str) -> jnp.dtype:
     try:
         chosen = jnp.dtype(default if dtype is None else dtype).name
