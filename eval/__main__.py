@@ -30,8 +30,6 @@ MEASURE = {
     "all": Command("eval.suite", "Suite", "every task whose data is here, and a report"),
 }
 REPORT = {
-    "bias": Command("eval.bias.command", "Bias", "text of your own: which layer, method and rank to use"),
-    "explore": Command("lsar_jax.cli.explore", "Explore", "look at text of your own on one page: lsar-jax explore"),
     "report": Command("eval.report.page", "Report", "results of any tasks on one page, and what methods cost and gain"),
     "compare": Command("eval.report.compare", "Compare", "test two methods on queries, or two encoders over seeds"),
     "transfer": Command("eval.report.transfer", "Transfer", "tables of the runs of train.finetune, by encoder"),

@@ -18,6 +18,8 @@ Example:
   199 of 200 find their translation right after themselves
 """
 
+from typing import TYPE_CHECKING, Any
+
 from lsar_jax import (
     corpora,
     embeddings,
@@ -31,12 +33,23 @@ from lsar_jax import (
     transforms,
 )
 from lsar_jax.encoders import EncodeReport, SentenceEncoder, load_encoder
-from lsar_jax.explorer import explore
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
 from lsar_jax.program_cache import cache_programs
 from lsar_jax.retrieval import preference
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform
+
+if TYPE_CHECKING:
+    from lsar_jax.report.explorer import explore
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name != "explore":
+            raise AttributeError(f"module 'lsar_jax' has no attribute {name!r}")
+        from lsar_jax.report.explorer import explore  # pages need more packages than the library does
+
+        return explore
+
 
 __version__ = "0.1.0"
 

@@ -10,22 +10,17 @@ COMMANDS = {
     "encode": Command("lsar_jax.cli.encode", "Encode", "encode text of any length into a folder", True),
     "fit": Command("lsar_jax.cli.fit", "FitCommands", "fit a transform on text or vectors", True),
     "apply": Command("lsar_jax.cli.apply", "Apply", "apply a transform to vectors or text"),
+    "report": Command("lsar_jax.cli.report", "Report", "choose a layer, method and rank for text of yours"),
     "explore": Command("lsar_jax.cli.explore", "Explore", "look at text before and after a transform, on one page"),
     "mine": Command("lsar_jax.cli.mine", "Mine", "find translations in two collections of any size", True),
     "convert": Command("lsar_jax.cli.convert", "Convert", "convert a pickled checkpoint to a safetensors folder"),
-}
-# What people look for here, but the wheel does not have.
-_ELSEWHERE = {
-    name: f"{name} is not in the wheel; in a checkout of the repository, pip install -e '.[eval]', and then "
-    f"python -m eval {task} --texts FOLDER"
-    for name, task in {"report": "bias", "bias": "bias"}.items()
 }
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command."""
     about = "COMMAND --help shows the options that matter most, and COMMAND --help-all shows all of them."
-    return run_named({"": COMMANDS}, "lsar-jax", arguments, about=about, elsewhere=_ELSEWHERE)
+    return run_named({"": COMMANDS}, "lsar-jax", arguments, about=about)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from eval.figures.style import Plane, page
+from eval.figures.style import page
+from lsar_jax.report.marks import Plane
 
 __all__ = ["AnswerPlane", "draw_answers", "opacity"]
 

@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from threadpoolctl import threadpool_limits
 
 from eval.figures.language_families import family
 from eval.figures.removed import draw_removed
-from eval.figures.style import Plane, heat_map, page, points
+from eval.figures.style import heat_map, page
 from lsar_jax.arrays import unit_rows
 from lsar_jax.geometry import expected_contributions, outlier_dimensions
 from lsar_jax.measures.methods import OF_FILES, Method, fit_files
+from lsar_jax.report.marks import Plane, points
+from lsar_jax.report.planes import tsne
 from lsar_jax.retrieval import nearest
 
-__all__ = ["draw_pair", "draw_planes", "draw_space", "plain_tsne", "tsne"]
+__all__ = ["draw_pair", "draw_planes", "draw_space"]
 
 # The methods that are compared in figures.
 _COMPARED = ("original", "lsar", "cbie", "whitening")
@@ -85,23 +85,6 @@ def draw_planes(planes: Mapping[str, Plane], codes: Sequence[str], title: str, p
         for axis, (name, plane) in zip(axes, planes.items(), strict=True):
             points(axis, plane, labels, names, s=9)
             axis.set_title(name)
-
-
-def tsne(x: Float[np.ndarray, "vector dim"]) -> Plane:
-    """A two-dimensional t-SNE of the first 50 principal components, as in Hämmerl et al. 2023."""
-    from sklearn.decomposition import PCA
-
-    reduced = PCA(min(50, *x.shape), random_state=0).fit_transform(np.asarray(x, np.float64))
-    return plain_tsne(reduced.astype(np.float32), 30, random_state=0)
-
-
-def plain_tsne(x: Float[np.ndarray, "vector dim"], perplexity: float, **options: Any) -> Plane:
-    """scikit-learn's t-SNE, with a lower perplexity for few vectors."""
-    from sklearn.manifold import TSNE
-
-    # One thread: OpenMP's threads busy-wait for each other at every step while XLA's occupy the cores.
-    with threadpool_limits(1, "openmp"):
-        return TSNE(2, perplexity=min(perplexity, (len(x) - 1) / 3), **options).fit_transform(x)
 
 
 def _principal(name: str, x: Float[np.ndarray, "vector dim"]) -> tuple[str, Plane]:

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from eval.figures.style import lines, page
+from eval.figures.style import page
 from lsar_jax.console.output import print_table
 from lsar_jax.files import write_text
 from lsar_jax.geometry import anisotropy_by_language, expected_contributions, isoscore, outlier_dimensions
+from lsar_jax.report.marks import lines
 
 __all__ = ["draw_layers"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from eval.figures.embedding_space import plain_tsne
 from eval.figures.style import page
-from train.marks import COLOURS
+from lsar_jax.report.marks import COLOURS
+from lsar_jax.report.planes import plain_tsne
 
 __all__ = ["front", "leakage", "objective_bars", "pair_planes"]
 

@@ -2,29 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
-from eval.figures.embedding_space import tsne
-from eval.figures.style import Plane, points
-from lsar_jax.arrays import unit_rows
 from lsar_jax.files import new_file
-from train.marks import mark
+from lsar_jax.report.marks import Plane
+from lsar_jax.report.planes import draw_languages, draw_units
 
-__all__ = ["draw_languages", "draw_meaning", "draw_units", "flat"]
-
-# Languages with different scripts, from different families; more colours would be hard to tell apart.
-_COLOURED = ("en", "ru", "zh", "ar", "hi", "th", "sw", "fi", "ta", "ka")
-# Languages, and meanings, that are coloured.
-_SHOWN = 10
-
-
-def flat(panels: Mapping[str, Float[np.ndarray, "vector dim"]]) -> dict[str, Plane]:
-    """The t-SNE of each panel's unit vectors, whose distances rank as cosines do."""
-    return {name: tsne(np.asarray(unit_rows(jnp.asarray(x)))) for name, x in panels.items()}
+__all__ = ["draw_meaning"]
 
 
 def draw_meaning(
@@ -59,29 +45,3 @@ def draw_meaning(
         legend.get_title().set_color(ink)
     with new_file(path) as partial:
         figure.savefig(partial, dpi=110, transparent=True)
-
-
-def draw_languages(axis: Any, plane: Plane, languages: Sequence[str], faint: str) -> None:
-    """Draws points coloured by language, or of many languages ten; the others have the colour ``faint``."""
-    codes = sorted(set(languages))
-    if len(codes) > _SHOWN:
-        codes = [code for code in _COLOURED if code in codes]
-    others = plane[~np.isin(languages, codes)]
-    if len(others):
-        axis.scatter(*others.T, s=7, color=faint, linewidths=0, label="other")
-    points(axis, plane, languages, codes, s=20)
-
-
-def draw_units(axis: Any, plane: Plane, units: Int[np.ndarray, " vector"], faint: str) -> None:
-    """Draws points of ten units in colours, joined by lines; the others have the colour ``faint``."""
-    from matplotlib.collections import LineCollection
-
-    distinct = np.unique(units)
-    shown = distinct[np.arange(min(len(distinct), _SHOWN)) * len(distinct) // min(len(distinct), _SHOWN)]
-    numbers = {unit: f"{number}" for number, unit in enumerate(shown, 1)}
-    axis.scatter(*plane[~np.isin(units, shown)].T, s=4, color=faint, alpha=0.6, linewidths=0)
-    for index, unit in enumerate(shown):
-        translations = plane[units == unit]
-        lines = [(np.median(translations, axis=0), point) for point in translations]
-        axis.add_collection(LineCollection(lines, colors=mark(index)["color"], linewidths=0.7, alpha=0.55))
-    points(axis, plane, [numbers.get(unit, "") for unit in units], list(numbers.values()), s=20)

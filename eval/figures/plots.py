@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from eval.figures.style import heat_map, lines, page
+from eval.figures.style import heat_map, page
 from lsar_jax.measures.resampling import Interval
-from train.marks import mark
+from lsar_jax.report.marks import lines, mark
 
 __all__ = ["bars", "by_rank", "heat_maps", "rank_curves", "sweep_figure", "tradeoff_figure"]
 

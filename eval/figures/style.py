@@ -1,6 +1,6 @@
 """The style of all figures, and what several of them draw on an axis."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from train.curves import save_figure
-from train.marks import line, mark
 
-__all__ = ["Plane", "heat_map", "lines", "page", "points"]
-
-Plane = Float[np.ndarray, "vector 2"]
+__all__ = ["heat_map", "page"]
 
 _STYLE: Any = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10, "figure.titlesize": 10,
@@ -49,20 +46,6 @@ def page(
             figure.legend(list(handles.values()), list(handles), loc=place, ncols=legend_columns)
         figure.suptitle(title)
         save_figure(figure, path)
-
-
-def lines(axis: Any, curves: Mapping[str, Mapping[int, float]]) -> None:
-    """Draws a line for each name: its values by x."""
-    for index, (name, values) in enumerate(curves.items()):
-        axis.plot(list(values), list(values.values()), label=name, **line(index))
-
-
-def points(axis: Any, plane: Plane, labels: Sequence[str], names: Sequence[str], **look: Any) -> None:
-    """Draws points without ticks, with a colour and a marker for each name; rows of the plane have the labels."""
-    for index, name in enumerate(names):
-        x, y = plane[np.array(labels) == name].T
-        axis.scatter(x, y, label=name, linewidths=0, **mark(index), **look)
-    axis.set(xticks=[], yticks=[])
 
 
 def heat_map(

@@ -15,11 +15,12 @@ import numpy as np
 
 from eval.command import command
 from eval.data.fit_text import udhr_text
-from eval.figures.meaning import draw_meaning, flat
+from eval.figures.meaning import draw_meaning
 from eval.task import Embedded, Method, Metric, Panel, Score, Setting, Task
 from lsar_jax import corpora
 from lsar_jax.measures.ranking import into_english, pool_precision
 from lsar_jax.measures.results import Result
+from lsar_jax.report.planes import flat
 
 __all__ = ["COMMAND", "HALF", "udhr"]
 

@@ -1,18 +1,18 @@
-"""A page in Chromium: the slider, the map, the list and the keyboard give what numpy gives, and nothing is loaded."""
+"""An explorer's page in Chromium: menus, slider, map, lists and keyboard show what Python found, and load nothing."""
 
-import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.explorer import Explorer
-from lsar_jax.explorer.measures import tsne_plane
-from lsar_jax.explorer.page import bytes_of_page
+from lsar_jax.report import explorer
+from lsar_jax.report.usage_code import Usage
 from lsar_jax.transforms.methods import fit_mean_then_lsar
-from tests.explorer.reading import cosines, data_of, moved, near, numbers
 from tests.optional import missing, need
+from tests.report import planted_text
+from tests.report.page_data import data_of, state_of
 
 need("bokeh")
 playwright = need("playwright.sync_api")
@@ -28,43 +28,21 @@ POINTS = "Array.from(Bokeh.documents[0].get_model_by_name('points').data.x)"
 HOSTILE = "</script><img src='http://example.org/x.png' onerror='window.broken=1'> $$x^2$$ ${1} @{x}"
 
 
-def tsne_then_noise(rng):
-    """Draws t-SNE, and in its place random points when called again, since it takes a second."""
-    first = []
-
-    def plane(x, seed):
-        if not first:
-            first.append(tsne_plane(x, seed))
-            return first[0]
-        return rng.normal(size=(len(x), 2))
-
-    return plane
-
-
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     rng = np.random.default_rng(1)
-    meaning = rng.normal(size=(LINES, 48)) * np.geomspace(2, 0.1, 48)
-    x = {
-        code: (meaning + 0.4 * rng.normal(size=meaning.shape) + 1.2 * rng.normal(size=48)).astype(np.float32)
-        for code in CODES
-    }
+    x = planted_text.planted(rng, LINES, 48, codes=CODES, noise=0.4, apart=1.2)
     both = {code: np.stack([rows, rows @ rng.normal(size=(48, 48)).astype(np.float32)]) for code, rows in x.items()}
     texts = {code: [f"{code} number {line} {HOSTILE}" for line in range(LINES)] for code in CODES}
-    units = dict.fromkeys(CODES, range(LINES))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lsar_jax.explorer.contents.LIMIT", bytes_of_page({"title": "", "languages": []}) + 79_500)
-        patch.setattr("lsar_jax.explorer.contents._LEAST", 1)
-        patch.setattr("lsar_jax.explorer.contents.tsne_plane", tsne_then_noise(rng))
+    with pytest.MonkeyPatch.context() as patch:  # t-SNE takes seconds
+        patch.setattr(explorer, "flat", lambda panels: {name: rows[:, :2] for name, rows in panels.items()})
         page = lj.explore(
-            both, texts, layers=(8, 12), units=units, methods=METHODS, tsne=True, title=f"Title {HOSTILE}"
-        )
+            both, texts, layers=(8, 12), units=dict.fromkeys(CODES, range(LINES)), methods=METHODS, tsne=True,
+            title=f"Title {HOSTILE}",
+        )  # fmt: skip
     path = tmp_path_factory.mktemp("page") / "page.html"
     page.save(path)
-    data = data_of(page)
-    # Much of the vectors is outside of the page's dimensions.
-    assert data["layers"][0]["width"] < 36
-    return data, path
+    return data_of(page.html), path, page
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +84,8 @@ def shown_rows(page, place):
 
 def expected(data, layer, method, rank, row):
     """The neighbours of a row before and after, and the line about them."""
-    layer = data["layers"][layer]
-    method = next(of for of in layer["methods"] if of["name"] == method)
-    residual, language, unit = numbers(layer["residual"]), np.array(data["language"]), np.array(data["unit"])
-    before, after = (
-        near(cosines(moved(data, layer, method | steps, rank), residual), row) for steps in ({"steps": []}, {})
-    )
+    layer, language, unit = data["layers"][layer], np.array(data["language"]), np.array(data["unit"])
+    before, after = (layer["near"][row, number] for number in (0, state_of(layer, method, rank)))
     ours = [int((language[rows] == language[row]).sum()) for rows in (before, after)]
     found = [int(((unit[rows] == unit[row]) & (language[rows] != language[row])).sum()) for rows in (before, after)]
     line = f"{ours[0]} of 10 in its own language before, {ours[1]} after."
@@ -120,7 +94,8 @@ def expected(data, layer, method, rank, row):
 
 def first_rank(data):
     """The rank at which the page opens: the lowest that finds nearly as many translations as the best."""
-    found = np.array([state["found"] for state in data["layers"][0]["methods"][0]["states"]])
+    layer = data["layers"][0]
+    found = np.array([state["found"] for state in layer["states"]])[layer["methods"][0]["first"] + np.arange(5)]
     return int(np.argmax(found >= found.max() - 0.01))
 
 
@@ -128,45 +103,36 @@ def set_rank(page, rank):
     page.locator("#rank").evaluate("(slider, to) => { slider.value = to; slider.oninput(); }", str(rank))
 
 
-def test_the_slider_and_the_menus_change_the_numbers_to_those_of_numpy(open_page, case):
-    data, _ = case
-    page, lines = open_page(), set()
+def test_the_slider_and_the_menus_change_what_is_shown(open_page, case):
+    data, lines = case[0], set()
+    page, english = open_page(), data["languages"].index("en")
     assert page.inner_text("#rank-value") == f"{first_rank(data)} of 4"
-    code = data["languages"].index("en")
-    for layer, method, rank in [(0, "lsar", r) for r in range(5)] + [
-        (1, "mean+lsar", 2),
-        (1, "leace", 0),
-        (1, "lir", 0),
-    ]:
-        page.locator("#layer").select_option(label=str((8, 12)[layer]))
+    others = [(1, "mean+lsar", 2), (1, "leace", None), (1, "whitening", None)]
+    for at, method, rank in [*((0, "lsar", rank) for rank in range(5)), *others]:
+        page.locator("#layer").select_option(label=str((8, 12)[at]))
         page.locator("#method").select_option(label=method)
-        if "lsar" in method:
+        if rank is not None:
             set_rank(page, rank)
-        assert page.locator("#rank").is_disabled() == ("lsar" not in method)
-        before, after, line = expected(data, layer, method, rank, EN)
+        assert page.locator("#rank").is_disabled() == (rank is None)
+        before, after, line = expected(data, at, method, rank, EN)
         assert page.inner_text("#verdict") == line
         assert shown_rows(page, "before") == before
         assert shown_rows(page, "after") == after
         lines.add(line)
-        state = next(of for of in data["layers"][layer]["methods"] if of["name"] == method)["states"][rank]
-        assert f"{round(100 * state['same'])}% after (fair: 19%)" in page.inner_text("#shares")
-        first = data["layers"][layer]["before"]
+        layer = data["layers"][at]
+        number = state_of(layer, method, rank)
+        first, state = layer["states"][0], layer["states"][number]
+        assert f"{round(100 * state['own'])}% after (fair: 19%)" in page.inner_text("#shares")
         cells = page.locator("#legend tr", has_text="English").locator("td").all_inner_texts()
-        shares = [of[key][code] for key in ("same_of", "found_of") for of in (first, state)]
+        shares = [of[key][english] for key in ("own_of", "found_of") for of in (first, state)]
         assert np.allclose([float(text.rstrip("%")) for text in cells], 100 * np.array(shares), atol=0.51)
-        missing = [of for of in np.flatnonzero(np.array(data["unit"]) == data["unit"][EN]) if of not in (EN, *after)]
+        missed = [of for of in np.flatnonzero(np.array(data["unit"]) == data["unit"][EN]) if of not in (EN, *after)]
         names = {"ar": "Arabic", "de": "German", "fr": "French", "sw": "Swahili"}
-        words = ", ".join(names[data["languages"][data["language"][of]]] for of in missing) or "none"
+        words = ", ".join(names[data["languages"][data["language"][of]]] for of in missed) or "none"
         assert page.text_content("#missing").endswith(f"; after: {words}.")
-        # The map has the projection of the same coordinates.
-        of = data["layers"][layer]
-        z = moved(data, of, next(m for m in of["methods"] if m["name"] == method), rank)
         shown = [float(text) for text in page.locator("#after .small").all_inner_texts()]
-        assert np.allclose(shown, cosines(z, numbers(of["residual"]))[EN, after], atol=6e-4)
-        y = z @ numbers(state["axes"])
-        points = page.evaluate("(() => { const d = Bokeh.documents[0].get_model_by_name('points').data;"
-                               " return [Array.from(d.x), Array.from(d.y)]; })()")  # fmt: skip
-        assert np.allclose(np.transpose(points), y, atol=1e-3 * np.abs(y).max())
+        assert np.allclose(shown, layer["cosines"][EN, number] / 1000)
+        assert page.evaluate(POINTS) == layer["planes"][number][:, 0].tolist()
     assert len(lines) > 4
     page.locator("[data-copies=command]").click()
     assert page.evaluate("getSelection().toString()") == page.text_content("#command")
@@ -179,30 +145,27 @@ def test_the_code_fits_what_is_chosen_and_encodes_as_was_measured(open_page, cas
     page.locator("#method").select_option(label="mean+lsar")
     set_rank(page, 3)
     exec(page.text_content("#command"), {"x": x})
-    exec(page.text_content("#loading"), made := {"vectors": x["ar"][1]})
+    np.save("vectors.npy", x["ar"][1])
+    exec(page.text_content("#loading"), made := {})
     right = fit_mean_then_lsar({code: rows[1] for code, rows in x.items()}, 3)
     assert np.allclose(made["vectors"], right(x["ar"][1]), atol=1e-6)
-    text = case[1].read_text(encoding="utf-8")
-    for name, value in (
-        ("fit", "--encoder E --data ar=a.txt"),
-        ("opening", "lj.load_encoder('E', layer={layer})"),
-        ("encode", "max_length=9, language={language}"),
-    ):
-        assert text.count(f'"{name}":""') == 1
-        text = text.replace(f'"{name}":""', f'"{name}":"{value}"')
-    page.set_content(Explorer(text, "")._repr_html_())
+    usage = Usage(
+        "lj.load_encoder('E', layer={layer})", "max_length=9, language='{language}'", "--encoder E --data ar=a.txt"
+    )
+    page.set_content(replace(case[2], usage=usage)._repr_html_())  # as a notebook shows it
     frame = page.frame_locator("iframe")
     frame.locator("body[data-ready]").wait_for()
+    assert frame.locator("#verdict").inner_text() == expected(case[0], 0, "lsar", first_rank(case[0]), EN)[2]
     frame.locator("#method").select_option(label="lir")
     command = frame.locator("#command").text_content()
     assert command == "lsar-jax fit lir lir.safetensors --layer 8 --encoder E --data ar=a.txt"
     loading = frame.locator("#loading").text_content()
     assert "encoder = lj.load_encoder('E', layer=8).with_transform(transform)\n" in loading
-    assert 'encode(sentences, normalize=True, max_length=9, language="en")' in loading
+    assert "encode(sentences, normalize=True, max_length=9, language='en')" in loading
 
 
 def test_the_keyboard_alone_is_enough(open_page, case):
-    data, _ = case
+    data = case[0]
     page = open_page()
     page.locator("#whole").focus()
     page.keyboard.press("Tab")
@@ -229,18 +192,6 @@ def test_the_keyboard_alone_is_enough(open_page, case):
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "chosen"
     assert page.inner_text("#chosen [lang]") == data["texts"][nearest]
-
-
-def test_methods_of_any_kind_list_the_neighbours_of_whole_vectors(open_page, case):
-    data, _ = case
-    page = open_page()
-    for name in ("whitening", "outliers"):
-        page.locator("#method").select_option(label=name)
-        [state] = next(method for method in data["layers"][0]["methods"] if method["name"] == name)["states"]
-        assert page.locator("#rank").is_disabled()
-        assert shown_rows(page, "after") == numbers(state["near"])[EN].tolist()
-        assert f"{round(100 * state['same'])}% after (fair: 19%)" in page.inner_text("#shares")
-        assert np.allclose(page.evaluate(POINTS), numbers(state["plane"])[:, 0], rtol=1e-5)
 
 
 def test_languages_are_hidden_by_the_legend(open_page):
@@ -270,7 +221,7 @@ def pixel(page, row):
 
 
 def test_hover_shows_the_sentence_and_a_click_chooses_it(open_page, case):
-    data, _ = case
+    data = case[0]
     page = open_page()
     page.locator("#frame").scroll_into_view_if_needed()
     assert page.locator("#tip").is_hidden()
@@ -294,28 +245,16 @@ def test_hover_shows_the_sentence_and_a_click_chooses_it(open_page, case):
 
 def test_tsne_is_a_map_to_choose(open_page, case):
     page = open_page()
-    linear = page.evaluate(POINTS)
     page.locator("#projection").select_option(label="t-SNE")
-    assert np.allclose(page.evaluate(POINTS), numbers(case[0]["layers"][0]["tsne"][1])[:, 0], rtol=1e-5)
-    assert not np.allclose(page.evaluate(POINTS), linear)
-
-
-def test_a_notebook_shows_it_in_a_frame(open_page, case):
-    page = open_page()
-    page.set_content(Explorer(case[1].read_text(encoding="utf-8"), "")._repr_html_())
-    frame = page.frame_locator("iframe")
-    frame.locator("body[data-ready]").wait_for()
-    assert frame.locator("#verdict").inner_text() == expected(case[0], 0, "lsar", first_rank(case[0]), EN)[2]
+    assert page.evaluate(POINTS) == case[0]["layers"][0]["tsne"][1][:, 0].tolist()
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_the_window_in_light_and_dark(open_page, case, width, scheme):
+def test_it_fits_the_window_in_light_and_dark(open_page, width, scheme):
     page = open_page(width, color_scheme=scheme)
-    largest = max(layer["difference"] for layer in case[0]["layers"])
-    assert largest <= float(re.search("differ by at most (\\S+)", page.inner_text("#about"))[1]) <= 2 * largest
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 22, 22)"
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 27)"
     assert dark == (scheme == "dark")
     assert page.evaluate("Bokeh.documents[0].get_model_by_name('ring').glyph.line_color.value") == (
         "#ffffff" if dark else "#000000"

@@ -17,10 +17,10 @@ from jaxtyping import Bool, Float, Int
 
 from lsar_jax.measures.resampling import Interval, QueryScores, critical_value
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Recommendation", "recommend"]
 
 
-class Choice(NamedTuple):
+class Recommendation(NamedTuple):
     """The recommended candidate, and how sure it is; scores are in percent.
 
     Attributes:
@@ -45,9 +45,9 @@ class Choice(NamedTuple):
         return sorted(near, key=lambda index: self.gains[index].value)
 
 
-def choose(
+def recommend(
     candidates: Sequence[QueryScores], preferred: Sequence[bool] = (), *, resamples: int = 1000, seed: int = 0
-) -> Choice:
+) -> Recommendation:
     """Chooses the candidate with the highest score, and measures how sure that is.
 
     All have scores of the same queries, whose clusters are the units that are resampled. Of the ``preferred`` ones, by
@@ -69,7 +69,7 @@ def choose(
     gains = [Interval(*map(float, span)) for span in zip(gain, gain - width, gain + width, strict=True)]
     score = Interval(float(whole[best]), *map(float, np.nanquantile(inside[:, best], [0.025, 0.975])))
     elsewhere = float(np.nanmean(outside[np.arange(resamples), again]))
-    return Choice(best, score, gains, float(np.equal(again, best).mean()), elsewhere, int(whole.argmax()))
+    return Recommendation(best, score, gains, float(np.equal(again, best).mean()), elsewhere, int(whole.argmax()))
 
 
 def _chosen(

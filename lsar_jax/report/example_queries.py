@@ -1,7 +1,7 @@
-"""What becomes of single queries at one layer: results by language, and some queries with what they find.
+"""Single queries before and after a transform: results by language, and some queries with what they find.
 
-Before is without a transform, after is with that of cross-validation, which was not fitted on the part of the text that
-the query and the sentences that it searches are in.
+After is with a transform of cross-validation, which was not fitted on the part of the text that the query and the
+sentences that it searches are in.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,26 +10,24 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from eval.anisotropy import ByLanguage
-from eval.bias.measures import Candidate, held_out_rows, neighbours
-from lsar_jax import EncoderSpec
 from lsar_jax.measures.methods import FITTED, Method, fit_methods
 from lsar_jax.measures.resampling import Interval, QueryScores, interval, simultaneous_intervals
 from lsar_jax.options.user_text import UserText
-from lsar_jax.retrieval.search import nearest_others
+from lsar_jax.report.held_out import Folds, Measured
+from lsar_jax.report.neighbours import ByLanguage, Pool
+from lsar_jax.spec import EncoderSpec
 
 __all__ = [
     "HITS",
-    "Change",
-    "Example",
-    "Found",
-    "Hit",
-    "changes",
-    "examples",
-    "find",
+    "BeforeAfter",
+    "ExampleQuery",
+    "FoundSentence",
+    "HeldOutSearch",
+    "draw_examples",
     "first_results",
     "own_by_language",
     "search_by_language",
+    "search_held_out",
 ]
 
 # The nearest sentences that an example shows.
@@ -38,10 +36,10 @@ HITS = 3
 _EXAMPLES, _WORSE = 5, 2
 
 
-class Change(NamedTuple):
+class BeforeAfter(NamedTuple):
     """A score before and after, and its gain, with 95% intervals over resampled queries.
 
-    Those of the gains of several languages hold for all of them at once.
+    The intervals of the gains of several languages hold for all of them at once.
     """
 
     before: Interval
@@ -49,7 +47,7 @@ class Change(NamedTuple):
     gain: Interval
 
 
-class Hit(NamedTuple):
+class FoundSentence(NamedTuple):
     """A sentence that was found; ``right`` if it is a translation of the query."""
 
     text: str
@@ -57,7 +55,7 @@ class Hit(NamedTuple):
     right: bool
 
 
-class Example(NamedTuple):
+class ExampleQuery(NamedTuple):
     """A query with its nearest sentences.
 
     Attributes:
@@ -68,12 +66,12 @@ class Example(NamedTuple):
     text: str
     language: str
     outcome: str
-    before: list[Hit]
-    after: list[Hit]
+    before: list[FoundSentence]
+    after: list[FoundSentence]
 
 
-class Found(NamedTuple):
-    """What every held-out sentence finds among those of its fold; sentences are numbered language by language.
+class HeldOutSearch(NamedTuple):
+    """The nearest sentences of every held-out sentence in its fold; sentences are numbered language by language.
 
     Attributes:
       asked: the sentences.
@@ -86,66 +84,63 @@ class Found(NamedTuple):
     hits: Int[np.ndarray, "2 query hit"]
 
 
-def find(text: UserText, x: ByLanguage, method: Method, spec: EncoderSpec, folds: int, seed: int) -> Found:
+def search_held_out(folds: Folds, x: ByLanguage, method: Method, spec: EncoderSpec | None) -> HeldOutSearch:
     """Searches the held-out sentences of each fold; ``x`` has the embeddings of all sentences at the layer."""
     language = np.repeat(np.arange(len(x)), [len(rows) for rows in x.values()])
     start = dict(zip(x, np.flatnonzero(np.diff(language, prepend=-1)), strict=True))
     asked, own, hits = [], [], []
-    for of_fold, few in held_out_rows(text, folds, seed):
-        pool = {code: rows[few[code]] for code, rows in x.items()}
-        ids = np.concatenate([start[code] + np.flatnonzero(rows) for code, rows in few.items()])
-        fitted = _fitted(method, {code: rows[~of_fold[code]] for code, rows in x.items()}, spec)
-        moved = (np.concatenate(list(rows.values())) for rows in (pool, fitted.transform_languages(pool)))
-        near = np.stack([ids[nearest_others(rows, neighbours(len(ids)))[1]] for rows in moved])
+    for held_out, few in folds:
+        rows = {code: of[few[code]] for code, of in x.items()}
+        ids = np.concatenate([start[code] + np.flatnonzero(chosen) for code, chosen in few.items()])
+        fitted = _fitted(method, {code: of[~held_out[code]] for code, of in x.items()}, spec)
+        pool = Pool(language[ids])
+        near = [pool.search(np.concatenate(list(of.values()))) for of in (rows, fitted.transform_languages(rows))]
         asked.append(ids)
-        own.append(100.0 * (language[near] == language[ids][:, None]).mean(axis=2))
-        hits.append(near[..., :HITS])
-    return Found(np.concatenate(asked), np.concatenate(own, axis=1), np.concatenate(hits, axis=1))
+        own.append(100.0 * np.stack([of.own for of in near]))
+        hits.append(ids[np.stack([of.rows for of in near])][..., :HITS])
+    return HeldOutSearch(np.concatenate(asked), np.concatenate(own, axis=1), np.concatenate(hits, axis=1))
 
 
-def own_by_language(text: UserText, found: Found) -> dict[str, Change]:
+def own_by_language(text: UserText, found: HeldOutSearch) -> dict[str, BeforeAfter]:
     """Language -> neighbours of its sentences that are in it, in percent."""
-    codes = np.array([code for code, sentences in text.sentences.items() for _ in sentences])[found.asked]
-    return changes({code: [QueryScores(values[codes == code]) for values in found.own] for code in text.codes})
+    codes = _languages(text)[found.asked]
+    return _changes({code: [QueryScores(values[codes == code]) for values in found.own] for code in text.codes})
 
 
-def first_results(text: UserText, found: Found) -> dict[str, Change]:
+def first_results(text: UserText, found: HeldOutSearch) -> dict[str, BeforeAfter]:
     """Sentences whose nearest one is a translation (``right``), or another one in their language (``own``), in percent.
 
     These are two of the four ways of ``retrieval.preference.four_way``, of the sentences that have a translation among
     those that they search; empty if there are none.
     """
-    language = np.repeat(np.arange(len(text.codes)), [len(text.sentences[code]) for code in text.codes])
-    unit = np.concatenate([text.units[code] for code in text.codes])
+    language, unit = _languages(text), np.concatenate([text.units[code] for code in text.codes])
     some = np.bincount(unit[found.asked])[unit[found.asked]] > 1
     if not text.aligned or not some.any():
         return {}
     asked, first = found.asked[some], found.hits[:, some, 0]
     right = unit[first] == unit[asked]
-    own = ~right & (language[first] == language[asked])
-    scores = {"right": right, "own": own}
-    return changes(
-        {name: [QueryScores(100.0 * of, clusters=unit[asked]) for of in pair] for name, pair in scores.items()}
+    scores = {"right": right, "own": ~right & (language[first] == language[asked])}
+    return _changes(
+        {name: [QueryScores(100.0 * of, clusters=unit[asked]) for of in two] for name, two in scores.items()}
     )
 
 
 def search_by_language(
-    text: UserText, before: Candidate, after: Candidate, yardstick: Sequence[str], folds: int, seed: int
-) -> dict[str, Change]:
+    folds: Folds, before: Measured, after: Measured, reference: Sequence[str]
+) -> dict[str, BeforeAfter]:
     """Language -> the score in search of its queries, or of its pairs with English; empty without search."""
-    first, second = before.search, after.search
+    text, first, second = folds.text, before.search, after.search
     if first is None or second is None:
         return {}
     if first.strata is not None:
         codes = np.array(list(text.pairs))[first.strata]
     elif text.aligned:
-        blocks = ((code, int(rows.sum())) for _, few in held_out_rows(text, folds, seed) for code, rows in few.items())
-        codes = np.concatenate([np.repeat(code, count) for code, count in blocks])
+        codes = np.concatenate([np.repeat(code, rows.sum()) for _, few in folds for code, rows in few.items()])
     else:
-        codes = np.repeat(yardstick, len(first.values) // len(yardstick))
+        codes = np.repeat(reference, len(first.values) // len(reference))
     clusters = np.arange(len(codes)) if first.clusters is None else first.clusters
     parts = {code: codes == code for code in dict.fromkeys(codes.tolist())}
-    return changes(
+    return _changes(
         {
             code: [QueryScores(queries.values[rows], clusters=clusters[rows]) for queries in (first, second)]
             for code, rows in parts.items()
@@ -153,14 +148,13 @@ def search_by_language(
     )
 
 
-def examples(text: UserText, found: Found, seed: int) -> tuple[dict[str, int], list[Example]]:
+def draw_examples(text: UserText, found: HeldOutSearch, seed: int) -> tuple[dict[str, int], list[ExampleQuery]]:
     """Draws five queries at random from those whose hits changed, up to two of them from those that got worse.
 
     Returns the number of queries by outcome too.
     """
-    language = np.array([code for code, sentences in text.sentences.items() for _ in sentences])
+    language, unit = _languages(text), np.concatenate([text.units[code] for code in text.codes])
     sentences = [sentence for of in text.sentences.values() for sentence in of]
-    unit = np.concatenate([text.units[code] for code in text.codes])
     right = unit[found.hits] == unit[found.asked][:, None]
     if text.aligned:
         before, after = right.sum(axis=2)
@@ -173,31 +167,35 @@ def examples(text: UserText, found: Found, seed: int) -> tuple[dict[str, int], l
     worse = shuffled["fewer"][:_WORSE]
     drawn = [*shuffled["more"], *shuffled["differ"]][: _EXAMPLES - len(worse)]
     drawn = [*drawn, *shuffled["fewer"][: _EXAMPLES - len(drawn)]] or list(shuffled["same"][:_EXAMPLES])
-    made = []
-    for query in drawn:
-        lists = [
-            [
-                Hit(sentences[hit], str(language[hit]), bool(of))
-                for hit, of in zip(hits[query], rights[query], strict=True)
-            ]
-            for hits, rights in zip(found.hits, right, strict=True)
-        ]
+
+    def hits(side: int, query: int) -> list[FoundSentence]:
+        rows = zip(found.hits[side, query], right[side, query], strict=True)
+        return [FoundSentence(sentences[row], str(language[row]), bool(of)) for row, of in rows]
+
+    examples = []
+    for query in map(int, drawn):
         asked = found.asked[query]
-        made.append(Example(sentences[asked], str(language[asked]), str(outcome[query]), *lists))
-    return {name: len(rows) for name, rows in shuffled.items()}, made
+        parts = str(language[asked]), str(outcome[query]), hits(0, query), hits(1, query)
+        examples.append(ExampleQuery(sentences[asked], *parts))
+    return {name: len(rows) for name, rows in shuffled.items()}, examples
 
 
-def changes(scores: Mapping[str, Sequence[QueryScores]]) -> dict[str, Change]:
-    """Language -> what the scores of the same queries before and after say."""
+def _languages(text: UserText) -> np.ndarray:
+    """The language of each sentence, language by language."""
+    return np.array([code for code, sentences in text.sentences.items() for _ in sentences])
+
+
+def _changes(scores: Mapping[str, Sequence[QueryScores]]) -> dict[str, BeforeAfter]:
+    """Name -> the scores of the same queries before and after."""
     gains = simultaneous_intervals([(before, after) for before, after in scores.values()])
     result = {}
-    for (code, (before, after)), gain in zip(scores.items(), gains, strict=True):
+    for (name, (before, after)), gain in zip(scores.items(), gains, strict=True):
         first, second = (Interval(queries.mean, *interval(queries)) for queries in (before, after))
-        result[code] = Change(first, second, Interval(after.mean - before.mean, *gain))
+        result[name] = BeforeAfter(first, second, Interval(after.mean - before.mean, *gain))
     return result
 
 
-def _fitted(method: Method, x: ByLanguage, spec: EncoderSpec) -> Method:
+def _fitted(method: Method, x: ByLanguage, spec: EncoderSpec | None) -> Method:
     """The same method, fitted on other embeddings."""
     if method.transform is None:
         return method

@@ -1,10 +1,9 @@
-"""Figures of the bias report as SVG: every measure by layer, and the space before and after the recommended transform.
+"""Figures of the report as SVG: every measure by layer, and the space before and after the recommended transform.
 
 Each panel is a picture of its own, so that a narrow screen can show them one below the other. What is not coloured has
 the colour of the text around it, and of the style sheet, for light and dark pages.
 """
 
-import html
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from eval.anisotropy import ByLanguage
-from eval.bias.measures import Candidate
-from eval.figures.meaning import draw_languages, draw_units, flat
-from eval.figures.style import lines
 from lsar_jax.measures.methods import Method
 from lsar_jax.options.user_text import UserText
+from lsar_jax.report.held_out import Measured
+from lsar_jax.report.marks import lines
+from lsar_jax.report.neighbours import ByLanguage
+from lsar_jax.report.planes import draw_languages, draw_units, flat
 
 __all__ = ["draw_layers", "draw_space"]
 
@@ -32,28 +31,28 @@ _STYLE: Any = {
 } | dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK)  # fmt: skip
 
 
-def draw_layers(candidates: Sequence[Candidate], metric: str) -> dict[str, str]:
+def draw_layers(measured: Sequence[Measured], metric: str) -> dict[str, str]:
     """Draws each measure against the layer, with a line for each method; without search, ``metric`` is empty.
 
     Of the ranks of a method, the one with the best search at its best layer is drawn, or without search the highest.
     Returns an SVG for each measure by its name, and one of the legend.
     """
-    measures: dict[str, Callable[[Candidate], float]] = {
-        metric: lambda candidate: candidate.score,
-        "neighbours in the own language": lambda candidate: candidate.neutrality.own,
-        "language identified by a linear classifier": lambda candidate: candidate.neutrality.identified,
-        "IsoScore": lambda candidate: candidate.neutrality.isoscore,
+    measures: dict[str, Callable[[Measured], float]] = {
+        metric: lambda of: of.score,
+        "neighbours in the own language": lambda of: of.neutrality.own,
+        "language identified by a linear classifier": lambda of: of.neutrality.identified,
+        "IsoScore": lambda of: of.neutrality.isoscore,
     }
-    best: dict[str, Candidate] = {}
-    for candidate in candidates:
-        known = best.setdefault(candidate.method.name, candidate)
-        if candidate.search is None or candidate.score > known.score:
-            best[candidate.method.name] = candidate
-    labels = [candidate.method.label for candidate in best.values()]
-    curves = {label: [candidate for candidate in candidates if candidate.method.label == label] for label in labels}
-    layers, expected = sorted({candidate.layer for candidate in candidates}), candidates[0].neutrality.expected
+    best: dict[str, Measured] = {}
+    for of in measured:
+        known = best.setdefault(of.method.name, of)
+        if of.search is None or of.score > known.score:
+            best[of.method.name] = of
+    labels = [of.method.label for of in best.values()]
+    curves = {label: [of for of in measured if of.method.label == label] for label in labels}
+    layers, expected = sorted({of.layer for of in measured}), measured[0].neutrality.expected
     drawn: dict[str, str] = {}
-    with _picture(drawn, "the methods", (4.6, 0.3 + 0.22 * (len(curves) // 2 + 1)), "The lines of the methods") as axis:
+    with _picture(drawn, "the methods", (4.6, 0.3 + 0.22 * (len(curves) // 2 + 1))) as axis:
         lines(axis, {label: {0: np.nan} for label in curves})
         axis.plot([], [], color=_INK, lw=1, ls=":", label="without preference")
         axis.set_axis_off()
@@ -61,11 +60,8 @@ def draw_layers(candidates: Sequence[Candidate], metric: str) -> dict[str, str]:
     for name, value in measures.items():
         if not name:
             continue
-        with _picture(
-            drawn, name, (4.6, 3.4), f"{name}, in percent, against the layer; a line for each method"
-        ) as axis:
-            of_method = {label: {candidate.layer: value(candidate) for candidate in of} for label, of in curves.items()}
-            lines(axis, of_method)
+        with _picture(drawn, name, (4.6, 3.4)) as axis:
+            lines(axis, {label: {of.layer: value(of) for of in curve} for label, curve in curves.items()})
             axis.set(xlabel="layer", xticks=layers, ylabel="of 100" if name in (metric, "IsoScore") else "%")
             if name.startswith("neighbours"):
                 axis.axhline(expected, color=_INK, lw=1, ls=":")
@@ -100,8 +96,7 @@ def draw_space(method: Method, text: UserText, x: ByLanguage) -> dict[str, str]:
     planes = flat(panels)
     for by, draw in looks.items():
         for when, plane in planes.items():
-            label = f"t-SNE of sentences {when} {method.label}, coloured by {by}"
-            with _picture(drawn, f"by {by}, {when}", (4.6, 4.4), label) as axis:
+            with _picture(drawn, f"by {by}, {when}", (4.6, 4.4)) as axis:
                 draw(axis, plane)
                 axis.spines[:].set_visible(True)
                 if by == "language":  # there is room for names in place of codes
@@ -114,8 +109,8 @@ def draw_space(method: Method, text: UserText, x: ByLanguage) -> dict[str, str]:
 
 
 @contextmanager
-def _picture(drawn: dict[str, str], name: str, size: tuple[float, float], label: str) -> Iterator[Any]:
-    """Yields an axis, and adds its picture to those that are drawn; ``label`` is its text alternative."""
+def _picture(drawn: dict[str, str], name: str, size: tuple[float, float]) -> Iterator[Any]:
+    """Yields an axis, and adds its picture to those that are drawn."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -129,5 +124,4 @@ def _picture(drawn: dict[str, str], name: str, size: tuple[float, float], label:
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # the same in every figure
     svg = re.sub("<(?:path|use)[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), svg)
-    svg = svg.replace(_INK, "currentColor").replace(_FAINT, "var(--faint, #c9c9c9)")
-    drawn[name] = svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(label)}" ', 1)
+    drawn[name] = svg.replace(_INK, "currentColor").replace(_FAINT, "var(--faint, #c9c9c9)")

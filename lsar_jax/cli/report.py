@@ -1,0 +1,263 @@
+"""``lsar-jax report``: how text is placed by language, and which layer, method and rank to use on it.
+
+    lsar-jax report mycorpus/ --encoder bundled
+
+In cross-validation, each method is fitted on all folds of the text but one, and measured on the fold that is left out
+(``lsar_jax.report.held_out``). The recommended layer and method are those with the highest score in search: if line i
+has the same content in all files, each sentence searches the sentences of all languages for its translations (mAP);
+with pairs, the other side of its language's pairs (accuracy, from and into English). In text that is not aligned, there
+is nothing to search for: the transforms are then fitted on all of it and scored on the Universal Declaration of Human
+Rights (UDHR) in the same languages, which is aligned, but is text of another kind.
+
+Written to ``--out``: ``report.html``, one page with figures that needs no other file; ``transform.safetensors``, the
+recommended transform, fitted on all of the text; ``moments.safetensors``, from which it can be fitted again with more
+languages, of another rank or with an identifier; ``results.jsonl``. A report that was interrupted goes on when the
+command is repeated: embeddings and the measures of each layer are kept in ``--out`` until it is finished.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from lsar_jax.checks import whole_number
+from lsar_jax.console.output import console, print_table
+from lsar_jax.embeddings.cache import encode_all
+from lsar_jax.embeddings.job import remove_partial_files, work_folder
+from lsar_jax.encoders import SentenceEncoder
+from lsar_jax.files import check_outputs, write_text
+from lsar_jax.measures.methods import FITTED, REPORT_METHODS, MethodName, check_methods
+from lsar_jax.measures.metric import Metric
+from lsar_jax.measures.results import Result, read_results, write_results
+from lsar_jax.measures.run_record import digest_of, record, recorded
+from lsar_jax.moments import Moments, pool_moments, save_moments
+from lsar_jax.options.text_folder import TextFolderOptions
+from lsar_jax.options.user_text import UserText, read_user_vectors
+from lsar_jax.report.drawings import draw_layers, draw_space
+from lsar_jax.report.findings import answer, caption, details
+from lsar_jax.report.held_out import Measured
+from lsar_jax.report.method_comparison import Comparison, Embedded, compare, difference, embed, most_neutral_or_best
+from lsar_jax.report.report_page import columns_of, report_html, row_of, title_of_table
+from lsar_jax.report.usage_code import Usage, opening_code
+from lsar_jax.spec import EncoderSpec
+
+__all__ = ["Report"]
+
+_REPORT, _TRANSFORM, _RESULTS = "report.html", "transform.safetensors", "results.jsonl"
+_MOMENTS, _FIGURES = "moments.safetensors", "figures"
+# Folder of what is kept of a report that was interrupted, and the names in it.
+_WORK = ".job"
+_WORK_FILES = r"lock|layer-\d+-[0-9a-f]{16}\.safetensors|embeddings/([0-9a-f]{32}-[0-9a-f]{16}\.safetensors)?"
+_FIGURE = (
+    r"(mAP(-on-the-UDHR)?|accuracy-of-pairs|neighbours-in-the-own-language|language-identified-by-a-linear-classifier|"
+    r"IsoScore|the-methods|by-(language|meaning)-(before|after))\.svg"
+)
+# Sentences of a language that the first answer is from.
+_FIRST = 100
+# The measures of the space in results, in the order of ``Neutrality``.
+_MEASURES = (
+    Metric("own language among neighbours", "lower"), Metric("own language without preference", "neither"),
+    Metric("language identified", "lower"), Metric("IsoScore"), Metric("mean cosine", "neither"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Report(TextFolderOptions):
+    """How your text is placed by language, and which layer, method and rank to use on it.
+
+    Attributes:
+      layers: hidden-state layers to compare, 0 for the embedding output; by default, all.
+      transforms: methods to compare.
+      ranks: ranks of LSAR, each in a row of its own; by default, half and all of the dimensions that the means of the
+        languages span.
+      out: folder for the report.
+    """
+
+    transforms: tuple[MethodName, ...] = REPORT_METHODS
+    ranks: tuple[int, ...] = ()
+    out: Path = Path("report")
+
+    name = "report"
+    # What --help shows.
+    essential = (
+        "texts", "vectors", "languages", "encoder", "layers", "transforms", "ranks", "count", "cache", "out"
+    )  # fmt: skip
+
+    def run(self) -> None:
+        """Encodes, measures every layer and method, chooses one, and writes the report and the transform."""
+        self.check_vectors()
+        # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
+        with recorded(self), threadpool_limits(1, "blas"):
+            self._run()
+
+    def _run(self) -> None:
+        text = self.read_text()
+        self._check(text)
+        encoder = None if self.vectors else self.open(max(self.layers or (), default=None))
+        layers = self.layers or _comparable_layers(encoder)
+        if encoder is not None:
+            # The default ranks depend on the embeddings.
+            check_methods(self.transforms, {"rank": self.ranks}, text.codes, max(map(encoder.dim_of, layers)))
+        work = self.out / _WORK
+        with work_folder(work, self.out, _WORK_FILES):
+            remove_partial_files(work, _WORK_FILES)
+            around = layers[-1]
+            if len(layers) > 3 and max(map(len, text.sentences.values())) > 2 * _FIRST:
+                around = self._first_answer(encoder, layers)
+            order = sorted(layers, key=lambda layer: abs(layer - around))
+            embedded = self._embed(text, encoder, layers)
+            found = compare(embedded, self.transforms, self.ranks, order=order, work=(work, digest_of(self)))
+            write_results(self._results(found), self.out / _RESULTS)
+            record(self)  # so that the same command goes on if this one is killed while it draws
+            self._print(found)
+            self._save(found)
+            self._write_page(found, encoder)
+        console.print(f"wrote the report, results and figures to {self.out}")
+
+    def _check(self, text: UserText) -> None:
+        if "original" not in self.transforms:
+            raise ValueError("--transforms lacks original, which all others are compared with; add it")
+        whole_number("--count", self.count, 20, 10**9, "sentences of a language")
+        # Beside results, which were checked, they are those of an earlier report.
+        overwrite = self.overwrite or (self.out / _RESULTS).is_file()
+        check_outputs([self.out / name for name in (_REPORT, _TRANSFORM, _MOMENTS)], overwrite=overwrite)
+
+    def _embed(
+        self, text: UserText, encoder: SentenceEncoder | None, layers: Sequence[int], *, quiet: bool = False
+    ) -> Embedded:
+        if encoder is None:
+            assert self.vectors is not None
+            x = {code: rows[None] for code, rows in read_user_vectors(self.vectors, self.place, text).items()}
+            check_methods(self.transforms, {"rank": self.ranks}, text.codes, next(iter(x.values())).shape[-1])
+            specs = [EncoderSpec(f"{self.vectors}", "", 0, "", "")]  # only their name is known
+            return embed(text, self.aligned, specs, lambda _: x, quiet=quiet)
+        cache = self.cache or self.out / _WORK / "embeddings"
+
+        def encode(texts: Mapping[str, Sequence[str]]) -> Mapping[str, np.ndarray]:
+            return encode_all(encoder, texts, layers, self.max_length, {code: code for code in texts}, cache)
+
+        return embed(text, self.aligned, [replace(encoder.spec, layer=of) for of in layers], encode, quiet=quiet)
+
+    def _first_answer(self, encoder: SentenceEncoder | None, layers: Sequence[int]) -> int:
+        """Measures a third of the way, two thirds and the last layer on a part of the text; returns the best layer."""
+        with console.capture():  # what is left out is said of the whole text
+            text = self.read_text(_FIRST)
+        thirds = [layers[round(share * (len(layers) - 1))] for share in (1 / 3, 2 / 3, 1)]
+        found = compare(self._embed(text, encoder, layers, quiet=True), self.transforms, self.ranks, order=thirds)
+        best = most_neutral_or_best(found.measured)
+        [original] = [of for of in found.originals if of.layer == best.layer]
+        console.print(
+            f"first answer, from {_FIRST} sentences a language at layers {' '.join(map(str, thirds))}: "
+            f"layer {best.layer}, {difference([original, best], found.metric)}"
+        )
+        return best.layer
+
+    def _results(self, found: Comparison) -> list[Result]:
+        text, results = found.text, []
+        options = {"folder": str(self.place), "aligned": self.aligned, "count": self.count, "folds": found.folds.count}
+        for of in found.measured:
+            result = partial(_result, of, options=options, max_length=self.max_length)
+            if of.search is not None:
+                languages, count = found.reference or text.codes, int(np.isfinite(of.search.values).sum())
+                searched = result(Metric(found.metric, shown=True), of.score, languages, count)
+                results.append(searched.resampled(of.search))
+            for metric, value in zip(_MEASURES, of.neutrality, strict=True):
+                results.append(result(metric, value, text.codes, text.count))
+        return results
+
+    def _print(self, found: Comparison) -> None:
+        rows = [row_of(found, of, str(found.score(of) or "")) for of in found.best_of_each]
+        print_table(title_of_table(found, self.title), columns_of(found), rows)
+        for line in (f"The text: {caption(found)}", *answer(found), *details(found)):
+            console.print(line)
+
+    def _save(self, found: Comparison) -> None:
+        """Writes the recommended transform, and the moments of the shown layer.
+
+        There is a second moment of each language only if the shown method needs that, because these are large.
+        """
+        if found.best is not None and found.best.method.transform is not None:
+            found.best.method.transform.save(self.out / _TRANSFORM)
+        else:
+            (self.out / _TRANSFORM).unlink(missing_ok=True)  # of an earlier report
+        shown = found.shown
+        moments: Mapping[str, Moments] = {
+            code: Moments.from_embeddings(rows, second_moment=True, precise=True)
+            for code, rows in found.embedded.at(shown.layer).items()
+        }
+        if shown.method.name not in FITTED or FITTED[shown.method.name].needs != "languages":
+            moments = pool_moments(moments)
+        save_moments(self.out / _MOMENTS, moments, source=None if self.vectors else shown.spec)
+
+    def _write_page(self, found: Comparison, encoder: SentenceEncoder | None) -> None:
+        """Writes the figures and the page."""
+        layers = draw_layers(found.measured, found.metric) if len(found.originals) > 2 else {}
+        space = draw_space(found.shown.method, found.text, found.embedded.at(found.shown.layer))
+        (self.out / _FIGURES).mkdir(exist_ok=True)
+        for path in (self.out / _FIGURES).iterdir():
+            if re.fullmatch(_FIGURE, path.name):
+                path.unlink()  # of an earlier report
+        for name, svg in (layers | space).items():
+            write_text(self.out / _FIGURES / f"{re.sub(r'[^a-zA-Z]+', '-', name)}.svg", svg)
+        opening = "" if encoder is None else opening_code(self, encoder.spec.prompt or "")
+        usage = Usage(opening, f"max_length={self.max_length}")
+        # The results are read again for the day that they were written on.
+        result = read_results(self.out / _RESULTS)[0]
+        page = report_html(found, self.title, usage, str(self.out / _TRANSFORM), (layers, space), result)
+        write_text(self.out / _REPORT, page)
+
+
+def _result(
+    of: Measured,
+    metric: Metric,
+    value: float,
+    languages: Sequence[str],
+    count: int,
+    *,
+    options: Mapping[str, str | int],
+    max_length: int,
+) -> Result:
+    """The record of a value of a layer and method."""
+    spec, method = of.spec, of.method
+    fits = method.transform.fits if method.transform else ()
+    digests = method.transform.digests if method.transform else ()
+    return Result(
+        task=Report.name,
+        languages=tuple(languages),
+        encoder=spec.id,
+        revision=spec.revision,
+        layer=spec.layer,
+        pooling=spec.pooling,
+        dtype=spec.dtype,
+        max_length=max_length,
+        transform=method.name,
+        parameters={name: value for name, value in method.parameters.items() if name != "seed"},
+        fitted_on=f"{options['folder']}, up to {options['count']} a language" * of.moves,
+        value=value,
+        n=count,
+        seed=method.seed,
+        seconds=0.0,
+        fitted_languages={code: number for fit in fits for code, number in fit.fitted_on},
+        options=dict(options),
+        fits=tuple(f"{fit}, {digest}" for fit, digest in zip(fits, digests, strict=True)),
+        one_map=method.one_map,
+        final_norm=spec.final_norm,
+        prompt=spec.prompt,
+        **{"metric" if name == "name" else name: of for name, of in asdict(metric).items()},
+    )
+
+
+def _comparable_layers(encoder: SentenceEncoder | None) -> tuple[int, ...]:
+    """All layers; only the last if the checkpoint's own steps, such as LaBSE's, follow the pooling there."""
+    if encoder is None:
+        return (0,)
+    if encoder.projection is not None:
+        console.print(
+            f"{encoder.spec.pooling} pooling belongs to layer {encoder.spec.layer}; other layers need --pooling"
+        )
+        return (encoder.spec.layer,)
+    return tuple(range(encoder.spec.layer + 1))

@@ -1,0 +1,71 @@
+"""The options of the report and the explorer: text of the user's, and the encoder of it or its vectors."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import tyro
+
+from lsar_jax.corpora.records import is_parquet
+from lsar_jax.options.encoder import EncoderOptions
+from lsar_jax.options.user_text import Aligned, UserText, read_user_text
+
+__all__ = ["TextFolderOptions"]
+
+
+@dataclass(frozen=True)
+class TextFolderOptions(EncoderOptions):
+    """Text, and the encoder of it or its vectors.
+
+    Attributes:
+      texts: folder with a text file per language, or with parallel text of English and other languages; or one file
+        with the columns language and text (parquet, .jsonl, .csv or .tsv); by default the parquet file of the vectors.
+      vectors: vectors of the text, of any model; by default, the text is encoded. For a folder of text, a folder with
+        de.npy, or a folder de that lsar-jax encode wrote, for de.txt, with a vector for each line. For a file, a .npy
+        file with a vector for each row, or a parquet file with them in the column vector.
+      layers: hidden-state layers, 0 for the embedding output.
+      cache: folder for embeddings, which tasks of python -m eval read too; by default, none are kept.
+      languages: language codes; by default, all that the text has.
+      aligned: whether line i has the same content in all files; by default found out from the text.
+      count: maximum number of sentences of each language, drawn at random.
+      overwrite: replace earlier output.
+    """
+
+    texts: tyro.conf.Positional[Path | None] = None
+    vectors: Path | None = None
+    layers: tuple[int, ...] | None = None
+    cache: Path | None = None
+    languages: tuple[str, ...] = ()
+    aligned: Aligned = "auto"
+    count: int = 1000
+    overwrite: bool = False
+
+    @property
+    def place(self) -> Path:
+        """The folder or file of the text."""
+        if self.texts is None and (self.vectors is None or not is_parquet(self.vectors)):
+            raise ValueError("name a folder of text, such as mycorpus/ with de.txt and en.txt")
+        place = self.texts or self.vectors
+        assert place is not None
+        return place
+
+    @property
+    def title(self) -> str:
+        """The title of a page."""
+        place = self.place.resolve()
+        return f"Language in {place.name if place.is_dir() else place.stem}"
+
+    def read_text(self, count: int | None = None) -> UserText:
+        """Reads the text, of each language so many sentences."""
+        return read_user_text(self.place, self.languages, count or self.count, self.aligned, 0)
+
+    def check_vectors(self) -> None:
+        """Raises an error for vectors that do not exist, and for options of the encoder beside them."""
+        if self.vectors is None:
+            return
+        if not self.vectors.exists():
+            raise FileNotFoundError(f"there is no {self.vectors}, which --vectors names")
+        of_encoder = (*(option.name for option in fields(EncoderOptions)), "layers", "cache")
+        for option in fields(self):
+            if option.name in of_encoder and getattr(self, option.name) != option.default:
+                name = option.name.replace("_", "-")
+                raise ValueError(f"--{name} is given, but with --vectors nothing is encoded; omit it")

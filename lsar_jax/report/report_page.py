@@ -1,0 +1,139 @@
+"""The report's page: what its template shows of a comparison."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lsar_jax.measures.results import Result
+from lsar_jax.report.example_queries import (
+    HITS,
+    BeforeAfter,
+    draw_examples,
+    first_results,
+    own_by_language,
+    search_by_language,
+    search_held_out,
+)
+from lsar_jax.report.findings import answer, caption, details, rounded
+from lsar_jax.report.held_out import Measured
+from lsar_jax.report.method_comparison import Comparison
+from lsar_jax.report.page_kit import render
+from lsar_jax.report.usage_code import Usage
+from lsar_jax.transforms.methods import METHODS
+
+__all__ = ["columns_of", "report_html", "row_of", "title_of_table"]
+
+_COLUMNS = ("own language", "identified", "IsoScore", "cosine")
+# The meaning of the scores in search; the score on the UDHR is mAP too.
+_SCORES = {
+    "mAP": "mean average precision, 100 if all translations of a sentence come before all others",
+    "accuracy of pairs": "% of sentences whose nearest sentence in the other language is the translation",
+}
+# Queries by outcome, with translations and without.
+_OUTCOMES = {
+    "more": "found more translations", "fewer": "found fewer translations", "same": "found as many translations",
+}  # fmt: skip
+_OUTCOMES_UNMARKED = {"differ": "find other sentences with the map", "same": "find the same"}
+
+
+class Lowest(NamedTuple):
+    """The language with the lowest score before, and after."""
+
+    before: str
+    after: str
+
+
+def columns_of(found: Comparison) -> list[str]:
+    """The columns of a table of methods; vectors have no layer."""
+    return ["method", *["layer"] * bool(found.shown.spec.pooling), found.metric or "search", *_COLUMNS]
+
+
+def row_of(found: Comparison, of: Measured, score: Any) -> list[Any]:
+    """A row of a table of methods: names, the score in search, and the measures of the space."""
+    own, _, *others = of.neutrality
+    return [of.method.label, *[f"{of.layer}"] * bool(of.spec.pooling), score, own, *others]
+
+
+def title_of_table(found: Comparison, title: str) -> str:
+    """The title of the table of methods."""
+    where = " at its best layer" if found.metric else " at the last layer"
+    return f"{title}: each method{where * bool(found.shown.spec.pooling)}, in percent"
+
+
+def report_html(
+    found: Comparison,
+    title: str,
+    usage: Usage,
+    saved: str,
+    figures: tuple[Mapping[str, str], Mapping[str, str]],
+    result: Result,
+) -> str:
+    """Returns the page.
+
+    Args:
+      found: the comparison.
+      title: title of the page.
+      usage: how the vectors were made.
+      saved: file of the recommended transform.
+      figures: SVG by name: measures by layer, and the space.
+      result: a result, for its provenance.
+    """
+    best, shown, text = found.best, found.shown, found.text
+    held_out = search_held_out(found.folds, found.embedded.at(shown.layer), shown.method, shown.spec)
+    search = search_by_language(found.folds, found.before, shown, found.reference)
+    own = own_by_language(text, held_out)
+    outcomes, examples = draw_examples(text, held_out, found.folds.seed)
+    names = dict.fromkeys(of.method.name for of in found.measured)
+    layers, space = figures
+    code = ""
+    if best is not None and best.moves:
+        code = usage.loading(saved, best.needs_language).replace("{layer}", f"{best.layer}")
+        code = code.replace("{language}", text.codes[0])
+    return render(
+        "report.html",
+        found=found, title=title, answer=answer(found), caption=caption(found), details=details(found), rounded=rounded,
+        search=search, own=own, examples=examples, outcomes=outcomes, first=first_results(text, held_out),
+        farthest=max(own, key=lambda name: own[name].before.value), lowest=_lowest(search),
+        highest=max(search, key=lambda name: search[name].after.value) if search else "",
+        gained=[name for name, change in search.items() if change.gain.low > 0],
+        lost=[name for name, change in search.items() if change.gain.high < 0],
+        language_table=_by_language(found, search, own), hit_count=HITS,
+        words_of_outcome=_OUTCOMES if text.aligned else _OUTCOMES_UNMARKED,
+        meaning_of_score=_SCORES.get(found.metric.removesuffix(" on the UDHR"), ""),
+        code=code, method=METHODS.get(best.method.name) if best else None, columns=columns_of(found),
+        rows=[row_of(found, of, found.score(of)) for of in found.best_of_each],
+        marked=best.method.label if best else None,
+        every_row=[row_of(found, of, of.score if found.metric else None) for of in found.measured]
+        if len(found.originals) > 1 else [],
+        by_chance=100 * max(map(len, text.sentences.values())) / text.count,
+        summaries={name: METHODS[name].summary if name in METHODS else "The vectors as they are." for name in names},
+        layer_figures=layers, space_figures=space, provenance=_provenance(result),
+    )  # fmt: skip
+
+
+def _lowest(search: Mapping[str, BeforeAfter]) -> Lowest | None:
+    if not search:
+        return None
+    return Lowest(*(min(search, key=lambda name: getattr(search[name], when).value) for when in Lowest._fields))
+
+
+def _by_language(
+    found: Comparison, search: Mapping[str, BeforeAfter], own: Mapping[str, BeforeAfter]
+) -> tuple[list[str], list[list[Any]]]:
+    """The columns and rows of the table of languages; the language with the lowest score after is the first."""
+    last = {name: change.after.value for name, change in search.items()}
+    last = last or {name: -change.after.value for name, change in own.items()}
+    columns = ["language", *(["search before", "after", "gain"] if search else []), "own before", "after", "sentences"]
+    rows = []
+    for name in sorted(found.text.codes, key=lambda name: last.get(name, float("inf"))):
+        scores: Sequence[Any] = search.get(name, [None] * 3) if search else ()
+        rows.append([name, *scores, *own[name][:2], f"{len(found.text.sentences[name]):,}"])
+    return columns, rows
+
+
+def _provenance(result: Result) -> str:
+    """A line on the encoder, the software and the device."""
+    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    cut = ", final norm on all layers" * result.final_norm + f", prompt {result.prompt!r}" * (result.prompt != "")
+    made = f"Encoder {result.encoder}, revision {result.revision}, {result.pooling} pooling{cut}, {result.dtype}"
+    made = f"{made}, at most {result.max_length} tokens" if result.pooling else f"Vectors {result.encoder}"
+    return f"{made}; {versions}; {result.device}; {result.date}"

@@ -1,0 +1,218 @@
+"""Whole runs of ``lsar-jax report`` on text whose answer is known."""
+
+import html
+import re
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.__main__ import main
+from lsar_jax.cli import report as command
+from lsar_jax.files import read_json
+from lsar_jax.report import method_comparison
+from lsar_jax.transforms.methods import fit_mean_then_lsar
+from tests.eval.test_tasks import ENCODER, read
+from tests.report.planted_text import LINES, planted, write
+
+pytestmark = pytest.mark.usefixtures("fake")
+
+
+def run(folder, out, *options, layers=("2",)):
+    options = [str(folder), *ENCODER, "--max-length", "24", "--layers", *layers, *options, "--out", str(out)]
+    return main(["report", *options])
+
+
+def page_label(result):
+    return " ".join([result["transform"], *(f"{key}={value}" for key, value in result["parameters"].items())])
+
+
+def test_report(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("lsar_jax.options.encoder.load_encoder", lj.load_encoder)
+    for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
+        (tmp_path / f"{code}.txt").write_text("\n".join(text) + "\n")
+    out, methods = tmp_path / "out", ["--transforms", "original", "center", "mean+lsar"]
+    (out / "figures").mkdir(parents=True)
+    for name in ("accuracy-of-pairs", "mine"):
+        (out / "figures" / f"{name}.svg").write_text("")
+    assert run(tmp_path, out, "--aligned", "yes", *methods, layers=("3", "1", "2")) == 0
+    results = read(out)
+    assert {r["metric"] for r in results} == {"mAP", *command._MEASURES}
+    # Not significantly worse than Centered, and it needs no language.
+    best = max((r for r in results if r["metric"] == "mAP" and r["transform"] != "center"), key=lambda r: r["value"])
+    printed = capsys.readouterr().out
+    assert f"Recommended: layer {best['layer']}, {best['transform']}" in printed
+    assert f" of 100: mAP {best['value']:.1f} (" in printed
+    page = (out / "report.html").read_text()
+    # Four measures with a legend, and the space by language and by meaning; none is a bitmap, or loaded.
+    drawn = {path.name for path in (out / "figures").iterdir()}
+    assert page.count("<svg ") == len(drawn) - 1 + page.count('<svg id="curve"') == 9
+    # Those of an earlier report, of pairs, are replaced; other files are left.
+    assert {name for name in drawn if not re.fullmatch(command._FIGURE, name)} == {"mine.svg"}
+    assert "accuracy-of-pairs.svg" not in drawn
+    assert not re.search(r"<img|src=|data:image", page)
+    # The recommended row stands out, with the interval that is printed.
+    [row] = re.findall(r'<tr class="marked"><th scope="row">(.*?)</tr>', page)
+    assert row.startswith(f"{page_label(best)} (recommended)")
+    saved = lj.Transform.load(out / "transform.safetensors")
+    # The page shows how to use it.
+    code = html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", page, re.S)[1])
+    names = {}
+    exec(compile(code, "the page", "exec"), names)
+    assert names["vectors"].shape == (1, 32)
+    assert "encode(sentences, normalize=True, max_length=24)" in code
+    assert (saved.source.layer, saved.fits[-1].method) == (best["layer"], "lsar")
+    assert dict(saved.fits[0].fitted_on) == {code: 25 for code in ("de", "en", "es", "fr")}
+    # From the moments, the transform is fitted again, and no sentence is encoded.
+    moments, source = lj.load_moments(out / "moments.safetensors")
+    again = fit_mean_then_lsar(moments, best["parameters"]["rank"], source=source)
+    np.testing.assert_allclose(*(t.as_affine()[0] for t in (saved, again)), atol=1e-6)
+    assert not (out / ".job").exists()
+    # Once more, the report is replaced; other options are refused.
+    assert run(tmp_path, out, "--transforms", "original", "center") == 1
+    assert "was made with other options" in capsys.readouterr().err
+
+
+def test_report_on_vectors_of_any_model(tmp_path, capsys, rng, monkeypatch):
+    monkeypatch.setattr(command, "draw_space", lambda *_: {})
+    folder, out = write(tmp_path / "text", LINES), tmp_path / "out"
+    (tmp_path / "vectors").mkdir()
+    for code, rows in planted(rng, lines=len(LINES)).items():
+        np.save(tmp_path / "vectors" / f"{code}.npy", rows)
+    options = [str(folder), "--vectors", str(tmp_path / "vectors"), "--out", str(out)]
+    assert main(["report", *options, "--transforms", "original", "center", "lsar"]) == 0
+    printed = capsys.readouterr().out
+    assert "Recommended: lsar rank=2. It raises search from " in printed
+    assert {(r["encoder"], r["pooling"]) for r in read(out)} == {(str(tmp_path / "vectors"), "")}
+    assert lj.Transform.load(out / "transform.safetensors").source is None
+    page = (out / "report.html").read_text()
+    # They have no layer, no encoder and no pooling.
+    assert not re.search(r"layer|pooling", printed + re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.S))
+    assert [path.name for path in (out / "figures").iterdir()] == []
+    code = html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", page, re.S)[1])
+    names = {}
+    exec(compile(code.replace("vectors.npy", str(tmp_path / "vectors" / "de.npy")), "the page", "exec"), names)
+    assert names["vectors"].shape == (25, 24)
+    assert main(["report", *options, "--overwrite", "--encoder", "bundled", "--max-length", "9"]) == 1
+    assert "--max-length is given, but with --vectors nothing is encoded; omit it" in capsys.readouterr().err
+    for damaged, message in (
+        (np.full((len(LINES), 24), np.nan), "de: .* rows hold NaN or infinity, the first is row 0"),
+        (np.ones((len(LINES), 23)), "the arrays differ in width"),
+    ):
+        np.save(tmp_path / "vectors" / "de.npy", damaged.astype(np.float32))
+        assert main(["report", *options, "--overwrite"]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_an_interrupted_report_goes_on(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(command, "draw_space", lambda *_: {})
+    monkeypatch.setattr(command, "_FIRST", 20)
+    monkeypatch.setattr("lsar_jax.embeddings.cache._CHUNK", 32)
+    lines = [f"{line} {word}" for line in LINES for word in ("is here", "is there")]
+    folder, options = write(tmp_path / "text", lines), ["--transforms", "original", "center", "lsar", "--seed", "1"]
+    assert run(folder, tmp_path / "whole", *options, layers=("0", "1", "2", "3")) == 0
+    printed = capsys.readouterr().out
+    assert "first answer, from 20 sentences a language at layers 1 2 3: layer" in printed
+    assert re.search(r"layer \d \(2 of 4, less than a minute left\): ", printed)
+    # Ended in the second layer, after each of which measures are kept.
+    measure, measured = method_comparison.measure_layer, []
+
+    def killed(*arguments):
+        measured.append(arguments[1].layer)
+        if len(measured) == 5:
+            raise KeyboardInterrupt
+        return measure(*arguments)
+
+    monkeypatch.setattr(method_comparison, "measure_layer", killed)
+    assert run(folder, tmp_path / "parts", *options, layers=("0", "1", "2", "3")) == 130
+    assert len(list((tmp_path / "parts" / ".job").glob("layer-*"))) == 1
+    # From then on: kept measures are read, and results are known as this report's before the pictures are drawn.
+    parts, again = tmp_path / "parts", []
+
+    def counted(*arguments):
+        again.append(arguments[-1] is not None and not arguments[-1].is_file())
+        return measure(*arguments)
+
+    def drawn(*_):
+        assert read_json(parts / "run.json", dict)["complete"] is False
+        return {}
+
+    work = []
+
+    def meter(_, done, total):
+        work.append((done, total))
+        return 1.0
+
+    monkeypatch.setattr(method_comparison, "measure_layer", counted)
+    monkeypatch.setattr(command, "draw_space", drawn)
+    monkeypatch.setattr(method_comparison, "Meter", lambda show: meter)
+    capsys.readouterr()
+    assert run(folder, parts, *options, layers=("0", "1", "2", "3")) == 0
+    assert again[-4:].count(True) == 3
+    # The layer whose measures are read is no work that was done.
+    assert work[-6:] == [(0, 3), (1, 3), (1, 3), (2, 3), (2, 3), (3, 3)]
+    printed = capsys.readouterr().out
+    assert re.search(r"layer \d \(1 of 4\): ", printed)
+    assert "encoded" not in printed
+    assert read(tmp_path / "parts") == read(tmp_path / "whole")
+    assert not (tmp_path / "parts" / ".job").exists()
+
+
+def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake):
+    monkeypatch.setattr(command, "draw_space", lambda *_: {})
+    # A paragraph has the direction of its number and, twice as long, that of its language.
+    vectors = {
+        paragraph: (np.eye(fake.dim)[-1 - number % 16] + 2 * np.eye(fake.dim)[of]).astype(np.float32)
+        for of, code in enumerate(("de", "fr"))
+        for number, paragraph in enumerate(lj.corpora.udhr("all")[code])
+    }
+    monkeypatch.setattr(fake, "_vector", lambda self, text, layer: vectors[text])
+    for code, text in lj.corpora.udhr("fit", ["de", "fr"]).items():
+        (tmp_path / f"{code}.txt").write_text("\n".join(text if code == "de" else text[:22]) + "\n")
+    assert run(tmp_path, tmp_path / "out", "--transforms", "original", "center") == 0
+    printed = capsys.readouterr().out
+    assert "the 50 paragraphs of the Universal Declaration of Human Rights in 2 of its languages" in printed
+    assert (
+        "Recommended: layer 2, center. It raises search in the Universal Declaration of Human Rights from " in printed
+    )
+    assert "The best that needs no language is layer 2, original" in printed
+    assert "Take care: 47 sentences of the text are paragraphs of the declaration" in printed
+    assert {r["metric"] for r in read(tmp_path / "out")} > {"mAP on the UDHR"}
+    # In languages that the declaration is not in, nothing is recommended.
+    for old, new in (("de", "la"), ("fr", "cy")):
+        (tmp_path / f"{old}.txt").rename(tmp_path / f"{new}.txt")
+    assert run(tmp_path, tmp_path / "other", "--transforms", "original", "center") == 0
+    assert "No recommendation: the text is not aligned" in capsys.readouterr().out
+    assert not (tmp_path / "other" / "transform.safetensors").exists()
+    assert (tmp_path / "other" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--transforms", "center"], "--transforms lacks original"),
+        (["--count", "9"], "--count is 9; it must be a whole number from 20"),
+    ],
+)
+def test_refusals(tmp_path, capsys, options, message):
+    assert run(write(tmp_path / "text", LINES), tmp_path / "out", *options) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out" / "results.jsonl").exists()
+
+
+def test_layers_where_languages_do_not_differ_are_left_out(tmp_path, capsys, monkeypatch, fake):
+    monkeypatch.setattr(command, "draw_space", lambda *_: {})
+    vector = fake._vector
+    monkeypatch.setattr(fake, "_vector", lambda self, text, layer: vector(self, text if layer else "", layer))
+    write(tmp_path / "text", LINES)
+    options = ["--aligned", "yes", "--transforms", "original", "lsar", "lsar-published"]
+    # As with the first token, all sentences have the same embedding output.
+    assert run(tmp_path / "text", tmp_path / "cls", *options, layers=()) == 0
+    assert "left out layer 0, where all languages have the same mean" in capsys.readouterr().out
+    assert {r["layer"] for r in read(tmp_path / "cls")} == {1, 2, 3}
+    # An encoder whose own steps belong to its last layer is measured there.
+    monkeypatch.setattr(fake, "projection", "dense")
+    options = ["--aligned", "yes", "--transforms", "original", "center"]
+    assert run(tmp_path / "text", tmp_path / "labse", *options, layers=()) == 0
+    assert "other layers need --pooling" in capsys.readouterr().out
+    assert len({r["layer"] for r in read(tmp_path / "labse")}) == 1
