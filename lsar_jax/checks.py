@@ -142,7 +142,7 @@ def above_zero(**options: int | float | None) -> None:
     _check_options(lambda value: value > 0, "above 0", options)
 
 
-def below_one(**options: float | None) -> None:
+def below_one(**options: int | float | None) -> None:
     """Raises ValueError if an option, a share, is given and is not from 0 to below 1."""
     _check_options(lambda value: 0 <= value < 1, "from 0 to below 1", options)
 
@@ -153,7 +153,7 @@ def check_seeds(seeds: Iterable[int], name: str = "seed") -> None:
         _check_options(lambda value: 0 <= value < 2**32, f"from 0 to {2**32 - 1}", {name: seed})
 
 
-def _check_options(is_right: Callable[[Any], bool], limit: str, options: Mapping[str, float | None]) -> None:
+def _check_options(is_right: Callable[[Any], bool], limit: str, options: Mapping[str, int | float | None]) -> None:
     for name, value in options.items():
         if value is not None and not is_right(value):
             raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be {limit}")

@@ -100,7 +100,11 @@ def check_source(source: object) -> None:
 
 
 def same_source(what: str, sources: Mapping[str, EncoderSpec | None]) -> EncoderSpec | None:
-    """Returns the last spec that is known, or None; raises ValueError if two of them name different spaces."""
+    """Returns the last spec that is known, or None.
+
+    Raises:
+      ValueError: two of them name different spaces.
+    """
     known = {name: source for name, source in sources.items() if source is not None}
     for name, source in known.items():
         first = next(iter(known))

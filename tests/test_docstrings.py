@@ -19,7 +19,7 @@ import lsar_jax
 # Every name in their ``__all__`` is public.
 PUBLIC = (
     "lsar_jax", "lsar_jax.transforms", "lsar_jax.retrieval", "lsar_jax.retrieval.preference", "lsar_jax.mining",
-    "lsar_jax.geometry", "lsar_jax.moments", "lsar_jax.encoders", "lsar_jax.explorer",
+    "lsar_jax.geometry", "lsar_jax.moments", "lsar_jax.encoders", "lsar_jax.report.explorer",
     "lsar_jax.embeddings", "lsar_jax.corpora", "lsar_jax.corpora.builders",
     "lsar_jax.objectives.align", "lsar_jax.objectives.disentangle",
     "lsar_jax.objectives.tagging", "lsar_jax.objectives.parsing", "lsar_jax.objectives.cosine", "lsar_jax.languages",

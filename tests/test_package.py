@@ -23,6 +23,7 @@ COMMANDS = sorted(
     {
         (str(path.relative_to(ROOT)), re.sub(r"\s+#.*", "", line))
         for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md")))
+        if not path.name.startswith("own-")  # their commands need what the pages add
         for block in re.findall(r"```sh\n(.*?)```", path.read_text(encoding="utf-8"), re.S)
         for line in block.replace("\\\n", " ").splitlines()
         if re.match(r"(python -m (eval|train\.\w+)|lsar-jax) ", line) and not re.search(r"[${|>]", line)

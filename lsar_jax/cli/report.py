@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -158,7 +159,12 @@ class Report(TextFolderOptions):
 
     def _results(self, found: Comparison) -> list[Result]:
         text, results = found.text, []
-        options = {"folder": str(self.place), "aligned": self.aligned, "count": self.count, "folds": found.folds.count}
+        options: dict[str, Any] = {
+            "folder": str(self.place),
+            "aligned": self.aligned,
+            "count": self.count,
+            "folds": found.folds.count,
+        }
         for of in found.measured:
             result = partial(_result, of, options=options, max_length=self.max_length)
             if of.search is not None:

@@ -17,7 +17,7 @@ from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, shares
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.pooling import pooled_width
-from lsar_jax.models.projection import Normalize, Projection, Truncate, width_after
+from lsar_jax.models.projection import Layer, Normalize, Projection, Truncate, width_after
 from lsar_jax.spec import EncoderSpec
 
 __all__ = ["load_encoder"]

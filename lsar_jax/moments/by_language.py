@@ -162,7 +162,11 @@ def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = No
 
 
 def covariances(moments: Mapping[str, Moments]) -> list[Float[np.ndarray, "dim dim"]]:
-    """Returns the covariance of each language; an error names the language."""
+    """Returns the covariance of each language.
+
+    Raises:
+      ValueError: a language has no second moment or too few vectors; the error names it.
+    """
     result = []
     for code, m in moments.items():
         try:

@@ -23,6 +23,7 @@ from lsar_jax.report.usage_code import Usage
 from lsar_jax.shapes import AnyArray
 from lsar_jax.tokens.tokenizer import check_sentences
 from lsar_jax.transforms import Transform
+from lsar_jax.transforms.base import Step
 from lsar_jax.transforms.methods import METHODS, by_default
 
 __all__ = ["DEFAULT_METHODS", "Explorer", "explore"]
@@ -134,7 +135,8 @@ def _layer(x: ByLanguage, methods: Sequence[Method], pool: Pool, states: int, ts
 
     add(Method("original", {}), None)
     for method in methods:
-        top = method.parameters.get("rank") if _slides(method.name) else None
+        assert method.transform is not None, "only the original has none"
+        top = int(method.parameters["rank"]) if _slides(method.name) else None
         # Of many ranks, evenly spaced ones.
         ranks = [0] if top is None else np.unique(np.linspace(0, top, min(most, top + 1)).round().astype(int)).tolist()
         written.append(
@@ -180,6 +182,7 @@ def _at_rank(method: Method, rank: int) -> Method:
     assert method.transform is not None
     steps = []
     for step in method.transform.steps:
+        assert isinstance(step, Step), "methods with ranks are affine"
         parts = {name: np.asarray(part) for name in ("basis", "dual") if (part := getattr(step, name)) is not None}
         steps.append(step._replace(**{name: part * (np.arange(part.shape[-1]) < rank) for name, part in parts.items()}))
     transform: Transform = replace(method.transform, steps=tuple(steps))

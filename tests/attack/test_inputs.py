@@ -165,8 +165,7 @@ def test_every_command_reads_every_form(folder):
         options += ENCODER
         assert main(["fit", "center", f"{name}.st", "--data", f"de={name}", "en=a.txt", *options]) == 0
         assert main(["apply", "t", name, f"{name}.npy", "--language", "de", *options]) == 0
-        assert main(["mine", name, "b.txt", f"{name}.tsv", "--k", "2", *options]) == 0
-        made.append([Path(f"{name}.{end}").read_bytes() for end in ("st", "npy", "tsv")])
+        made.append([Path(f"{name}.{end}").read_bytes() for end in ("st", "npy")])
     assert made[0] == made[1]
 
 
@@ -176,7 +175,6 @@ def test_every_command_reads_every_form(folder):
         ("encode a.txt out --text content", "a.txt is text, which has no column 'content'; leave out --text"),
         ("fit lsar out --data de=a.txt en=a.txt --text content", "a.txt is text, which has no column 'content'"),
         ("apply t a.txt out --text content", "a.txt is text, which has no column 'content'"),
-        ("mine a.txt b.txt out --text content", "a.txt is text, which has no column 'content'"),
         ("encode a.ndjson out", "field 'text' is not in a.ndjson, line 1; it has content"),
         ("fit lsar out --data de=a.ndjson en=a.ndjson", "field 'text' is not in a.ndjson, line 1; it has content"),
         ("apply t a.csv out --language de", "field 'text' is not in a.csv; it has content"),
