@@ -49,9 +49,7 @@ def test_extras():
     }
     assert {"demo", "hub", "tfds"} <= named <= set(extras)
     modules = {"scikit-learn": "sklearn", "markdown-it-py": "markdown_it"}
-    for package in (
-        re.split(r"[><=]", requirement)[0] for requirement in extras["eval"][1:]
-    ):  # the first is the extra report
+    for package in (re.split(r"[><=]", requirement)[0] for requirement in extras["eval"][1:]):
         imported = re.compile(rf"^ *(import|from) {modules.get(package, package)}\b", re.M)
         assert any(imported.search(text) for path, text in code.items() if path.is_relative_to(ROOT / "eval")), package
 

@@ -191,7 +191,7 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake)
     ("options", "message"),
     [
         (["--transforms", "center"], "--transforms lacks original"),
-        (["--count", "9"], "--count is 9; it must be a whole number from 20"),
+        (["--count", "9"], "each with at least 20"),
     ],
 )
 def test_refusals(tmp_path, capsys, options, message):
