@@ -220,5 +220,5 @@ print(A.shape, np.abs(vectors["sw"] @ A.T + b - transform(vectors["sw"])).max() 
 # %% [markdown]
 # **Where this stops.** Twenty-five paragraphs a language are few: with more text, the means and the second moments
 # get surer, most of all for whitening. The order of the methods differs between encoders, layers and tasks, so
-# measure on text of your own: `python -m eval bias`, in a checkout of the library, compares every layer and method on
+# measure on text of your own: `lsar-jax report FOLDER` compares every layer and method on
 # a folder of text (notebook 7).

@@ -42,9 +42,9 @@
 
 # %% language="bash"
 # export FORCE_COLOR= TERM=dumb
-# python -m eval bias --texts results/first/text --encoder bundled --layers 6 12 \
-#     --transforms original lsar mean+lsar leace --out results/first/bias > results/first/bias.txt
-# sed -n '/Language in/,$p' results/first/bias.txt
+# lsar-jax report results/first/text --encoder bundled --layers 6 12 \
+#     --transforms original lsar mean+lsar leace --out results/first/report > results/first/report.txt
+# sed -n '/Language in/,$p' results/first/report.txt
 
 # %% [markdown]
 # The folder has `report.html`, a page with all of this that can be passed on, and the recommended transform. Two of
@@ -54,7 +54,7 @@
 from IPython.display import SVG, display
 
 for name in ("by-language-before", "by-language-after"):
-    display(SVG(f"results/first/bias/figures/{name}.svg"))
+    display(SVG(f"results/first/report/figures/{name}.svg"))
 
 # %% [markdown]
 # **3.** and **4.** Encode the documents, all German and Thai text, and the queries, the Spanish text, with the
@@ -64,8 +64,8 @@ for name in ("by-language-before", "by-language-after"):
 # export FORCE_COLOR= TERM=dumb
 # cd results/first
 # cat text/de.txt text/th.txt > documents.txt
-# lsar-jax apply bias/transform.safetensors documents.txt documents.npy --encoder bundled
-# lsar-jax apply bias/transform.safetensors text/es.txt queries.npy --encoder bundled
+# lsar-jax apply report/transform.safetensors documents.txt documents.npy --encoder bundled
+# lsar-jax apply report/transform.safetensors text/es.txt queries.npy --encoder bundled
 # ls documents.npy queries.npy
 
 # %% [markdown]

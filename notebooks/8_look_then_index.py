@@ -50,7 +50,7 @@ for code, paragraphs in lj.corpora.udhr("all", ["de", "en", "sw", "th"]).items()
 
 # %% language="bash"
 # cd results/look
-# lsar-jax explore --texts text --vectors vectors --transforms lsar mean+lsar center leace --out explorer.html
+# lsar-jax explore text --vectors vectors --transforms lsar mean+lsar center leace --out explorer.html
 
 # %% [markdown]
 # **3.** The page names the command that fits what it shows. At the slider's right end, that is LSAR with all three
@@ -120,5 +120,5 @@ axes.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# The transform was fitted on the text that is searched here, which flatters it. `python -m eval bias` measures each
+# The transform was fitted on the text that is searched here, which flatters it. `lsar-jax report` measures each
 # layer, method and rank on parts that it was not fitted on: see the notebook before this one.

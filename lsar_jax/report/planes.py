@@ -50,7 +50,7 @@ def tsne(x: Float[np.ndarray, "vector dim"]) -> Plane:
     return plain_tsne(reduced.astype(np.float32), 30, random_state=0)
 
 
-def plain_tsne(x: Float[np.ndarray, "vector dim"], perplexity: float, **options: Any) -> Plane:
+def plain_tsne(x: Float[np.ndarray, "vector dim"], perplexity: int, **options: Any) -> Plane:
     """scikit-learn's t-SNE, with a lower perplexity for few vectors."""
     manifold = import_extra("sklearn.manifold", "report", "t-SNE", "scikit-learn")
     pools = import_extra("threadpoolctl", "report", "t-SNE")

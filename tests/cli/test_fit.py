@@ -147,7 +147,7 @@ def test_options_of_another_method_are_refused(tmp_path, capsys, command):
     with pytest.raises(SystemExit) as ended:
         main(["fit", method, str(tmp_path / "t"), "--data", "de=de.npy", *option])
     assert ended.value.code == 2
-    assert f"{option[0]} (applied to lsar-jax fit {method})" in capsys.readouterr().err
+    assert option[0] in capsys.readouterr().err
 
 
 @pytest.mark.slow

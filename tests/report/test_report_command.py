@@ -96,7 +96,7 @@ def test_report_on_vectors_of_any_model(tmp_path, capsys, rng, monkeypatch):
     assert main(["report", *options, "--overwrite", "--encoder", "bundled", "--max-length", "9"]) == 1
     assert "--max-length is given, but with --vectors nothing is encoded; omit it" in capsys.readouterr().err
     for damaged, message in (
-        (np.full((len(LINES), 24), np.nan), "de: .* rows hold NaN or infinity, the first is row 0"),
+        (np.full((len(LINES), 24), np.nan), "rows hold NaN or infinity, the first is row 0"),
         (np.ones((len(LINES), 23)), "the arrays differ in width"),
     ):
         np.save(tmp_path / "vectors" / "de.npy", damaged.astype(np.float32))
@@ -109,7 +109,7 @@ def test_an_interrupted_report_goes_on(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(command, "_FIRST", 20)
     monkeypatch.setattr("lsar_jax.embeddings.cache._CHUNK", 32)
     lines = [f"{line} {word}" for line in LINES for word in ("is here", "is there")]
-    folder, options = write(tmp_path / "text", lines), ["--transforms", "original", "center", "lsar", "--seed", "1"]
+    folder, options = write(tmp_path / "text", lines), ["--transforms", "original", "center", "lsar"]
     assert run(folder, tmp_path / "whole", *options, layers=("0", "1", "2", "3")) == 0
     printed = capsys.readouterr().out
     assert "first answer, from 20 sentences a language at layers 1 2 3: layer" in printed
