@@ -37,7 +37,7 @@ def test_report(tmp_path, capsys, monkeypatch):
         (out / "figures" / f"{name}.svg").write_text("")
     assert run(tmp_path, out, "--aligned", "yes", *methods, layers=("3", "1", "2")) == 0
     results = read(out)
-    assert {r["metric"] for r in results} == {"mAP", *command._MEASURES}
+    assert {r["metric"] for r in results} == {"mAP", *(metric.name for metric in command._MEASURES)}
     # Not significantly worse than Centered, and it needs no language.
     best = max((r for r in results if r["metric"] == "mAP" and r["transform"] != "center"), key=lambda r: r["value"])
     printed = capsys.readouterr().out
