@@ -6,8 +6,8 @@ from typing import Any
 
 __all__ = ["import_extra", "install_hint", "missing_extra"]
 
-# What all evaluations import as they are, and its package.
-_OF_EVAL = {"matplotlib": "matplotlib", "sklearn": "scikit-learn", "threadpoolctl": "threadpoolctl"}
+# Modules that the report and all evaluations import as they are, and their packages.
+_OF_REPORT = {"matplotlib": "matplotlib", "sklearn": "scikit-learn", "threadpoolctl": "threadpoolctl"}
 
 
 def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
@@ -27,11 +27,12 @@ def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
 
 
 def install_hint(error: ImportError, what: str) -> str:
-    """The message of an error, or of ``missing_extra`` if evaluations lack a package."""
+    """The message of an error, or of ``missing_extra`` if the report or an evaluation lacks a package."""
     name = (error.name or "").partition(".")[0]
-    if name not in _OF_EVAL:
+    if name not in _OF_REPORT:
         return str(error)
-    return f"{missing_extra([_OF_EVAL[name]], 'eval', what)}{_unless_absent(error, name)}"
+    extra = "report" if what.startswith("lsar-jax") else "eval"
+    return f"{missing_extra([_OF_REPORT[name]], extra, what)}{_unless_absent(error, name)}"
 
 
 def _unless_absent(error: ImportError, module: str) -> str:

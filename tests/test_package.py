@@ -37,7 +37,7 @@ def test_version():
 
 
 def test_extras():
-    """Errors name extras that exist, and evaluations import what theirs installs."""
+    """Errors name extras that exist, and the report and evaluations import what theirs install."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     code = {
         path: path.read_text(encoding="utf-8")
@@ -49,9 +49,12 @@ def test_extras():
     }
     assert {"demo", "hub", "tfds"} <= named <= set(extras)
     modules = {"scikit-learn": "sklearn", "markdown-it-py": "markdown_it"}
-    for package in (re.split(r"[><=]", requirement)[0] for requirement in extras["eval"][1:]):
-        imported = re.compile(rf"^ *(import|from) {modules.get(package, package)}\b", re.M)
-        assert any(imported.search(text) for path, text in code.items() if path.is_relative_to(ROOT / "eval")), package
+    for extra, place in (("report", "lsar_jax/report"), ("eval", "eval")):
+        for package in (re.split(r"[><=[]", requirement)[0] for requirement in extras[extra]):
+            module = modules.get(package, package)
+            imported = re.compile(rf"^ *(import|from) {module}\b|import_extra\(\"{module}\b", re.M)
+            texts = (text for path, text in code.items() if path.is_relative_to(ROOT / place))
+            assert any(map(imported.search, texts)), package
 
 
 def test_a_package_that_cannot_be_imported_is_told_from_one_that_is_absent(tmp_path, monkeypatch):

@@ -22,9 +22,9 @@ __all__ = ["public_names", "setup"]
 # Public modules that no ``__all__`` names.
 _FURTHER = (
     "lsar_jax.encoders",
-    "lsar_jax.explorer",
     "lsar_jax.moments",
     "lsar_jax.mteb",
+    "lsar_jax.report.explorer",
     "lsar_jax.transforms.scikit_learn",
     "lsar_jax.shapes",
     "lsar_jax.spec",

@@ -20,12 +20,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lsar_jax.checks import whole_number
 from lsar_jax.console.output import console, print_table
 from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.embeddings.job import remove_partial_files, work_folder
@@ -93,11 +91,11 @@ class Report(TextFolderOptions):
         self.check_vectors()
         # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
         with recorded(self), threadpool_limits(1, "blas"):
+            self._check()
             self._run()
 
     def _run(self) -> None:
         text = self.read_text()
-        self._check(text)
         encoder = None if self.vectors else self.open(max(self.layers or (), default=None))
         layers = self.layers or _comparable_layers(encoder)
         if encoder is not None:
@@ -119,10 +117,9 @@ class Report(TextFolderOptions):
             self._write_page(found, encoder)
         console.print(f"wrote the report, results and figures to {self.out}")
 
-    def _check(self, text: UserText) -> None:
+    def _check(self) -> None:
         if "original" not in self.transforms:
             raise ValueError("--transforms lacks original, which all others are compared with; add it")
-        whole_number("--count", self.count, 20, 10**9, "sentences of a language")
         # Beside results, which were checked, they are those of an earlier report.
         overwrite = self.overwrite or (self.out / _RESULTS).is_file()
         check_outputs([self.out / name for name in (_REPORT, _TRANSFORM, _MOMENTS)], overwrite=overwrite)
@@ -159,12 +156,8 @@ class Report(TextFolderOptions):
 
     def _results(self, found: Comparison) -> list[Result]:
         text, results = found.text, []
-        options: dict[str, Any] = {
-            "folder": str(self.place),
-            "aligned": self.aligned,
-            "count": self.count,
-            "folds": found.folds.count,
-        }
+        options: dict[str, str | int] = {"folder": str(self.place), "aligned": self.aligned, "count": self.count}
+        options |= {"folds": found.folds.count}
         for of in found.measured:
             result = partial(_result, of, options=options, max_length=self.max_length)
             if of.search is not None:

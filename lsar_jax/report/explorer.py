@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,11 +22,10 @@ from lsar_jax.report.planes import flat, language_plane
 from lsar_jax.report.usage_code import Usage
 from lsar_jax.shapes import AnyArray
 from lsar_jax.tokens.tokenizer import check_sentences
-from lsar_jax.transforms import Transform
 from lsar_jax.transforms.base import Step
 from lsar_jax.transforms.methods import METHODS, by_default
 
-__all__ = ["DEFAULT_METHODS", "Explorer", "explore"]
+__all__ = ["Explorer", "explore"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -116,50 +115,58 @@ def explore(
     return Explorer(title, data, Usage(reading=reading))
 
 
+class _View(NamedTuple):
+    """The sentences after a method at a rank: their neighbours, and the map with its share of the variance."""
+
+    neighbours: Neighbours
+    plane: Plane
+    variance: float
+
+
 def _layer(x: ByLanguage, methods: Sequence[Method], pool: Pool, states: int, tsne: bool) -> dict[str, Any]:
-    """What the page has of a layer: of each method and rank, the neighbours, their shares, and the map."""
-    sliders = [method for method in methods if _slides(method.name)]
-    most = max((states - 1 - len(methods) + len(sliders)) // max(len(sliders), 1), 2)
-    found: list[Neighbours] = []
-    planes: list[Plane] = []
-    shares, written, pictures = [], [], {}
-
-    def add(method: Method, last: Plane | None) -> Plane:
-        y = np.concatenate(list(method.transform_languages(x).values()))
-        found.append(pool.search(y))
-        plane, variance = language_plane(y, pool.language, last)
-        shares.append(_shares(pool, found[-1]) | {"variance": variance})
-        planes.append(plane)
-        pictures[method.label] = y
-        return plane
-
-    add(Method("original", {}), None)
+    """Returns the data of a layer, in JSON's types: for each method and rank, lists of neighbours, shares and a map."""
+    sliders = sum(map(_slides, methods))
+    most = max((states - 1 - len(methods) + sliders) // max(sliders, 1), 2)
+    original = Method("original", {})
+    views = _views(x, original, [None], pool)
+    written: list[dict[str, Any]] = []
     for method in methods:
-        assert method.transform is not None, "only the original has none"
-        top = int(method.parameters["rank"]) if _slides(method.name) else None
-        # Of many ranks, evenly spaced ones.
-        ranks = [0] if top is None else np.unique(np.linspace(0, top, min(most, top + 1)).round().astype(int)).tolist()
-        written.append(
-            {
-                "name": method.name, "ranks": None if top is None else ranks, "first": len(found),
-                "by_language": method.transform.languages is not None, "options": _options(method),
-            }
-        )  # fmt: skip
-        last = None
-        for rank in ranks:
-            last = add(method if top is None else _at_rank(method, rank), last)
-    drawn = (
-        flat({label: pictures[label] for label in ("original", *(method.label for method in methods))}) if tsne else {}
-    )
+        ranks = _ranks(method, most)
+        by_language = method.transform is not None and method.transform.languages is not None
+        written.append({"name": method.name, "ranks": None if ranks == [None] else ranks, "first": len(views)})
+        written[-1] |= {"by_language": by_language, "options": _options(method)}
+        views += _views(x, method, ranks, pool)
+    drawn = flat({of.label: _transformed(of, x) for of in (original, *methods)}) if tsne else {}
     return {
         "methods": written,
-        "states": shares,
+        "states": [_shares(pool, of.neighbours) | {"variance": of.variance} for of in views],
         # A sentence's lists stand beside each other: those of near ranks and methods are alike, and take little space.
-        "near": packed(np.stack([of.rows for of in found], axis=1)),
-        "cosines": packed(np.rint(1000 * np.stack([of.cosines for of in found], axis=1))),
-        "planes": packed(np.stack(list(map(_in_12_bits, planes)))),
-        "tsne": packed(np.stack(list(map(_in_12_bits, drawn.values())))) if tsne else "",
+        "near": packed(np.stack([of.neighbours.rows for of in views], axis=1)),
+        "cosines": packed(np.rint(1000 * np.stack([of.neighbours.cosines for of in views], axis=1))),
+        "planes": packed(np.stack([_in_12_bits(of.plane) for of in views])),
+        "tsne": packed(np.stack([_in_12_bits(plane) for plane in drawn.values()])) if tsne else "",
     }
+
+
+def _views(x: ByLanguage, method: Method, ranks: Sequence[int | None], pool: Pool) -> list[_View]:
+    """What the sentences become at each rank; each map is turned towards the last."""
+    views: list[_View] = []
+    for rank in ranks:
+        y = _transformed(method if rank is None else _at_rank(method, rank), x)
+        views.append(_View(pool.search(y), *language_plane(y, pool.language, views[-1].plane if views else None)))
+    return views
+
+
+def _transformed(method: Method, x: ByLanguage) -> Float[np.ndarray, "sentence dim"]:
+    return np.concatenate(list(method.transform_languages(x).values()))
+
+
+def _ranks(method: Method, most: int) -> list[Any]:
+    """The ranks of the slider, of many ranks evenly spaced ones; a method without one has a single state."""
+    if not _slides(method):
+        return [None]
+    top = int(method.parameters["rank"])
+    return np.unique(np.linspace(0, top, min(most, top + 1)).round().astype(int)).tolist()
 
 
 def _shares(pool: Pool, near: Neighbours) -> dict[str, Any]:
@@ -172,9 +179,9 @@ def _shares(pool: Pool, near: Neighbours) -> dict[str, Any]:
     return result
 
 
-def _slides(name: str) -> bool:
+def _slides(method: Method) -> bool:
     """Whether the first directions of a fit are those of a lower rank, which is not so in variants of a method."""
-    return METHODS[name].varied == "rank" and not METHODS[name].fixed
+    return METHODS[method.name].varied == "rank" and not METHODS[method.name].fixed
 
 
 def _at_rank(method: Method, rank: int) -> Method:
@@ -182,11 +189,10 @@ def _at_rank(method: Method, rank: int) -> Method:
     assert method.transform is not None
     steps = []
     for step in method.transform.steps:
-        assert isinstance(step, Step), "methods with ranks are affine"
-        parts = {name: np.asarray(part) for name in ("basis", "dual") if (part := getattr(step, name)) is not None}
-        steps.append(step._replace(**{name: part * (np.arange(part.shape[-1]) < rank) for name, part in parts.items()}))
-    transform: Transform = replace(method.transform, steps=tuple(steps))
-    return replace(method, transform=transform, parameters=method.parameters | ({"rank": rank} if rank else {}))
+        assert isinstance(step, Step), "methods with a rank have these steps"
+        bases = {name: np.asarray(part) for name, part in step.arrays().items() if name in ("basis", "dual")}
+        steps.append(step._replace(**{name: part * (np.arange(part.shape[-1]) < rank) for name, part in bases.items()}))
+    return replace(method, transform=replace(method.transform, steps=tuple(steps)))
 
 
 def _fit_layers(
@@ -219,7 +225,7 @@ def _fit_layers(
 def _options(method: Method) -> dict[str, Any]:
     """The options of ``lsar-jax fit`` that fit it; the page fills in the rank."""
     varied = METHODS[method.name].varied
-    if _slides(method.name):
+    if _slides(method):
         return {"rank": "{rank}"}
     return {varied: method.parameters[varied]} if varied in ("rank", "seed") else {}
 
