@@ -42,7 +42,7 @@ def test_report(tmp_path, capsys, monkeypatch):
     best = max((r for r in results if r["metric"] == "mAP" and r["transform"] != "center"), key=lambda r: r["value"])
     printed = capsys.readouterr().out
     assert f"Recommended: layer {best['layer']}, {best['transform']}" in printed
-    assert f" of 100: mAP {best['value']:.1f} (" in printed
+    assert f": mAP {best['value']:.1f} (" in printed
     page = (out / "report.html").read_text()
     # Four measures with a legend, and the space by language and by meaning; none is a bitmap, or loaded.
     drawn = {path.name for path in (out / "figures").iterdir()}
