@@ -1,1 +1,1 @@
-"""What people look at: the report on text of their own, and the explorer, on one engine and one page kit."""
+"""Two pages to look at: the report on text of the user's, and the explorer, on one engine and one page kit."""

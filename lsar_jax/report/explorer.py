@@ -98,9 +98,10 @@ def explore(
     # BLAS's threads wait for each other without sleeping, which on processors that are in use takes most of the time.
     with pools.threadpool_limits(1, "blas"):
         fitted = _fit_layers(by_layer, names, methods)
-        states = max(_STATES // len(by_layer), 1)
         shown = [
-            _layer({code: rows[chosen[code]] for code, rows in of.items()}, of_layer, pool, states, tsne)
+            _layer(
+                {code: rows[chosen[code]] for code, rows in of.items()}, of_layer, pool, _STATES // len(by_layer), tsne
+            )
             for of, of_layer in zip(by_layer, fitted, strict=True)
         ]
     data = {
@@ -149,7 +150,7 @@ def _layer(x: ByLanguage, methods: Sequence[Method], pool: Pool, states: int, ts
 
 
 def _views(x: ByLanguage, method: Method, ranks: Sequence[int | None], pool: Pool) -> list[_View]:
-    """What the sentences become at each rank; each map is turned towards the last."""
+    """Transforms the sentences at each rank, and finds their neighbours; each map is turned towards the last."""
     views: list[_View] = []
     for rank in ranks:
         y = _transformed(method if rank is None else _at_rank(method, rank), x)

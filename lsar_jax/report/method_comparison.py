@@ -148,7 +148,7 @@ class Comparison:
 
     @property
     def shown(self) -> Measured:
-        """What the pictures show: the recommended ones, or the most neutral method at the last layer."""
+        """The measured layer and method of the pictures: the recommended, or the most neutral at the last layer."""
         last = max(of.layer for of in self.measured)
         return self.best or most_neutral_or_best([of for of in self.measured if of.layer == last])
 

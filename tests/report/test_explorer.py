@@ -1,4 +1,4 @@
-"""What a page shows equals the transforms on whole vectors; hostile text; bad input."""
+"""A page shows what the transforms do to whole vectors; hostile text; bad input."""
 
 import json
 import re

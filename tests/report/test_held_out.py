@@ -1,4 +1,4 @@
-"""What is measured of held-out sentences, by hand and by construction."""
+"""Measures of held-out sentences, by hand and by construction."""
 
 import numpy as np
 import pytest
