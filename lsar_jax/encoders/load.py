@@ -8,7 +8,7 @@ from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
-from lsar_jax.checkpoints.load_weights import load_weights
+from lsar_jax.checkpoints.load_weights import load_weights, read_pooler
 from lsar_jax.checkpoints.locate import locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import check_choice, check_flags, whole_number
@@ -16,7 +16,7 @@ from lsar_jax.encoders.migration_hints import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, shares
 from lsar_jax.models.attention import attention_for
-from lsar_jax.models.pooling import pooled_width
+from lsar_jax.models.pooling import POOLINGS, pooled_width
 from lsar_jax.models.projection import Layer, Normalize, Projection, Truncate, width_after
 from lsar_jax.spec import EncoderSpec
 

@@ -73,7 +73,6 @@ def test_the_list_has_a_line_for_each(main, capsys):
         (eval_main, ["tatoba"], "error: unknown task 'tatoba'; did you mean tatoeba?\n"),
         (lsar_main, ["encod"], "error: unknown command 'encod'; did you mean encode?\n"),
         (lsar_main, ["x"], "error: unknown command 'x'; choose one of encode, fit, apply"),
-        (lsar_main, ["report"], "error: report is not in the wheel; in a checkout of the repository, pip install -e"),
         (lsar_main, ["--tyro-print-completion", "ksh"], "error: --tyro-print-completion ksh: write --tyro-print-comp"),
     ],
 )
