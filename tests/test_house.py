@@ -1,6 +1,8 @@
 """Imports go one way: down the rooms of the library, to train and to eval; and the numbers of the house only fall."""
 
 import ast
+import builtins
+import dis
 import re
 import subprocess
 import sys
@@ -179,3 +181,26 @@ def test_folders_are_small_enough_to_read():
 def test_the_numbers_of_the_house_only_fall():
     found = house_numbers(ROOT)
     assert {name: value for name, value in found.items() if value > LIMITS[name]} == {}
+
+
+def code_objects(code):
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, type(code)):
+            yield from code_objects(constant)
+
+
+def test_names_are_defined():
+    """Each name that a module reads is assigned in it, or Python's; linters skip names, which axes of arrays may be."""
+    undefined = []
+    for name, path in MODULES.items():
+        whole = list(code_objects(compile(path.read_text(encoding="utf-8"), str(path), "exec")))
+        read, stored = (
+            set(),
+            {"__file__", "__name__", "__doc__", "__path__", "__spec__", "__annotations__", *dir(builtins)},
+        )
+        for instruction in (step for code in whole for step in dis.get_instructions(code)):
+            read |= {instruction.argval} if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME") else set()
+            stored |= {instruction.argval} if instruction.opname in ("STORE_NAME", "STORE_GLOBAL") else set()
+        undefined += [f"{name}: {missing}" for missing in sorted(read - stored)]
+    assert not undefined
