@@ -27,7 +27,7 @@ def line(index: int) -> dict[str, Any]:
     return {**mark(index), "linestyle": _STYLES[index % len(_STYLES)]}
 
 
-def lines(axis: Any, curves: Mapping[str, Mapping[int, float]]) -> None:
+def lines(axis: Any, curves: Mapping[str, Mapping[int, int | float]]) -> None:
     """Draws a line for each name: its values by x."""
     for index, (name, values) in enumerate(curves.items()):
         axis.plot(list(values), list(values.values()), label=name, **line(index))

@@ -125,7 +125,7 @@ def test_a_transform_says_that_digits_are_lost(offset, rng, caplog):
 @pytest.mark.parametrize(
     ("sentences", "options", "message"),
     [
-        (np.array([["a", "b"], ["c", "d"]]), {}, r"an array of shape \(2, 2\); give a list of str"),
+        (np.array([["a", "b"], ["c", "d"]]), {}, r"an ordered iterable of str, not a ndarray of shape \(2, 2\)"),
         ({"a": "b"}, {}, "must be a str or an ordered iterable of str, not a dict"),
         ({"a", "b"}, {}, "must be a str or an ordered iterable of str, not a set"),
         (5, {}, "not a int"),
