@@ -30,7 +30,9 @@ MEASURE = {
     "all": Command("eval.suite", "Suite", "every task whose data is here, and a report"),
 }
 REPORT = {
-    "report": Command("eval.report.page", "Report", "results of any tasks on one page, and what methods cost and gain"),
+    "report": Command(
+        "eval.report.page", "ResultsPage", "results of any tasks on one page, and what methods cost and gain"
+    ),
     "compare": Command("eval.report.compare", "Compare", "test two methods on queries, or two encoders over seeds"),
     "transfer": Command("eval.report.transfer", "Transfer", "tables of the runs of train.finetune, by encoder"),
 }

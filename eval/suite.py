@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eval.__main__ import TASKS
-from eval.report.page import Report
+from eval.report.page import ResultsPage
 from lsar_jax import load_encoder
 from lsar_jax.checks import check_choice
 from lsar_jax.console.output import console
@@ -100,7 +100,7 @@ class Suite:
             except (ValueError, ImportError, OSError) as error:
                 failed.append(f"{name}: {error}")
         if any(self.out.rglob("results.jsonl")):
-            Report(self.out).run()
+            ResultsPage(self.out).run()
         for why in missing:
             console.print(f"not run: {why}")
         if failed:

@@ -3,8 +3,8 @@
 Anisotropy is the mean cosine of random pairs, and a dimension's contribution is its term in that cosine (Timkey and van
 Schijndel, "All Bark and No Bite", EMNLP 2021; Haemmerl et al., "Exploring Anisotropy and Outliers in Multilingual
 Language Models", Findings of ACL 2023, who draw 10,000 pairs). The exact mean over all pairs costs less: cosines are
-bilinear in unit vectors, so means of unit vectors are enough. A zero vector has cosine 0 to all others. IsoScore is
-that of Rudman et al., "IsoScore: Measuring the Uniformity of Embedding Space Utilization", Findings of ACL 2022.
+bilinear in unit vectors, so means of unit vectors are enough. A zero vector has cosine 0 to all others. IsoScore
+follows Rudman et al., "IsoScore: Measuring the Uniformity of Embedding Space Utilization", Findings of ACL 2022.
 
 Contributions and outliers work under ``jit`` and ``vmap``, for example over layers, but values are not checked there.
 """

@@ -1,6 +1,6 @@
 """Turns an encoder into a model for MTEB, the benchmark of text embeddings.
 
-Muennighoff, Tazi, Magne and Reimers, "MTEB: Massive Text Embedding Benchmark", EACL 2023. The protocol is that of
+Muennighoff, Tazi, Magne and Reimers, "MTEB: Massive Text Embedding Benchmark", EACL 2023. The protocol follows
 the package ``mteb`` from 2.0 on.
 
 A transform, tokenizer or embedding that depends on the language gets it from the transform's identifier or from the

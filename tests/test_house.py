@@ -34,21 +34,21 @@ LIGHT = {"jax", "flax", "numpy", "jaxtyping", "langcodes"}
 
 # The numbers of the house: lower them when they fall, and never raise them.
 LIMITS = {
-    "code lines of lsar_jax": 14000,
-    "code lines of all source": 21400,
-    "test code per code": 0.9,
+    "code lines of lsar_jax": 12850,
+    "code lines of all source": 21330,
+    "test code per code": 0.89,
     "files over 250 lines": 29,
     "files over 350 lines": 0,
-    "functions over 40 lines": 12,
-    "functions over 8 parameters": 6,
-    "raises per 1,000 code lines": 26.5,
-    "share of guards in code, %": 9.5,
-    "class names used twice": 2,
+    "functions over 40 lines": 5,
+    "functions over 8 parameters": 4,
+    "raises per 1,000 code lines": 26.4,
+    "share of guards in code, %": 8.8,
+    "class names used twice": 0,
     "imports of lsar_jax.cli from train and eval": 0,
-    "words of Markdown": 45000,
-    "words of Markdown per code line": 2.2,
-    "docstrings that begin with What, Of, That, Those": 3,
-    "'that of' and 'those of' in docstrings": 84,
+    "words of Markdown": 44600,
+    "words of Markdown per code line": 2.1,
+    "docstrings that begin with What, Of, That, Those": 0,
+    "'that of' and 'those of' in docstrings": 57,
 }
 
 

@@ -106,8 +106,8 @@ class TrainingTask(Protocol):
 class TrainingPosition:
     """The position of a run; each list has one entry per seed.
 
-    ``step`` counts the steps of this epoch, ``taken`` those of all epochs, and ``lines`` those of the log. ``best`` is
-    the lowest validation loss, ``waited`` the number of epochs since then, and an ``active`` seed is still training.
+    ``step`` counts the steps of this epoch, ``taken`` the steps of all epochs, and ``lines`` the lines of the log.
+    ``best`` is the lowest validation loss, ``waited`` the number of epochs since then, and an ``active`` seed is still training.
     """
 
     epoch: int = 0

@@ -31,7 +31,7 @@ from lsar_jax.measures.methods import label
 from lsar_jax.measures.resampling import paired_test
 from lsar_jax.measures.results import Result, read_results
 
-__all__ = ["Report", "provenance", "tables"]
+__all__ = ["ResultsPage", "provenance", "tables"]
 
 _PICTURE = "tradeoff.png"
 # Stands between a method and the text that it was fitted on.
@@ -47,7 +47,7 @@ _LEGEND = (
 
 
 @dataclass(frozen=True)
-class Report:
+class ResultsPage:
     """Writes Markdown and HTML pages of all results under a folder.
 
     Attributes:

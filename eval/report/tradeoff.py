@@ -21,7 +21,7 @@ from lsar_jax.measures.metric import Kind
 from lsar_jax.measures.resampling import Interval, QueryScores, simultaneous_intervals
 from lsar_jax.measures.results import Result
 
-__all__ = ["TITLE", "Comparison", "blocks", "compare", "mean_gains", "summary"]
+__all__ = ["TITLE", "CostsAndGains", "blocks", "compare", "mean_gains", "summary"]
 
 TITLE = "What each method costs and gains"
 # Options and attributes in which results of one column may differ: what a method was fitted on.
@@ -35,7 +35,7 @@ Place = tuple[Where, str, str]
 Differences = dict[Place, Interval]
 
 
-class Comparison(NamedTuple):
+class CostsAndGains(NamedTuple):
     """Differences between methods, whose intervals hold at once.
 
     Attributes:
@@ -54,7 +54,7 @@ class Comparison(NamedTuple):
     leads: Differences
 
 
-def compare(results: Sequence[Result]) -> Comparison:
+def compare(results: Sequence[Result]) -> CostsAndGains:
     """Compares all methods, in each metric whose kind says what it tells of them, for each encoder and layer.
 
     Raises:
@@ -83,7 +83,7 @@ def compare(results: Sequence[Result]) -> Comparison:
     intervals = iter(_at_once([*gains.values(), *leads.values()], others))
     data = list(dict.fromkeys(str(r.options["data"]) for r in measured if r.options.get("data")))
     of_gains, of_leads = ({place: next(intervals) for place in places} for places in (gains, leads))
-    return Comparison(kinds, data, best, of_gains, of_leads)
+    return CostsAndGains(kinds, data, best, of_gains, of_leads)
 
 
 def _both(before: Mapping[str, Result], after: Mapping[str, Result]) -> dict[str, tuple[Result, Result]]:
@@ -91,7 +91,7 @@ def _both(before: Mapping[str, Result], after: Mapping[str, Result]) -> dict[str
     return {column: (before[column], result) for column, result in after.items() if column in before}
 
 
-def mean_gains(found: Comparison) -> dict[str, dict[str, tuple[float, float]]]:
+def mean_gains(found: CostsAndGains) -> dict[str, dict[str, tuple[float, float]]]:
     """Returns panel -> method -> mean difference in one language and across languages, of methods that have both."""
     panels: dict[str, dict[str, tuple[float, float]]] = {}
     for where, name in dict.fromkeys(place[:2] for place in found.gains):
@@ -101,7 +101,7 @@ def mean_gains(found: Comparison) -> dict[str, dict[str, tuple[float, float]]]:
     return panels
 
 
-def summary(found: Comparison) -> list[str]:
+def summary(found: CostsAndGains) -> list[str]:
     """Returns a line about the best method of each encoder and layer."""
     lines = []
     for where, best in found.best.items():
@@ -121,7 +121,7 @@ def summary(found: Comparison) -> list[str]:
     return lines
 
 
-def blocks(found: Comparison) -> list[str]:
+def blocks(found: CostsAndGains) -> list[str]:
     """Returns the section in Markdown."""
     count = sum(difference.known for of in (found.gains, found.leads) for difference in of.values())
     lines = [
@@ -252,7 +252,7 @@ def _over_seeds(results: Sequence[Result]) -> Result:
     return replace(results[0], value=float(np.mean([r.value for r in results])), queries=queries)
 
 
-def _mean(found: Comparison, where: Where, method: str, kind: Kind) -> float:
+def _mean(found: CostsAndGains, where: Where, method: str, kind: Kind) -> float:
     values = [
         gain.value
         for (at, name, column), gain in found.gains.items()

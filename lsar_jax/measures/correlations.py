@@ -25,7 +25,7 @@ def pseudo_values(
     """Returns what each pair contributes to Pearson's or, if ``ranked``, Spearman's correlation.
 
     These are the pseudo-values of the jackknife (Efron and Tibshirani 1993, chapter 11), shifted so that their mean
-    is the correlation. The error of that mean is that of the correlation, and so is the covariance of two methods.
+    is the correlation. That mean and the correlation have the same error, and two methods the same covariance.
     """
     pairs = np.arange(len(first))
     others = pairs[:-1] + (pairs[:-1] >= pairs[:, None])

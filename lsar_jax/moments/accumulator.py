@@ -183,7 +183,7 @@ def next_block(mesh: Mesh) -> jax.stages.Wrapped:
 def _add(
     state: _State, x: Float[Array, "layer row dim"], places: Int[Array, " row"]
 ) -> tuple[_State, Float[Array, " device"]]:
-    """Returns the sums with those of the block, and its number of rows on each device."""
+    """Returns the sums with the block added, and its number of rows on each device."""
     x = x.astype(state.high.dtype)
     there = places >= 0
     old_count = state.rows[0]

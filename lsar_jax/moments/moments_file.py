@@ -27,7 +27,7 @@ def save_moments(path: str | Path, moments: Mapping[str, Moments], *, source: En
     Args:
       path: the file.
       moments: mapping from language to moments, or ``PooledMoments``.
-      source: the encoder's spec; by default, that of the moments.
+      source: the encoder's spec; by default, the moments' own.
 
     Raises:
       FileNotFoundError: the folder of ``path`` does not exist.

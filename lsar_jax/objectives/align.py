@@ -139,7 +139,7 @@ def strong_contrastive_loss(
 ) -> Float[Array, ""]:
     """Returns the cross-entropy of finding the linked state among the other ``2 n - 1`` of both sides (Eq. 8).
 
-    The arguments are those of ``weak_contrastive_loss``, both sides ``[link, dim]``. In nats: near 0 at best, and
+    The arguments are as in ``weak_contrastive_loss``, both sides ``[link, dim]``. In nats: near 0 at best, and
     ``log(2 n - 1)`` if all states are alike.
     """
     valid = _valid(source, valid)

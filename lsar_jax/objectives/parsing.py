@@ -126,7 +126,7 @@ def parse_loss(
     labels: Int[Array, "batch word"],
     words: Bool[Array, "batch word"],
 ) -> Float[Array, ""]:
-    """Returns the cross-entropy of the heads plus that of the labels of the right arcs, each a mean over words in nats.
+    """Returns the cross-entropies of heads and of the right arcs' labels, summed; each is a mean over words in nats.
 
     Args:
       parameters: the scorer.

@@ -85,7 +85,7 @@ def crf_loss(scores: Scores, transitions: Transitions, tags: Tags, lengths: Int[
 def crf_tags(scores: Scores, transitions: Transitions, lengths: Int[Array, " batch"]) -> Tags:
     """Returns the most likely tag sequences (Viterbi), int32 ``[batch, word]``; tags past a row's length mean nothing.
 
-    The arguments are those of ``crf_loss``.
+    The arguments are as in ``crf_loss``.
 
     Example:
       >>> from lsar_jax.objectives import tagging

@@ -55,6 +55,6 @@ def _json(value: Mapping[str, Any]) -> str:
 
 
 def _direction(text: str) -> str:
-    """The direction of most letters; dir=auto would take that of the first, which may be of a foreign name."""
+    """The direction of most letters; dir=auto would take the first letter's, which may be of a foreign name."""
     of = [bidirectional(letter) for letter in text]
     return "rtl" if of.count("R") + of.count("AL") > of.count("L") else "ltr"

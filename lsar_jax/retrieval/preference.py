@@ -3,7 +3,7 @@
 A query has one relevant candidate in each language, a translation or an answer. Without
 preference, the best-ranked of them is in the query's own language for one query in L (of L
 languages), they rank close together, and the first results have the languages in the proportions
-of the pool. The notion is that of Roy et al., "LAReQA: Language-agnostic Answer Retrieval from a
+of the pool. The notion follows Roy et al., "LAReQA: Language-agnostic Answer Retrieval from a
 Multilingual Pool", EMNLP 2020; ``language_preference`` and ``top_k_share`` are this library's own.
 
 Measures of others, of which the papers' full text was not at hand:
@@ -204,8 +204,8 @@ def language_ndcg(
     """Returns the nDCG of each query whose best result is the relevant candidate in its language, from 0 to 1.
 
     A candidate at rank r, from 0, adds its gain divided by ``log2(r + 2)``: 1 for the relevant candidate in the
-    query's language, ``other`` for one in another language. The sum is divided by that of the best order. The form is
-    that of MLAIRE's Lang-nDCG as far as its abstract says; the defaults are this library's.
+    query's language, ``other`` for one in another language. The sum is divided by its value in the best order. The form
+    follows MLAIRE's Lang-nDCG as far as its abstract says; the defaults are this library's.
 
     Args:
       ranks: rank of the relevant candidate in each language, ``[query, language]``; 0 is the best, -1 stands for none.

@@ -125,7 +125,7 @@ def nearest_both(
 ) -> tuple[Best, Best]:
     """Finds the nearest targets of each source, and sources of each target, by cosine, from the same products.
 
-    Options and errors are those of ``nearest``; ``k`` is at most the number of rows of the smaller side. Returns
+    Options and errors are as in ``nearest``; ``k`` is at most the number of rows of the smaller side. Returns
     cosines and indices of targets, ``[source, k]`` each, and of sources, ``[target, k]`` each.
     """
     sides = {"source": source, "target": target}
@@ -171,7 +171,7 @@ def mix_queries(
 
     Args:
       queries: ``[query, dim]``.
-      translations: the embedding of a translation of each query, ``[query, dim]``; that of the query itself where
+      translations: the embedding of a translation of each query, ``[query, dim]``; the query's own where
         there is none.
 
     Raises:

@@ -85,5 +85,5 @@ class LanguageRemover(_base.OneToOneFeatureMixin, _base.TransformerMixin, _base.
     def fit_transform(
         self, X: Any, y: Any = None, language: Iterable[str] | None = None
     ) -> Float[np.ndarray, "vector dim"]:
-        """Returns the embeddings that it is fitted on, transformed; arguments and errors are those of both methods."""
+        """Returns the embeddings that it is fitted on, transformed; arguments and errors are as in both methods."""
         return self.fit(X, y, language).transform(X, language)

@@ -48,7 +48,7 @@ _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 class LinkMoments(NamedTuple):
     """Means over the links of each language, at each layer, of ``||s||^2``, ``s t^T`` and ``t t^T``.
 
-    s is the state of an English word, and t that of the word that it is linked with.
+    s is the state of an English word, and t the state of the word that it is linked with.
     """
 
     codes: tuple[str, ...]

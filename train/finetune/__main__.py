@@ -4,7 +4,7 @@ r"""Trains a task on English, and tests it in other languages: zero-shot transfe
         --train data/ud/en_ewt-ud-train8k.conllu --dev data/ud/en_ewt-ud-dev.conllu \
         --test data/ud/*_pud-ud-test500.conllu --out results/transfer/pos-strong
 
-The tasks are those of Wu and Dredze (EMNLP 2020): ``xnli``, ``ner``, ``pos`` and ``parsing``. Each seed trains on the
+The tasks follow Wu and Dredze (EMNLP 2020): ``xnli``, ``ner``, ``pos`` and ``parsing``. Each seed trains on the
 English text, keeps the parameters with the best score on English development text, and is tested on every file. Without
 ``--dev``, the development text is held out from the training text.
 

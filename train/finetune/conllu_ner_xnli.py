@@ -120,7 +120,7 @@ def read_parsed(data: Data, part: str = "train") -> dict[str, list[ParsedSentenc
 
 
 def read_tagged(data: Data, part: str = "train") -> dict[str, list[TaggedSentence]]:
-    """Returns sentences with tags of named entities by language; the arguments are those of ``read_parsed``.
+    """Returns sentences with tags of named entities by language; the arguments are as in ``read_parsed``.
 
     Raises:
       FileNotFoundError, ImportError: as for ``read_parsed``.
@@ -140,7 +140,7 @@ def read_tagged(data: Data, part: str = "train") -> dict[str, list[TaggedSentenc
 
 
 def read_inference(data: Data, part: str = "train") -> dict[str, list[SentencePair]]:
-    """Returns labelled pairs of sentences by language; the arguments are those of ``read_parsed``.
+    """Returns labelled pairs of sentences by language; the arguments are as in ``read_parsed``.
 
     A table without a column ``language`` must be named after its language.
 

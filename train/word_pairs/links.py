@@ -18,7 +18,7 @@ _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1,
 
 
 def grow_diag_final_and(forward: Iterable[tuple[int, int]], backward: Iterable[tuple[int, int]]) -> Links:
-    """Returns the links that both directions agree on, and those of one direction that the others make likely.
+    """Returns the links that both directions agree on, and links of one direction that the others make likely.
 
     Neighbours of a link in the union are added that have a word without one (grow-diag), and then links whose words
     both have none (final-and), of the forward direction first. The English index comes first in both directions.

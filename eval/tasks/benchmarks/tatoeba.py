@@ -6,7 +6,7 @@
     python -m eval tatoeba --transforms original largest zero --zero 15 15,297
     python -m eval tatoeba --transforms original linear shift --parallel data/sentences
 
-The protocol is that of XTREME (Hu et al., ICML 2020) and Xie et al. 2022: 36 languages of LASER's Tatoeba v1, up to
+The protocol follows XTREME (Hu et al., ICML 2020) and Xie et al. 2022: 36 languages of LASER's Tatoeba v1, up to
 1,000 pairs each, and the accuracy of the nearest neighbour by cosine, averaged over languages. The papers report
 English queries, ``en-xx``. With ``--fit-on evaluated``, whitening and CBIE are fitted on each file separately, as in
 Hämmerl et al. 2023, but with 1e-8 added to the eigenvalues; ``sample-whitening`` is the whitening of their code, which

@@ -1,6 +1,6 @@
 """NomicBERT: nomic-embed-text v1, v1.5 and v2-moe (Nussbaum et al., 2024; Nussbaum and Duderstadt, 2025).
 
-BERT's order of layers with rotary positions. Version 1 has gated feed-forward layers and no biases but those of
+BERT's order of layers with rotary positions. Version 1 has gated feed-forward layers and no biases but in
 LayerNorm. Version 2 has plain ones with biases, and in every second block a mixture of experts.
 """
 
@@ -98,8 +98,8 @@ class ExpertFeedForward(nnx.Module):
 
     The probabilities of the experts that are chosen are not scaled to a sum of 1 (Nussbaum and Duderstadt, 2025). Every
     expert is computed for every token, which needs no sorting of tokens. Where 2 of 8 are chosen, this is 4 times the
-    products that the layer needs, and 2.5 times those of all linear layers of nomic-embed-text-v2-moe; what is between
-    its two products takes 8 times the memory of a plain feed-forward layer.
+    products that the layer needs, and 2.5 times the products of all linear layers of nomic-embed-text-v2-moe; what is
+    between its two products takes 8 times the memory of a plain feed-forward layer.
 
     Args:
       factory: makes the layers.

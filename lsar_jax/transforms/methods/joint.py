@@ -94,8 +94,8 @@ def fit_joint(
     Args:
       x: mapping from language to raw embeddings ``[n, dim]``, or to moments with second moments; at least two
         languages, of which all have the same weight, and better thousands of sentences of each than dozens: where the
-        languages vary alike, the directions are those of chance.
-      components: directions removed besides those of the means, which are as many as the languages.
+        languages vary alike, the directions are chance.
+      components: directions removed besides the means' directions, which are as many as the languages.
       eps: added to the eigenvalues of the covariance that the languages share, as a share of their mean.
       source: spec of the embeddings' encoder; saved, and checked on use.
       precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
