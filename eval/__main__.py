@@ -31,7 +31,7 @@ MEASURE = {
 }
 REPORT = {
     "report": Command(
-        "eval.report.page", "ResultsPage", "results of any tasks on one page, and what methods cost and gain"
+        "eval.report.page", "ResultsPage", "results of tasks on one page, and what methods cost and gain"
     ),
     "compare": Command("eval.report.compare", "Compare", "test two methods on queries, or two encoders over seeds"),
     "transfer": Command("eval.report.transfer", "Transfer", "tables of the runs of train.finetune, by encoder"),

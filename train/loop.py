@@ -107,7 +107,8 @@ class TrainingPosition:
     """The position of a run; each list has one entry per seed.
 
     ``step`` counts the steps of this epoch, ``taken`` the steps of all epochs, and ``lines`` the lines of the log.
-    ``best`` is the lowest validation loss, ``waited`` the number of epochs since then, and an ``active`` seed is still training.
+    ``best`` is the lowest validation loss, ``waited`` the number of epochs since then, and an ``active`` seed is still
+    training.
     """
 
     epoch: int = 0
