@@ -19,6 +19,7 @@ __all__ = ["Belebele", "read_belebele"]
 
 _FIELDS = ("link", "question_number", "flores_passage", "question")
 
+
 class Belebele(NamedTuple):
     """Parallel questions and passages.
 
@@ -53,7 +54,9 @@ def read_belebele(data: Data, languages: Sequence[str] = ()) -> Belebele:
         keys, links = keys or sorted(asked), links or sorted(texts)
         if differing := sorted(set(keys) ^ asked.keys()):
             first = next(iter(questions), code)
-            raise ValueError(f"{code} and {first} of {data} differ in {len(differing)} questions, such as {differing[0]}")
+            raise ValueError(
+                f"{code} and {first} of {data} differ in {len(differing)} questions, such as {differing[0]}"
+            )
         questions[code], passages[code] = [asked[key] for key in keys], [texts[link] for link in links]
     places = {link: place for place, link in enumerate(links)}
     return Belebele(questions, passages, [places[link] for link, _ in keys])
@@ -63,8 +66,11 @@ def _rows(data: Data, languages: Sequence[str]) -> Iterator[tuple[str, Iterable[
     """Yields each language, and its rows with their places."""
     wanted = languages or None
     if (tables := named_tables(data)) is None:
-        folder = folder_at(data, "unpack Belebele.zip of github.com/facebookresearch/belebele there, or set --data, for "
-                           "example to hub:mteb/belebele")
+        folder = folder_at(
+            data,
+            "unpack Belebele.zip of github.com/facebookresearch/belebele there, or set --data, for "
+            "example to hub:mteb/belebele",
+        )
         for code, path in chosen(language_files(folder, ".jsonl", wanted), wanted, folder).items():
             yield code, file_rows(path, _FIELDS)
         return

@@ -88,7 +88,9 @@ def _judged(corpus: _Rows, queries: _Rows, qrels: _Rows, where: str) -> Judged:
     asked = {name: text for name, text in _texts(queries).items() if name in grades}
     if len(asked) < len(grades) or not asked:
         unknown = next(iter(grades.keys() - asked.keys()), "")
-        raise ValueError(f"{where}: {len(asked)} of {len(grades)} judged questions are in the queries, without {unknown!r}")
+        raise ValueError(
+            f"{where}: {len(asked)} of {len(grades)} judged questions are in the queries, without {unknown!r}"
+        )
     passages = _texts(corpus)
     places = {name: place for place, name in enumerate(passages)}
     width = max(len(grades[name]) for name in asked)

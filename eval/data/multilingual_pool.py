@@ -56,7 +56,9 @@ class MultilingualPool(NamedTuple):
         rows = np.concatenate([blocks[n] for n in columns])
         relevant = self.relevant[rows][:, columns]
         asked, searched = ([of[n] for n in columns] for of in (self.asked, self.searched))
-        return MultilingualPool(codes, asked, searched, np.where(relevant < 0, -1, relevant + moved), self.question[rows])
+        return MultilingualPool(
+            codes, asked, searched, np.where(relevant < 0, -1, relevant + moved), self.question[rows]
+        )
 
     def translations(self, count: int) -> Int[np.ndarray, "candidate language"]:
         """Returns the place of each candidate's translation in each language, or -1, of so many candidates.

@@ -91,9 +91,10 @@ def syntax_correlation(
     spreads = [float(np.ptp(values)) if len(codes) > 2 else 0.0 for values in (near, like)]
     if spreads[0] == 0 or spreads[1] < _LEAST_SPREAD:
         raise ValueError(
-            f"a correlation needs at least 3 languages that differ; the distances of {', '.join(codes) or 'none'} have a "
-            f"range of {spreads[0]:.6g} and the similarities of {spreads[1]:.1e}, of which {_LEAST_SPREAD} may be rounding. "
-            "LSAR at rank L - 1 makes the means of the text that it was fitted on equal; use the means of other text, or "
+            "a correlation needs at least 3 languages that differ; the distances of "
+            f"{', '.join(codes) or 'none'} have a range of {spreads[0]:.6g} and the similarities of {spreads[1]:.1e}, "
+            f"of which {_LEAST_SPREAD} may be rounding. LSAR at rank L - 1 makes the means of the text that it was "
+            "fitted on equal; use the means of other text, or "
             "a lower rank"
         )
     return SyntaxCorrelation(float(pearsonr(like, near).statistic), len(codes), points)
