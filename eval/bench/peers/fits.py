@@ -2,9 +2,9 @@
 
 The embeddings are random: a decaying spectrum around the means of the languages, which have two outlier dimensions.
 Moments and fits from them are timed, numpy's in float32, the dtype of the embeddings; scikit-learn's PCA is timed for
-the whitenings and steering. The answer is the relative difference from ours. The bound is the larger of two times: the
+the whitenings. The answer is the relative difference from ours. The bound is the larger of two times: the
 operations at the rate of a large matrix product (2 n d^2 for a second moment, although numpy computes only one half,
-because it is symmetric; 9 d^3 for all eigenvectors, 2 d^2 for a step to the first), and the bytes of the embeddings,
+because it is symmetric; 9 d^3 for all eigenvectors), and the bytes of the embeddings,
 each read once, at the speed of numpy's copy.
 """
 
@@ -18,7 +18,7 @@ from sklearn.decomposition import PCA
 
 from eval.bench.peers.timing import HERE, Timing, copy_rate, fastest, product_rate
 from eval.data.tatoeba import XTREME_36
-from lsar_jax import Moments, transforms
+from lsar_jax import Moments
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["fits"]
@@ -56,7 +56,7 @@ class Statistics(NamedTuple):
 
 
 def fits(languages: int = 37, rows: int = 10_000, dim: int = 768, repeats: int = 2) -> Iterator[Timing]:
-    """Times the fit of every method that starts from moments of 2 to 37 languages, no more than ``dim``."""
+    """Times fits that start from moments of 2 to 37 languages, no more than ``dim``."""
     x = _random_embeddings(languages, rows, dim)
     codes = sorted((*XTREME_36, "en"))[:languages]
     rate, speed = product_rate(), copy_rate()
@@ -65,10 +65,9 @@ def fits(languages: int = 37, rows: int = 10_000, dim: int = 768, repeats: int =
         for second in (False, True)
     }
     for method, (numpy_fit, sklearn_fit, operations) in _PEERS.items():
-        fit: Callable[..., Any] = transforms.fit_identifier if method == "identifier" else METHODS[method]
-        second = method == "identifier" or METHODS[method].needs != "means"
+        second = METHODS[method].needs != "means"
         summing, inputs = sums[second]
-        calls = {HERE: partial(fit, inputs[HERE]), "numpy": partial(numpy_fit, inputs["numpy"])}
+        calls = {HERE: partial(METHODS[method], inputs[HERE]), "numpy": partial(numpy_fit, inputs["numpy"])}
         fitting, results = fastest(calls, repeats)
         whole = {version: summing[version] + fitting[version] for version in calls}
         if sklearn_fit is not None:
@@ -130,11 +129,6 @@ def _lir(s: Statistics) -> Answer:
     return basis, basis
 
 
-def _outliers(s: Statistics) -> Answer:
-    v = s.means.mean(axis=0)
-    return (1.0 - (np.abs(v) > v.mean() + 3 * v.std(ddof=1)),)
-
-
 def _leace(s: Statistics) -> Answer:
     span = s.span
     values, vectors = np.linalg.eigh(s.total)
@@ -155,28 +149,11 @@ def _joint(s: Statistics) -> Answer:
     return (np.column_stack([span, direction / np.linalg.norm(direction)]),) * 2
 
 
-def _sparse(s: Statistics) -> Answer:
-    scale = np.ones(s.means.shape[1], np.float32)
-    scale[np.argsort(-s.means.var(axis=0))[: len(scale) // 10]] = 0
-    return (scale,)
-
-
-def _identifier(s: Statistics) -> Answer:
-    shared = s.covariances.mean(axis=0)
-    dim, samples = len(shared), len(s.means) * (s.n - 1)
-    level, square = np.trace(shared) / dim, (shared**2).mean()
-    shrinkage = min((square + level**2) / ((samples + 1) * (square - level**2 / dim)), 1)
-    shrunk = (1 - shrinkage) * shared + shrinkage * level * np.eye(dim, dtype=np.float32)
-    weights = np.linalg.solve(shrunk, s.offsets.T).T
-    return (np.column_stack([weights, -0.5 * (weights * s.offsets).sum(axis=1)]),)
-
-
 # numpy's fit from its statistics; scikit-learn's from embeddings, if it has the method; and the operations of the fit,
 # for n languages of width d.
 Peer = tuple[Callable[[Statistics], Answer], Callable[[Sample], Answer] | None, Callable[[int, int], int]]
 _PEERS: dict[str, Peer] = {
     "center": (lambda s: (s.means.copy(),), None, lambda n, d: 0),
-    "outliers": (_outliers, None, lambda n, d: n * d),
     "lsar": (lambda s: (s.span,) * 2, None, lambda n, d: 6 * d * n**2),
     "lir": (_lir, None, lambda n, d: 2 * n * d**2),
     "whitening": (
@@ -187,24 +164,15 @@ _PEERS: dict[str, Peer] = {
     ),
     "leace": (_leace, None, lambda n, d: 9 * d**3 + 4 * n * d**2),
     "joint": (_joint, None, lambda n, d: (6 * n + 13) * d**3 + 8 * n**2 * d**2),
-    "sparse-dimensions": (_sparse, None, lambda n, d: 3 * n * d),
-    "steering": (
-        lambda s: (np.linalg.eigh(s.total)[1][:, -1:],) * 2,
-        lambda x: (PCA(1, svd_solver="covariance_eigh").fit(x.reshape(-1, x.shape[2])).components_.T,) * 2,
-        lambda n, d: 2 * d**2,
-    ),
-    "identifier": (_identifier, None, lambda n, d: d**3 // 3 + 2 * n * d**2),
 }  # fmt: skip
 
 
 def _arrays(fitted: Any) -> Answer:
     """Our fit in the form of numpy's."""
-    if isinstance(fitted, transforms.LanguageIdentifier):
-        return (np.column_stack([fitted.weights, fitted.bias]),)
     step = fitted.steps[0]
     if step.basis is not None:
         return np.asarray(step.basis), np.asarray(step.basis if step.dual is None else step.dual)
-    return (np.asarray(next(part for part in (step.matrix, step.scale, step.shift) if part is not None)),)
+    return (np.asarray(step.shift if step.matrix is None else step.matrix),)
 
 
 def _difference(ours: Answer, theirs: Answer) -> float:

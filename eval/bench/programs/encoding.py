@@ -1,7 +1,6 @@
 """The programs of encoding: a full batch of rows of one width, pooling, and what follows it."""
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +11,8 @@ from eval.bench.encoder_configs import CONFIGS, sizes_of
 from eval.bench.programs.shapes import DTYPES, LASER, Sizes, Trace, integers, placed
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.mesh import replicated, split
-from lsar_jax.models.architectures import ARCHITECTURES, Architecture
+from lsar_jax.models.architectures import ARCHITECTURES
 from lsar_jax.models.attention import attention_for
-from lsar_jax.models.laser import Laser
 from lsar_jax.models.parts import LayerFactory
 from lsar_jax.tokens.packing import BatchSizes, segments
 from lsar_jax.tokens.tokenizer import Specials
@@ -28,7 +26,7 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
     traces: dict[str, Trace] = {}
     for name in CONFIGS:
         for dtype in DTYPES:
-            trace = partial(_transformer, sizes, name, dtype)
+            trace = partial(_traced, sizes, name, dtype)
             if name in ("base", "large"):
                 traces |= {f"encode/{name}/{dtype}/{width}": partial(trace, width) for width in (128, 512)}
                 traces[f"encode/{name}/{dtype}/128/all-layers"] = partial(trace, 128, every_layer=True)
@@ -36,39 +34,24 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
             else:
                 widths = (128, 512, 2048, 8192) if dtype == "bfloat16" else (128,)
                 traces |= {f"encode/{name}/{dtype}/{width}": partial(trace, width) for width in widths}
-    return traces | {f"encode/laser/{dtype}/128": partial(_laser, sizes, dtype, 128) for dtype in DTYPES}
-
-
-def _transformer(
-    sizes: Sizes, name: str, dtype: str, width: int, mesh: Mesh, *, every_layer: bool = False,
-    transformed: bool = False,
-) -> jax.stages.Traced:  # fmt: skip
-    """Traces a full batch; with ``transformed``, LSAR follows, and vectors are scaled to length 1."""
-    architecture, config = sizes_of(CONFIGS[name])
-    config = sizes.of(config)
-    layers = tuple(range(config.blocks + 1)) if every_layer else (config.blocks,)
-    program = Program(architecture.pooling, Specials(1, 1), layers, normalize=transformed)
-    step = Step(basis=jnp.zeros((config.hidden, sizes.languages - 1)))
-    lsar = Transform((step,), (Fit("lsar", config.hidden, (), ()),)) if transformed else None
-    return _traced(sizes, mesh, program, architecture, config, dtype, width, lsar)
-
-
-def _laser(sizes: Sizes, dtype: str, width: int, mesh: Mesh) -> jax.stages.Traced:
-    config = sizes.of(LASER)
-    program = Program("max", Specials(0, 1), (config.blocks,))
-    return _traced(sizes, mesh, program, ARCHITECTURES["laser"], config, dtype, width, None)
+    return traces | {f"encode/laser/{dtype}/128": partial(_traced, sizes, "laser", dtype, 128) for dtype in DTYPES}
 
 
 def _traced(
-    sizes: Sizes, mesh: Mesh, program: Program, architecture: Architecture, config: Any, dtype: str, width: int,
-    transform: Transform | None,
-) -> jax.stages.Traced:  # fmt: skip
+    sizes: Sizes, name: str, dtype: str, width: int, mesh: Mesh, *, every_layer: bool = False, transformed: bool = False
+) -> jax.stages.Traced:
+    """Traces a full batch; with ``transformed``, LSAR follows, and vectors are scaled to length 1."""
+    architecture, config = (ARCHITECTURES[name], LASER) if name == "laser" else sizes_of(CONFIGS[name])
+    config = sizes.of(config)
+    layers = tuple(range(config.blocks + 1)) if every_layer else (config.blocks,)
+    program = Program(architecture.pooling, Specials(int(name != "laser"), 1), layers, normalize=transformed)
     factory = LayerFactory(jnp.dtype(dtype), jnp.dtype(dtype), attention_for(mesh.devices.flat[0]))
     model = nnx.eval_shape(partial(architecture.build, config, factory))
     rows = BatchSizes(sizes.tokens, sizes.tokens, mesh.size).full(width)
     most = segments(width)
     vectors = integers(rows * most)
-    languages = [vectors] * (transform is not None)
-    batch = integers(rows, width), integers(rows, most), vectors, tuple(languages)
-    model, transform = placed(replicated(mesh), model, transform)
-    return compiled(mesh, isinstance(model, Laser)).trace(program, model, None, transform, *placed(split(mesh), *batch))
+    step = Step(basis=jnp.zeros((config.hidden, sizes.languages - 1)))
+    lsar = Transform((step,), (Fit("lsar", config.hidden, (), ()),)) if transformed else None
+    batch = integers(rows, width), integers(rows, most), vectors, (vectors,) * transformed
+    model, lsar = placed(replicated(mesh), model, lsar)
+    return compiled(mesh, name == "laser").trace(program, model, None, lsar, *placed(split(mesh), *batch))
