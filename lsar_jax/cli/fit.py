@@ -147,7 +147,7 @@ class FitMoments(FitEmbeddings):
 
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
         saved = [load_moments(path) for path in self.moments]
-        needed = self.method.needs_with(options)
+        needed = self.method.needs
         if self.identifier and needed == "means":
             needed = "pooled"
         kind = min((_kind_of(moments) for moments, _ in saved), key=_KINDS.index, default=needed)

@@ -11,7 +11,7 @@ from lsar_jax.__main__ import main
 from lsar_jax.cli import report as command
 from lsar_jax.files import read_json
 from lsar_jax.report import method_comparison
-from lsar_jax.transforms.methods import fit_mean_then_lsar
+from lsar_jax.transforms.methods.lsar import fit_mean_then_lsar
 from tests.eval.test_tasks import ENCODER, read
 from tests.report.planted_text import LINES, planted, write
 

@@ -10,6 +10,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax import Moments
 from lsar_jax.transforms import SparseAutoencoder, Transform, fit_center, fit_langsae, reconstruction_loss
+from lsar_jax.transforms.methods import METHODS
 from tests import reference
 from tests.rewriting import rewrite
 
@@ -143,7 +144,7 @@ def test_it_runs_where_the_encoder_runs(tiny, rng):
 def test_the_mean_is_subtracted_first(planted):
     x, options = planted[0], OPTIONS | {"steps": 20}
     source = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
-    fitted = fit_langsae(x, **options, center=True, source=source)
+    fitted = METHODS["mean+langsae"](x, source=source, **options)
     mean = fit_center(x, per_language=False)
     expected = mean.then(fit_langsae({code: np.asarray(mean(rows)) for code, rows in x.items()}, **options))
     assert (fitted.digests, fitted.name, fitted.source) == (expected.digests, expected.name, source)
@@ -187,7 +188,6 @@ def test_it_takes_no_further_languages(fitted):
         (lambda x: fit_langsae(x, threshold="all"), "threshold is 'all'; it must be a share"),
         (lambda x: fit_langsae(x, steps=0), "steps is 0"),
         (lambda x: fit_langsae(x, seed=-1), "seed is -1"),
-        (lambda x: fit_langsae(x, center=1), "center is 1"),
     ],
 )
 def test_refusals(planted, unchecked, call, message):

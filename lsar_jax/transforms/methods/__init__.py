@@ -8,29 +8,28 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import jax
 
-from lsar_jax.moments import Moments, check_number
-from lsar_jax.shapes import Embeddings
+from lsar_jax.moments import check_number
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Transform
 from lsar_jax.transforms.methods.cbie import fit_cbie
 from lsar_jax.transforms.methods.center import fit_center
 from lsar_jax.transforms.methods.joint import fit_joint, scatter_directions
-from lsar_jax.transforms.methods.langsae import fit_langsae
+from lsar_jax.transforms.methods.langsae import fit_langsae, fit_mean_then_langsae
 from lsar_jax.transforms.methods.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.methods.linear_map import fit_linear_map, procrustes
 from lsar_jax.transforms.methods.lir import fit_lir, leading_directions, principal_directions
-from lsar_jax.transforms.methods.lsar import RANK, fit_lsar, language_subspace
+from lsar_jax.transforms.methods.lsar import fit_lsar, fit_mean_then_lsar, language_subspace
 from lsar_jax.transforms.methods.outliers import fit_outliers, largest_dimensions
 from lsar_jax.transforms.methods.shift import fit_shift
 from lsar_jax.transforms.methods.sparse_dimensions import fit_sparse_dimensions, varying_dimensions
 from lsar_jax.transforms.methods.steering import fit_steering
 from lsar_jax.transforms.methods.whitening import fit_whitening, zca
 
-__all__ = ["METHODS", "OF_PAIRS", "FitMethod", "Needs", "Place", "by_default", "fit_mean_then_lsar"]
+__all__ = ["METHODS", "OF_PAIRS", "FitMethod", "Needs", "Place", "by_default"]
 
 Needs = Literal["means", "pooled", "languages", "embeddings", "pairs"]
 Place = Literal["task", "suite", "report", "explorer"]
@@ -96,26 +95,6 @@ class FitMethod:
             for limit in getattr(option.annotation, "__metadata__", ()):
                 if values[name] is not None:
                     limit(name, values[name], **{**values, "languages": len(languages), "dim": dim})
-
-    def needs_with(self, options: Mapping[str, Any]) -> Needs:
-        """Returns the input that a fit with these options needs; ``per_language`` needs moments of each language."""
-        return "languages" if self.needs == "pooled" and options.get("per_language") else self.needs
-
-
-def fit_mean_then_lsar(
-    x: Mapping[str, Embeddings | Moments],
-    rank: Annotated[int | None, RANK] = None,
-    *,
-    source: EncoderSpec | None = None,
-) -> Transform:
-    """Fits the removal of the mean over languages, and then LSAR.
-
-    Args:
-      x: mapping from language to raw embeddings ``[n, dim]`` or to their moments; at least two languages.
-      rank: dimensions removed; by default one less than the number of languages.
-      source: spec of the embeddings' encoder; saved, and checked on use.
-    """
-    return fit_center(x, per_language=False, source=source).then(fit_lsar(x, rank, source=source))
 
 
 # Hämmerl et al. 2023 whiten each file in float64: with fewer sentences than dimensions, most eigenvalues are 0, and
@@ -231,14 +210,12 @@ METHODS: dict[str, FitMethod] = {
     "langsae": FitMethod(
         fit_langsae,
         "embeddings",
-        {"center": False},
         summary="Makes each sentence anew from learned features, without those that nearly all sentences of a language "
         "have.",
     ),
     "mean+langsae": FitMethod(
-        fit_langsae,
+        fit_mean_then_langsae,
         "embeddings",
-        {"center": True},
         summary="Subtracts the mean over languages, then makes each sentence anew from learned features, without those "
         "that nearly all sentences of a language have.",
     ),

@@ -20,7 +20,7 @@ neither is normalised, the mean stays, and Adam takes the steps. What differs he
   short training removes nearly everything.
 - Features of several languages are removed too, as the code's README advises; by default, the code leaves them.
 - A penalty for features that fire in fewer than 1% of a batch is left out. By default it is at most 1e-7.
-- ``center`` and ``keep_error``, with ``y = x - (f of the removed features) D``, are not in the code.
+- ``keep_error``, with ``y = x - (f of the removed features) D``, and ``fit_mean_then_langsae`` are not in the code.
 
 The paper itself could not be read: loss, threshold and edit are those of the code, whose default ``width`` and
 ``active`` are 32 and 64; others report 256 and 4096 for the paper's results. A ``width`` of 8 suits thousands of
@@ -29,7 +29,7 @@ sentences.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import Annotated, Any
 
 import jax
@@ -49,7 +49,7 @@ from lsar_jax.transforms.base.limits import SEED, Limit, share_of
 from lsar_jax.transforms.base.sparse_autoencoder import largest
 from lsar_jax.transforms.methods.center import fit_center
 
-__all__ = ["fit_langsae", "reconstruction_loss"]
+__all__ = ["fit_langsae", "fit_mean_then_langsae", "reconstruction_loss"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -92,7 +92,6 @@ def fit_langsae(
     active: Annotated[int, _ACTIVE] = 64,
     *,
     threshold: Annotated[float, share_of] = 0.95,
-    center: bool = False,
     keep_error: bool = False,
     steps: Annotated[int, _BATCHES] = 300,
     seed: Annotated[int, SEED] = 0,
@@ -107,7 +106,6 @@ def fit_langsae(
       width: number of features for each dimension.
       active: number of features that an embedding has at most.
       threshold: share of the sentences of a language in which a feature fires that is removed.
-      center: subtract the mean over languages first, and do not add it again.
       keep_error: subtract what the removed features add to an embedding, instead of making it anew from the others.
       steps: number of batches of 256 embeddings.
       seed: seed of the first weights and of the batches.
@@ -123,13 +121,7 @@ def fit_langsae(
       >>> langsae.steps[0].encoder.shape, langsae(x["de"]).shape
       ((16, 64), (60, 16))
     """
-    check_flags(center=center, keep_error=keep_error)
-    if center:
-        first = fit_center(x, per_language=False, source=source)
-        after = source and source.after(first.name, first.digests)
-        centred = {code: np.asarray(first(rows)) for code, rows in x.items()}
-        options: dict[str, Any] = {"threshold": threshold, "keep_error": keep_error, "steps": steps, "seed": seed}
-        return first.then(fit_langsae(centred, width, active, **options, source=after))
+    check_flags(keep_error=keep_error)
     moments = moments_by_language(x, least=1, embeddings=True)
     dim = next(iter(moments.values())).dim
     width, steps, seed = _WIDTH("width", width), _BATCHES("steps", steps), SEED("seed", seed)
@@ -152,6 +144,21 @@ def fit_langsae(
     fit = Fit.of("langsae", moments, by_language=False, **parameters)
     factors = to_device(np.asarray(~removed.any(axis=0)))
     return Transform((SparseAutoencoder(*weights, factors, active, keep_error),), (fit,), source)
+
+
+@wraps(fit_langsae)
+def fit_mean_then_langsae(
+    x: Mapping[str, Embeddings], *arguments: Any, source: EncoderSpec | None = None, **options: Any
+) -> Transform:
+    """Fits the removal of the mean over languages, and then LangSAE."""
+    mean = fit_center(x, per_language=False, source=source)
+    centred = {code: np.asarray(mean(rows)) for code, rows in x.items()}
+    after = source and source.after(mean.name, mean.digests)
+    return mean.then(fit_langsae(centred, *arguments, **options, source=after))
+
+
+# The arguments are the same, and --help describes them.
+fit_mean_then_langsae.__doc__ = f"Subtracts the mean over languages. {fit_langsae.__doc__}"
 
 
 def _scaled(

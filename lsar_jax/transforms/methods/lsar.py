@@ -24,8 +24,9 @@ from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
 from lsar_jax.transforms.base.limits import Limit, check_rank
+from lsar_jax.transforms.methods.center import fit_center
 
-__all__ = ["RANK", "fit_lsar", "language_subspace", "published_subspace", "significant_values"]
+__all__ = ["RANK", "fit_lsar", "fit_mean_then_lsar", "language_subspace", "published_subspace", "significant_values"]
 
 RANK = Limit(
     1,
@@ -118,3 +119,19 @@ def fit_lsar(
         basis = fix_signs(published_subspace(means.astype(np.float32), rank))
     fit = Fit.of("lsar-published" if published else "lsar", moments, by_language=False, rank=rank)
     return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source))
+
+
+def fit_mean_then_lsar(
+    x: Mapping[str, Embeddings | Moments],
+    rank: Annotated[int | None, RANK] = None,
+    *,
+    source: EncoderSpec | None = None,
+) -> Transform:
+    """Fits the removal of the mean over languages, and then LSAR.
+
+    Args:
+      x: mapping from language to raw embeddings ``[n, dim]`` or to their moments; at least two languages.
+      rank: dimensions removed; by default one less than the number of languages.
+      source: spec of the embeddings' encoder; saved, and checked on use.
+    """
+    return fit_center(x, per_language=False, source=source).then(fit_lsar(x, rank, source=source))
