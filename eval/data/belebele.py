@@ -10,13 +10,16 @@ are not read.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from lsar_jax.corpora.by_language import add_once, chosen, folder_at, language_files
+from lsar_jax.corpora.by_language import add_once, chosen, named_files
 from lsar_jax.corpora.row_files import file_rows
 from lsar_jax.corpora.tables import Data, named_tables, numbered_rows, text_in
 from lsar_jax.languages import code_or_none
 
 __all__ = ["Belebele", "read_belebele"]
 
+_SOURCE = (
+    "unpack Belebele.zip of github.com/facebookresearch/belebele there, or set --data, for example to hub:mteb/belebele"
+)
 _FIELDS = ("link", "question_number", "flores_passage", "question")
 
 
@@ -66,12 +69,7 @@ def _rows(data: Data, languages: Sequence[str]) -> Iterator[tuple[str, Iterable[
     """Yields each language, and its rows with their places."""
     wanted = languages or None
     if (tables := named_tables(data)) is None:
-        folder = folder_at(
-            data,
-            "unpack Belebele.zip of github.com/facebookresearch/belebele there, or set --data, for "
-            "example to hub:mteb/belebele",
-        )
-        for code, path in chosen(language_files(folder, ".jsonl", wanted), wanted, folder).items():
+        for code, path in named_files(data, [r"(.*)\.jsonl"], wanted, "{}.jsonl", _SOURCE).items():
             yield code, file_rows(path, _FIELDS)
         return
     # A configuration for each language, or one whose splits are the languages.

@@ -9,11 +9,10 @@ language; other datasets may have a configuration for each language, with the co
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from eval.data.tatoeba import check_not_blank
 from lsar_jax import corpora
-from lsar_jax.corpora.by_language import add_once, chosen, folder_at
+from lsar_jax.corpora.by_language import add_once, chosen, named_files
 from lsar_jax.corpora.tables import Data, Tables, named_tables, numbered_rows, text_in
 from lsar_jax.languages import code_or_none, language_code
 
@@ -39,33 +38,18 @@ def read_parallel(data: Data, languages: Sequence[str] = (), where: str = "") ->
       FileNotFoundError: the folder does not exist, or a language has no file.
       ValueError: a language is unknown or is there twice, a line is blank, or languages differ in their lines.
     """
-    tables = named_tables(data)
-    texts = _of_files(Path(data), languages, where) if tables is None else _of_tables(tables, languages)
+    if (tables := named_tables(data)) is None:
+        form, advice = "file for {}, such as de.txt or deu_Latn.devtest", where or "give one of files such as de.txt"
+        paths = named_files(data, _NAMES, languages or None, form, advice, territories=True)
+        texts = {code: corpora.lines(path) for code, path in paths.items()}
+    else:
+        texts = _of_tables(tables, languages)
     for code, lines in texts.items():
         check_not_blank(lines, f"{data}, {code}")
     counts = {code: len(lines) for code, lines in texts.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(f"the languages of {data} differ in their number of lines: {counts}")
     return texts
-
-
-def _of_files(folder: Path, languages: Sequence[str], advice: str) -> dict[str, list[str]]:
-    wanted = [language_code(code) for code in languages]
-    found: dict[str, Path] = {}
-    # Files of territories, and of languages that are not read, where there may be several.
-    others: dict[str, Path] = {}
-    for path in sorted(folder_at(folder, advice or "give one of files such as de.txt").iterdir()):
-        match = next(filter(None, (re.fullmatch(name, path.name) for name in _NAMES)), None)
-        if match and (code := code_or_none(match[1])):
-            if re.search("-[A-Z]{2}$", match[1]) or (wanted and code not in wanted):
-                others.setdefault(code, path)
-            else:
-                add_once(found, code, path)
-        elif match and match.re.pattern == _NAMES[-1] and not languages:
-            raise ValueError(f"{path} is not named after a language; rename it, or choose the languages to read")
-    form = "file for {}, such as de.txt or deu_Latn.devtest"
-    paths = chosen(dict(sorted((others | found).items())), wanted or None, folder, form)
-    return {code: corpora.lines(path) for code, path in paths.items()}
 
 
 def _of_tables(tables: Tables, languages: Sequence[str]) -> dict[str, list[str]]:

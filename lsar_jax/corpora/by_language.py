@@ -1,12 +1,13 @@
 """Files and tables of several languages: one for each language, and those that are asked for."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from lsar_jax.languages import code_or_none, language_code
 
-__all__ = ["add_once", "chosen", "folder_at", "language_files"]
+__all__ = ["add_once", "chosen", "folder_at", "language_files", "named_files"]
 
 T = TypeVar("T")
 
@@ -60,14 +61,36 @@ def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | N
       ValueError: two files are for the same language, or ``languages`` is not given and a file is not named
         after a language.
     """
+    return dict(sorted(named_files(folder, [f"(.*){re.escape(suffix)}"], languages, f"{{}}{suffix}").items()))
+
+
+def named_files(
+    folder: str | Path, patterns: Sequence[str], languages: Iterable[str] | None, form: str,
+    advice: str = "give another folder", *, territories: bool = False,
+) -> dict[str, Path]:  # fmt: skip
+    """Returns the file of each language, in the order of the languages, else of their codes; see ``language_files``.
+
+    Args:
+      folder: folder of files.
+      patterns: regular expressions of whole file names, whose first group is the language; only the files of the last
+        must all be named after one.
+      languages: codes of the languages to read; None for all.
+      form: what a language needs, with ``{}`` for its code, for errors.
+      advice: where to get the folder, for errors.
+      territories: whether a file that names a territory, such as ``por-BR``, gives way to one that names none.
+    """
     wanted = None if languages is None else [language_code(code) for code in languages]
     found: dict[str, Path] = {}
-    for path in sorted(folder_at(folder).glob(f"*{suffix}")):
-        code = code_or_none(path.name.removesuffix(suffix))
-        if code and (wanted is None or code in wanted):
-            add_once(found, code, path)
-        elif code:
-            found[code] = path
-        elif wanted is None:
+    # Files of territories, and of languages that are not read, where there may be several.
+    others: dict[str, Path] = {}
+    for path in sorted(folder_at(folder, advice).iterdir()):
+        match = next(filter(None, (re.fullmatch(pattern, path.name) for pattern in patterns)), None)
+        code = match and code_or_none(match[1])
+        if match and code:
+            if (territories and re.search("-[A-Z]{2}$", match[1])) or (wanted is not None and code not in wanted):
+                others.setdefault(code, path)
+            else:
+                add_once(found, code, path)
+        elif match and match.re.pattern == patterns[-1] and wanted is None:
             raise ValueError(f"{path} is not named after a language; rename it, or choose the languages to read")
-    return dict(sorted(chosen(found, wanted, folder, f"{{}}{suffix}").items()))
+    return chosen(dict(sorted((others | found).items())), wanted, folder, form)

@@ -74,21 +74,20 @@ class Records:
     position: int = 0
 
     def __post_init__(self) -> None:
+        # A column of text is read of those files that have columns; a column of ids, of all.
+        column = self.ids or (None if any(map(has_columns, self.paths)) else self.text)
         for path in self.paths:
             if path != STANDARD_INPUT:
                 check_file(path, streams=True)
             if path.suffix.lower() in VECTORS:
-                raise ValueError(f"{path} is named as vectors, which are not text; give the text, or rename it")
-        # A column of text is read of those files that have columns; a column of ids, of all.
-        plain = [path for path in self.paths if not has_columns(path)]
-        for column, wrong in ((self.text, plain if len(plain) == len(self.paths) else []), (self.ids, plain)):
-            if column is not None and wrong:
-                raise ValueError(
-                    f"{_name(wrong[0])} is text, which has no column {column!r}; leave out --text and --ids"
-                )
-        streams = [path for path in self.paths if not is_file(path)]
-        if again := [path for path in streams if share()[1] > 1 or is_parquet(path) or streams.count(path) > 1]:
-            raise ValueError(f"{_name(again[0])} can be read only once, by one process; write it to a file")
+                why = "is named as vectors, which are not text; give the text, or rename it"
+            elif column is not None and not has_columns(path):
+                why = f"is text, which has no column {column!r}; leave out --text and --ids"
+            elif not is_file(path) and (share()[1] > 1 or is_parquet(path) or self.paths.count(path) > 1):
+                why = "can be read only once, by one process; write it to a file"
+            else:
+                continue
+            raise ValueError(f"{_name(path)} {why}")
 
     @property
     def total(self) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from lsar_jax.corpora.by_language import chosen
 from lsar_jax.corpora.hub_datasets import HubFiles, hub_files
-from lsar_jax.corpora.tfds import label_names, places, prepared_languages, rows, splits
+from lsar_jax.corpora.tfds import find, label_names, places, prepared_languages, rows, splits
 from lsar_jax.languages import code_or_none
 
 __all__ = [
@@ -104,13 +104,7 @@ def folder_of(data: Data, not_on_hub: str) -> Path:
         raise ValueError(f"--data {data}: {not_on_hub}")
     if kind != "tfds":
         return Path(data)
-    found = next((folder for folder in places(place) if folder.is_dir()), None)
-    if found is None:
-        raise FileNotFoundError(
-            f"there is no prepared dataset at {' nor at '.join(map(str, places(place)))}; write it with "
-            "lsar_jax.corpora.builders.prepare"
-        )
-    return found
+    return next((folder for folder in places(place) if folder.is_dir()), None) or find(place)
 
 
 def pin(data: Data) -> Data:

@@ -130,10 +130,10 @@ def numbered_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
                     f"{name}, line {number} is longer than {LONGEST >> 20} MiB; write a sentence a line{ends}"
                 )
             yield number, line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name}, line {number} is not UTF-8: {error.reason}") from error
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{name} is damaged after line {number}: {error}") from error
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        text = isinstance(error, UnicodeDecodeError)
+        why = f", line {number} is not UTF-8: {error.reason}" if text else f" is damaged after line {number}: {error}"
+        raise ValueError(f"{name}{why}") from error
 
 
 def _lines(read: Callable[[], bytes]) -> Iterator[bytes]:

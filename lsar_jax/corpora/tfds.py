@@ -64,9 +64,9 @@ def prepared(
       ['Eins.', 'Zwei.']
     """
     folder = find(folder_or_name)
-    name = str(read_json(folder / _INFO, dict).get("name"))
-    features = read_json(folder / "features.json", dict).get("featuresDict", {}).get("features", {})
-    texts = [name for name, value in features.items() if "text" in value and "Text" in value.get("pythonClassName", "")]
+    name = read_json(folder / _INFO, dict).get("name")
+    features = read_json(folder / "features.json", dict)["featuresDict"]["features"]
+    texts = [name for name, value in features.items() if "Text" in value.get("pythonClassName", "")]
     chosen = field or (texts[0] if len(texts) == 1 else "text")
     if chosen not in texts:
         raise ValueError(f"{folder} has no text field {chosen!r}; choose one with field=: {', '.join(texts) or 'none'}")
@@ -146,8 +146,9 @@ def find(folder_or_name: str | Path) -> Path:
             named = ", ".join(str(path.relative_to(place)) for path in inside)
             raise ValueError(f"{place} holds several datasets or versions; name one of {named}")
     raise FileNotFoundError(
-        f"there is no prepared dataset at {' nor at '.join(map(str, tried))}. On a machine that can download it, run "
-        f"`tfds build NAME --file_format=array_record --data_dir=FOLDER`, then copy FOLDER/NAME here and pass its path"
+        f"there is no prepared dataset at {' nor at '.join(map(str, tried))}. Write it from files with "
+        "lsar_jax.corpora.builders.prepare; or, on a machine that can download it, run `tfds build NAME "
+        "--file_format=array_record --data_dir=FOLDER`, then copy FOLDER/NAME here and pass its path"
     )
 
 
