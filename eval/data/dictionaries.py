@@ -10,8 +10,10 @@ FreeDict's, from the Debian packages ``dict-freedict-deu-eng`` and so on (GPL or
 
 import gzip
 import re
+import string
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +21,13 @@ import tyro
 
 from lsar_jax import corpora
 from lsar_jax.console.output import console
+from lsar_jax.corpora.by_language import named_files
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.languages import language_code
 
 __all__ = ["MakeDictionaries", "entries", "read_dictionary"]
 
-_DIGITS = {letter: n for n, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")}
+_DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 # Annotations of a translation: part of speech, register, domain, remarks.
 _REMARK = re.compile(r"<[^>]*>|\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|/[^/]*/|\"[^\"]*\"")
 _SOURCE = (
@@ -66,9 +69,7 @@ class MakeDictionaries:
 
 def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:
     """Reads the English translations of each word of a language, in lower case, from ``{code}-en.txt``."""
-    path = folder / f"{code}-en.txt"
-    if not path.is_file():
-        raise FileNotFoundError(f"dictionary {path} does not exist; {_SOURCE}")
+    path = named_files(folder, [r"(.*)-en\.txt"], [code], "dictionary {}-en.txt", _SOURCE)[code]
     words: dict[str, list[str]] = {}
     for number, line in enumerate(corpora.lines(path), 1):
         # MUSE separates the two by a space or a tab; a translation of several words must follow a tab.
@@ -79,14 +80,6 @@ def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:
         if translation not in (known := words.setdefault(word, [])):
             known.append(translation)
     return words
-
-
-def _number(digits: str) -> int:
-    """Decodes a number from dictd's base 64, whose first digit counts most."""
-    value = 0
-    for digit in digits:
-        value = value * 64 + _DIGITS[digit]
-    return value
 
 
 def entries(index: Path) -> Iterator[tuple[str, str]]:
@@ -100,7 +93,8 @@ def entries(index: Path) -> Iterator[tuple[str, str]]:
         word, *places = line.split("\t")
         if word.startswith("00") or not re.fullmatch(r"\w+", word):
             continue
-        start, size = map(_number, places)
+        # Numbers in dictd's base 64, whose first digit counts most.
+        start, size = (reduce(lambda value, digit: 64 * value + _DIGITS.index(digit), place, 0) for place in places)
         for text in data[start : start + size].decode("utf-8").splitlines()[1:]:
             if text[:1].isspace() or not text:
                 continue

@@ -143,10 +143,9 @@ def _files(folder: Path, split: str) -> Mapping[str, Callable[[], _Parts]]:
         )
         return (
             rows(folder / f"miracl-corpus-v1.0-{name}", "docs-*.jsonl*", "docs-0.jsonl.gz"),
-            ((f"{topics}, line {n}", {"id": name, "text": text}) for n, (name, text) in fields_of(topics, 2)),
-            ((f"{qrels}, line {n}", dict(zip(_JUDGEMENT, (q, c, score), strict=True)))
-             for n, (q, _, c, score) in fields_of(qrels, 4)),
-        )  # fmt: skip
+            fields_of(topics, ("id", "text")),
+            fields_of(qrels, ("query-id", "Q0", "corpus-id", "score")),
+        )
 
     folder = folder_at(folder, "set --data, for example to hub:mteb/MLQARetrieval")
     names = [path.parent.name.removeprefix("miracl-v1.0-") for path in sorted(folder.glob("miracl-v1.0-*/topics"))]

@@ -79,7 +79,7 @@ def _files(folder: Path) -> Iterator[_Read]:
         match = re.fullmatch(r"STS\.input\.track(\w+\.(\w+)-(\w+))\.txt", path.name)
         if match is None:
             continue
-        name, pairs = match[1], list(fields_of(path, 2))
+        name, pairs = match[1], list(fields_of(path, ("sentence1", "sentence2")))
         scores = corpora.lines(folder / f"STS.gs.track{name}.txt")
         if len(scores) > len(pairs) or (len(scores) < len(pairs) and name != _HALF):
             raise ValueError(
@@ -88,8 +88,8 @@ def _files(folder: Path) -> Iterator[_Read]:
         if count := len(pairs) - len(scores):
             console.print(f"track {name}: {count} of {len(pairs)} pairs have no score, and are left out")
         rows = [
-            (f"{path}, line {number}, with that line of its scores,", dict(sentence1=a, sentence2=b, score=score))
-            for (number, (a, b)), score in zip(pairs, scores, strict=False)
+            (f"{where}, with that line of its scores,", row | {"score": score})
+            for (where, row), score in zip(pairs, scores, strict=False)
         ]
         first, second = language_code(match[2]), language_code(match[3])
         yield name, (second, first) if name in _TURNED else (first, second), rows

@@ -12,7 +12,7 @@ the mean embeddings of the two languages, and their syntactic similarity in URIE
 
 import io
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -51,17 +51,17 @@ def syntactic_distances(languages: Iterable[str], *, precomputed: Path | None) -
     """
     codes = sorted({language_code(code) for code in languages} - {"en"})
     if precomputed is None:
-        names, features = _features()
-        index = _positions(["en", *codes], names)
-        row = cdist(features[[index["en"]]], features, "cosine")[0]
-        return {code: float(row[index[code]]) for code in codes}, _COSINE
+        features = _features()
+        names = _uriel_names(["en", *codes], features)
+        row = cdist([features[names["en"]]], [features[names[code]] for code in codes], "cosine")[0]
+        return dict(zip(codes, row.tolist(), strict=True)), _COSINE
     listed = precomputed.with_name(_LANGUAGES)
     for file in (precomputed, listed):
         check_file(file)
-    names = listed.read_text(encoding="utf-8", errors="replace").strip().split(",")
-    index = _positions(["en", *codes], names)
-    row = _matrix_row(precomputed, index["en"], len(names))
-    found = {code: float(row[index[code]]) for code in codes}
+    known = listed.read_text(encoding="utf-8", errors="replace").strip().split(",")
+    names = _uriel_names(["en", *codes], known)
+    row = _matrix_row(precomputed, names["en"], known)
+    found = {code: row[names[code]] for code in codes}
     # The matrix is sparse: a missing pair reads as 0.
     if wrong := [f"{code} {value}" for code, value in found.items() if not 0 < value <= 1]:
         raise ValueError(
@@ -100,8 +100,8 @@ def syntax_correlation(
     return SyntaxCorrelation(float(pearsonr(like, near).statistic), len(codes), points)
 
 
-def _features() -> tuple[list[str], Float[np.ndarray, "language feature"]]:
-    """Reads ISO 639-3 codes and syntactic features without importing lang2vec, which needs pkg_resources."""
+def _features() -> dict[str, Float[np.ndarray, " feature"]]:
+    """Reads syntactic features by ISO 639-3 code without importing lang2vec, which needs pkg_resources."""
     try:
         path = Path(str(metadata.distribution("lang2vec").locate_file(_FEATURES)))
     except metadata.PackageNotFoundError as error:
@@ -110,30 +110,28 @@ def _features() -> tuple[list[str], Float[np.ndarray, "language feature"]]:
         raise ValueError(f"{path} has digest {digest}, not {_FEATURES_SHA256}: {_INSTALL}")
     with np.load(path, allow_pickle=False) as arrays:
         syntactic = np.char.startswith(arrays["feats"], "S_")
-        return arrays["langs"].tolist(), arrays["data"][:, syntactic, 0].astype(np.float64)
+        return dict(zip(arrays["langs"].tolist(), arrays["data"][:, syntactic, 0].astype(np.float64), strict=True))
 
 
-def _matrix_row(path: Path, index: int, languages: int) -> Float[np.ndarray, " language"]:
-    """Reads row ``index`` of a symmetric matrix from a file that contains only its upper triangle."""
+def _matrix_row(path: Path, name: str, known: list[str]) -> dict[str, float]:
+    """Reads a language's row of a symmetric matrix from a file that contains only its upper triangle."""
+    index = known.index(name)
     try:
         with zipfile.ZipFile(path) as archive:
             upper = load_npz(io.BytesIO(archive.read(_MATRIX))).tocsr()  # refuses pickles
+        above, right = upper[:index, [index]].toarray()[:, 0], upper[[index], index:].toarray()[0]
+        return dict(zip(known, np.concatenate([above, right]).astype(np.float64).tolist(), strict=True))
     except Exception as error:  # a damaged file may raise anything
-        raise ValueError(f"{path} is not lang2vec's distances2.zip: {error}") from error
-    if upper.shape != (languages, languages):
-        raise ValueError(f"{path} has a matrix of {upper.shape}, and {_LANGUAGES} lists {languages} languages")
-    above, right = upper[:index, [index]].toarray()[:, 0], upper[[index], index:].toarray()[0]
-    return np.concatenate([above, right]).astype(np.float64)
+        raise ValueError(f"{path} is not lang2vec's distances2.zip, as {_LANGUAGES} lists it: {error}") from error
 
 
-def _positions(codes: Sequence[str], names: list[str]) -> dict[str, int]:
-    """The index of each language in URIEL's list of ISO 639-3 codes."""
+def _uriel_names(codes: Sequence[str], known: Collection[str]) -> dict[str, str]:
+    """The ISO 639-3 code under which URIEL has each language."""
     tried = {code: _iso_639_3(code) for code in codes}
-    found = {code: [name for name in tried[code] if name in names] for code in codes}
-    missing = [f"{code} ({', '.join(tried[code]) or 'no ISO 639-3 code'})" for code in codes if not found[code]]
-    if missing:
-        raise ValueError(f"URIEL's list of {len(names)} languages lacks {', '.join(missing)}; omit these languages")
-    return {code: names.index(found[code][0]) for code in codes}
+    found = {code: next((name for name in tried[code] if name in known), "") for code in codes}
+    if missing := [f"{code} ({', '.join(tried[code]) or 'no ISO 639-3 code'})" for code in codes if not found[code]]:
+        raise ValueError(f"URIEL's list of {len(known)} languages lacks {', '.join(missing)}; omit these languages")
+    return found
 
 
 def _iso_639_3(code: str) -> list[str]:

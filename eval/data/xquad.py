@@ -5,6 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -69,21 +70,17 @@ def check_as_trained(
     That is, on other texts of a side, or on paragraphs that would be measured.
     """
     record = Path(encoder).parent / "config.json"
-    if not Path(encoder).is_dir() or not record.is_file():
-        return
-    trained = read_json(record, dict)
+    trained = read_json(record, dict) if Path(encoder).is_dir() and record.is_file() else {}
     if not trained.get("questions"):
         return
-    for side, text in (("question", question_text), ("answer", answer_text)):
-        if text != (before := trained.get(f"{side}_text", text)):
-            raise ValueError(
-                f"--{side}-text is {text!r}, but {encoder} was trained with {before!r}; measure it with the same"
-            )
-    of_data = Path(trained["questions"]).resolve() == Path(data).resolve()
-    if of_data and (held_out, split_seed) != (split := (trained["held_out"], trained["split_seed"])):
+    options: dict[str, Any] = {"question_text": question_text, "answer_text": answer_text}
+    if Path(trained["questions"]).resolve() == Path(data).resolve():
+        options |= {"held_out": held_out, "split_seed": split_seed}
+    if any(trained.get(name, value) != value for name, value in options.items()):
+        before = " ".join(f"--{name.replace('_', '-')} {trained[name]!r}" for name in options if name in trained)
         raise ValueError(
-            f"{encoder} was trained on questions of {data}, with --held-out {split[0]} --split-seed {split[1]}; "
-            "measure it with the same, by eval lareqa"
+            f"{encoder} was trained on questions of {trained['questions']}, with {before}; measure it with the same, "
+            "by eval lareqa"
         )
 
 

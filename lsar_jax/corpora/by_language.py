@@ -76,7 +76,7 @@ def named_files(
         must all be named after one.
       languages: codes of the languages to read; None for all.
       form: what a language needs, with ``{}`` for its code, for errors.
-      advice: where to get the folder, for errors.
+      advice: where to get the files, for errors.
       territories: whether a file that names a territory, such as ``por-BR``, gives way to one that names none.
     """
     wanted = None if languages is None else [language_code(code) for code in languages]
@@ -93,4 +93,4 @@ def named_files(
                 add_once(found, code, path)
         elif match and match.re.pattern == patterns[-1] and wanted is None:
             raise ValueError(f"{path} is not named after a language; rename it, or choose the languages to read")
-    return chosen(dict(sorted((others | found).items())), wanted, folder, form)
+    return chosen(dict(sorted((others | found).items())), wanted, folder, form, f"; {advice}")

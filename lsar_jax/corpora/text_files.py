@@ -3,7 +3,7 @@
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -75,13 +75,17 @@ def stream_lines(path: str | Path) -> Iterator[str]:
         yield from decoded_lines(unpacked(file, path), str(path))
 
 
-def fields_of(path: Path, count: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, its ``count`` tab-separated fields) for each line; raises ValueError at one with others."""
+def fields_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yields the place and the tab-separated fields of each line of a file without a line of column names.
+
+    Raises:
+      ValueError: a line does not have as many fields as there are ``columns``.
+    """
     for number, line in enumerate(stream_lines(path), start=1):
-        fields = line.split("\t")
-        if len(fields) != count:
-            raise ValueError(f"{path}, line {number} has {len(fields)} tab-separated fields; expected {count}")
-        yield number, fields
+        fields, where = line.split("\t"), f"{path}, line {number}"
+        if len(fields) != len(columns):
+            raise ValueError(f"{where} has {len(fields)} tab-separated fields; expected {len(columns)}")
+        yield where, dict(zip(columns, fields, strict=True))
 
 
 def line_pairs(first: Path, second: Path) -> Iterator[tuple[str, str]]:

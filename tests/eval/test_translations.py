@@ -169,7 +169,7 @@ def test_code_switch(tmp_path, capsys):
     assert "en-fr accuracy" not in results
     for options, message in (
         (["--rate", "0"], "--rate is 0.0; it must be a share, above 0 and at most 1"),
-        (["--languages", "fr"], "fr-en.txt does not exist; get it from"),
+        (["--languages", "fr"], "has no dictionary fr-en.txt; it has de, nl, ro; get it from"),
     ):
         assert main(["code-switch", *OPTIONS, *data, *options, "--out", str(tmp_path)]) == 1
         assert message in capsys.readouterr().err

@@ -97,12 +97,13 @@ class Bucc(DatasetFiles):
                 ids[id] = number
                 yield {"part": part, "id": id, "text": text}
         pairs: set[tuple[str, ...]] = set()
-        for number, pair in fields_of(gold, 2):
-            if tuple(pair) in pairs or any(id not in ids for id, ids in zip(pair, numbers, strict=True)):
+        for where, row in fields_of(gold, ("id", "text")):
+            pair = tuple(row.values())
+            if pair in pairs or any(id not in ids for id, ids in zip(pair, numbers, strict=True)):
                 names = " and ".join(path.name for path in paths)
-                raise ValueError(f"{gold}, line {number} is not a new pair of ids of {names}: {', '.join(pair)}")
-            pairs.add(tuple(pair))
-            yield {"part": "gold", "id": pair[0], "text": pair[1]}
+                raise ValueError(f"{where} is not a new pair of ids of {names}: {', '.join(pair)}")
+            pairs.add(pair)
+            yield {"part": "gold"} | row
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> Comparable:

@@ -81,9 +81,8 @@ class Parallel(DatasetFiles):
                 yield from ({"source": x, "target": y, "domain": ""} for x, y in line_pairs(path, *other))
                 continue
             # A table has a column of domains in all lines or in none.
-            columns = 3 if next(stream_lines(path)).count("\t") > 1 else 2
-            for _, (*domain, first, second) in fields_of(path, columns):
-                yield {"source": first, "target": second, "domain": domain[0] if domain else origin}
+            columns = ("domain", "source", "target")[next(stream_lines(path)).count("\t") < 2 :]
+            yield from ({"domain": origin} | row for _, row in fields_of(path, columns))
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> ParallelText:
