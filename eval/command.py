@@ -16,14 +16,13 @@ from eval.evaluate import Evaluation, evaluate
 from eval.figures.plots import bars, sweep_figure
 from eval.fitting import FitOptions, choose
 from eval.task import Task
-from lsar_jax import SentenceEncoder
 from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import folder_of, pin
 from lsar_jax.measures.results import Result, by_method, write_results
 from lsar_jax.measures.run_record import recorded
 from lsar_jax.options.encoder import EncoderOptions
 
-__all__ = ["Options", "RunOptions", "command", "report"]
+__all__ = ["Options", "command", "report"]
 
 # Layers whose metrics fit into one table.
 _FEW = 3
@@ -32,8 +31,8 @@ _OF_TEXT = ("fit_on", "fit_count", "fit_languages", "parallel")
 
 
 @dataclass(frozen=True)
-class RunOptions(EncoderOptions):
-    """The encoder, and where results are written.
+class Options(FitOptions, EncoderOptions):
+    """The options that all tasks share: the encoder, what is fitted on what, and where results are written.
 
     Attributes:
       layers: hidden-state layers to test, 0 for the embedding output; without a value, all.
@@ -48,15 +47,6 @@ class RunOptions(EncoderOptions):
     cache: Path | None = None
     out: Path = Path("results")
     overwrite: bool = False
-
-    def open_encoder(self) -> SentenceEncoder:
-        """Loads the encoder with its blocks up to the highest of ``layers``, or with all blocks."""
-        return self.open(max(self.layers, default=None), dim=self.dim)
-
-
-@dataclass(frozen=True)
-class Options(FitOptions, RunOptions):
-    """The options that all tasks share."""
 
     # What --help shows, and with these the options of a task's own.
     essential = ("encoder", "layers", "transforms", "ranks", "fit_on", "out")
@@ -114,9 +104,8 @@ def command(
 
 def _run(task: Task, options: Options) -> Evaluation:
     fitting = choose(task, options)
-    fitting = fitting.with_half_rank() if task.half_rank else fitting
     console.print(f"loading the encoder {options.encoder}")
-    encoder = options.open_encoder()
+    encoder = options.open(max(options.layers, default=None), dim=options.dim)
     layers = options.layers or tuple(range(encoder.spec.layer + 1))
     console.print(f"encoding the text, and fitting and scoring the methods at layers {', '.join(map(str, layers))}")
     evaluation = evaluate(task, encoder, layers, fitting, max_length=options.max_length, cache=options.cache)

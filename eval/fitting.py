@@ -5,6 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from jaxtyping import Float
+
 from eval.data.fit_text import fit_text
 from eval.task import Embedded, Task, Texts, language_of
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
@@ -26,14 +29,14 @@ from lsar_jax.measures.methods import (
     fit_methods,
 )
 
-__all__ = ["EVALUATED", "FitOptions", "Fitting", "MethodOptions", "choose"]
+__all__ = ["EVALUATED", "FitOptions", "Fitting", "choose"]
 
 EVALUATED = "evaluated"
 
 
 @dataclass(frozen=True)
-class MethodOptions:
-    """Which methods are compared.
+class FitOptions:
+    """Which methods are compared, and what they are fitted on.
 
     Attributes:
       transforms: methods to compare.
@@ -41,25 +44,6 @@ class MethodOptions:
       components: numbers of components that LIR removes, each in a row of its own.
       zero: dimensions that the method zero zeroes, such as 588 or 588,306, each in a row of its own.
       fit_seeds: seeds of CBIE's clustering and of LangSAE; each gives its own result, and tables show their mean.
-    """
-
-    transforms: tuple[MethodName, ...] = FEW_METHODS
-    ranks: tuple[int, ...] = ()
-    components: tuple[int, ...] = (1,)
-    zero: tuple[str, ...] = ()
-    fit_seeds: tuple[int, ...] = (0,)
-
-    @property
-    def varied(self) -> dict[str, Sequence[Any]]:
-        """The values of each option that methods are fitted with, each in a row of its own."""
-        return {"rank": self.ranks, "components": self.components, "zero": self.zero, "seed": self.fit_seeds}
-
-
-@dataclass(frozen=True)
-class FitOptions(MethodOptions):
-    """Which methods are compared, and what they are fitted on.
-
-    Attributes:
       saved: files of transforms that were fitted on this encoder, to add to the comparison; each is tested at the layer
         that it was fitted on.
       fit_on: text to fit transforms on: udhr, the paragraphs of the Universal Declaration of Human Rights (if they are
@@ -75,11 +59,21 @@ class FitOptions(MethodOptions):
         languages that it has.
     """
 
+    transforms: tuple[MethodName, ...] = FEW_METHODS
+    ranks: tuple[int, ...] = ()
+    components: tuple[int, ...] = (1,)
+    zero: tuple[str, ...] = ()
+    fit_seeds: tuple[int, ...] = (0,)
     saved: tuple[Path, ...] = ()
     fit_on: str = "udhr"
     fit_count: int = 10_000
     fit_languages: Literal["tested", "all"] = "tested"
     parallel: Data | None = None
+
+    @property
+    def varied(self) -> dict[str, Sequence[Any]]:
+        """The values of each option that methods are fitted with, each in a row of its own."""
+        return {"rank": self.ranks, "components": self.components, "zero": self.zero, "seed": self.fit_seeds}
 
 
 @dataclass(frozen=True)
@@ -94,7 +88,7 @@ class Fitting:
       task: the task, if its evaluated sentences are fitted on.
     """
 
-    options: MethodOptions
+    options: FitOptions
     texts: Texts
     languages: Sequence[str]
     paired: Sequence[str]
@@ -107,10 +101,10 @@ class Fitting:
         """Fits the methods on the embeddings of a layer, and adds the saved ones that belong to it."""
         names, varied = self.options.transforms, self.options.varied
         saved = [method for method in self.saved.values() if (s := method.source) is None or s.same_space(spec)]
-        if self.task is not None and self.task.by_language is not None:
+        if self.task is not None:
             test = {key: value for key, value in x.items() if not key[0].startswith("fit")}
-            together = self.task.by_language(test)
-            if not self.task.by_file:
+            together = _by_language(test, self.languages)
+            if self.task.evaluated == "by language":
                 return fit_methods(together, names, varied, source=spec) + saved
             languages = {key: language_of(key) for key in test}
             fitted: list[Method] = []
@@ -126,12 +120,6 @@ class Fitting:
         pairs = {code: (value, x["fit en", code]) for (group, code), value in x.items() if group == "fit xx"}
         fitted = fit_methods(text, [name for name in names if name not in OF_PAIRS], varied, source=spec) + saved
         return fitted + [Method(name, {}, OF_PAIRS[name](pairs, source=spec)) for name in names if name in OF_PAIRS]
-
-    def with_half_rank(self) -> "Fitting":
-        """The same, with half of the rank and the full rank of LSAR if no ranks were given."""
-        most = len(self.languages) - 1
-        ranks = tuple(dict.fromkeys((max(1, -(-most // 2)), most)))
-        return self if self.options.ranks else replace(self, options=replace(self.options, ranks=ranks))
 
     def text_of(self, method: Method) -> str:
         """The name, in results, of the text that a method was fitted on; empty if it was not fitted."""
@@ -180,7 +168,17 @@ def choose(task: Task, options: FitOptions) -> Fitting:
     texts = {("fit", code): sentences for code, sentences in text.items()}
     for n, side in enumerate(("fit en", "fit xx")):
         texts |= {(side, code): [pair[n] for pair in rows] for code, rows in pairs.items()}
-    return Fitting(options, texts, list(text) or codes, list(pairs), name, f"{options.parallel}{limit}", saved)
+    languages = list(text) or codes
+    if task.half_rank and not options.ranks:
+        most = len(languages) - 1
+        options = replace(options, ranks=tuple(dict.fromkeys((max(1, -(-most // 2)), most))))
+    return Fitting(options, texts, languages, list(pairs), name, f"{options.parallel}{limit}", saved)
+
+
+def _by_language(x: Embedded, codes: Sequence[str]) -> dict[str, Float[np.ndarray, "_ dim"]]:
+    """The evaluated embeddings of each language, from all texts in it."""
+    parts = {code: [rows for key, rows in x.items() if language_of(key) == code] for code in codes}
+    return {code: np.concatenate(rows) for code, rows in parts.items() if rows}
 
 
 def _tested(task: Task) -> set[str]:
@@ -193,53 +191,48 @@ def _check_options(task: Task, options: FitOptions) -> None:
             given = f"--{option.replace('_', '-')} {' '.join(map(str, values))}"
             raise ValueError(f"{given} contains a value twice; remove duplicates")
     check_count(options.fit_count)
-    evaluated = options.fit_on == EVALUATED
+    evaluated, by_file = options.fit_on == EVALUATED, task.evaluated == "by file"
     why = "" if options.transforms else "no value; give at least one"
     for name in options.transforms:
         if name in OF_PAIRS and (evaluated or options.parallel is None):
             fix = "it cannot be combined with --fit-on evaluated" if evaluated else "name some with --parallel"
             why = f"{name}, which is fitted on parallel text; {fix}"
-        elif name in OF_SAMPLES and not (task.by_file and evaluated):
-            fix = "which whitens the evaluated sentences; add --fit-on evaluated"
-            why = f"{name}, {fix if task.by_file else f'which {task.name} cannot fit; omit it'}"
+        elif name in OF_SAMPLES and not (by_file and evaluated):
+            fix = "whitens the evaluated sentences; add --fit-on evaluated"
+            why = f"{name}, which {fix if by_file else f'{task.name} cannot fit; omit it'}"
     if why:
         raise ValueError(f"--transforms has {why}")
-    if evaluated and (task.by_language is None or options.fit_languages == "all"):
-        other = "--fit-languages all cannot be combined with --fit-on evaluated; omit one of them"
-        why = f"--fit-on evaluated cannot be used with {task.name}, or with --seen; choose another text"
-        raise ValueError(why if task.by_language is None else other)
+    if evaluated and (task.evaluated == "no" or options.fit_languages == "all"):
+        other = "combined with --fit-languages all; omit one of them"
+        why = f"used with {task.name}, or with --seen; choose another text" if task.evaluated == "no" else other
+        raise ValueError(f"--fit-on evaluated cannot be {why}")
 
 
 def _saved(task: Task, paths: Sequence[Path]) -> dict[Path, Method]:
     """The saved transforms, which must differ, and be fitted on the tested languages, or on some if the task allows."""
     saved: dict[Path, Method] = {}
+    codes = dict.fromkeys(map(language_code, _tested(task)))
     for path in paths:
         method = Method.saved(Transform.load(path))
         if any((method.label, method.seed, method.source) == (m.label, m.seed, m.source) for m in saved.values()):
             raise ValueError(f"{path} is the method {method.label!r}, as another --saved file is; omit one")
         saved[path] = method
-        codes = dict.fromkeys(map(language_code, _tested(task)))
-        if not (lacking := [code for code in codes if not method.takes(code)]):
-            continue
-        if not task.some or "en" in lacking or len(lacking) == len(codes) - 1:
-            raise ValueError(
-                f"{path} was not fitted on {', '.join(lacking)}; omit the file, or test languages that it was fitted on"
-            )
-        console.print(f"{path} was not fitted on {', '.join(lacking)}; its rows leave them out")
+        lacking = [code for code in codes if not method.takes(code)]
+        some = "en" not in lacking and len(lacking) < len(codes) - 1
+        fix = "omit the file, or test languages that it was fitted on"
+        _check_lacking(task, f"{path} was not fitted on", lacking, some, fix, "its rows leave them out")
     return saved
 
 
 def _check_text(task: Task, place: str, text: Mapping[str, Sequence[str]]) -> None:
     """Checks that the text has the languages of the task, or says which it lacks if the task allows that."""
-    lacking = ", ".join(code for code in task.languages if code not in text)
-    if lacking and (not task.some or len(text) < 2 or "en" not in text):
-        needed = "text in English and in another language is needed" if task.some else "omit these languages"
-        raise ValueError(f"--fit-on {place} has no text in {lacking}; {needed}")
-    if lacking:
-        console.print(
-            f"--fit-on {place} has no text in {lacking}: transforms are not fitted on these "
-            "languages, and those that depend on the language are not tested on them either"
-        )
+    lacking = [code for code in task.languages if code not in text]
+    fix = "text in English and in another language is needed" if task.some else "omit these languages"
+    then = (
+        "transforms are not fitted on these languages, and those that depend on the language are not tested on them "
+        "either"
+    )
+    _check_lacking(task, f"--fit-on {place} has no text in", lacking, len(text) > 1 and "en" in text, fix, then)
 
 
 def _pairs(task: Task, options: FitOptions) -> dict[str, list[Pair]]:
@@ -249,12 +242,16 @@ def _pairs(task: Task, options: FitOptions) -> dict[str, list[Pair]]:
     bitext = read_bitext(options.parallel, (), "--parallel")
     codes = [code for code in dict.fromkeys(task.languages) if code != "en"]
     pairs = {code: bitext[code][: options.fit_count] for code in codes if bitext.get(code)}
-    lacking = ", ".join(code for code in codes if code not in pairs)
-    if not pairs or (lacking and not task.some):
-        raise ValueError(
-            f"--parallel {options.parallel} has {', '.join(bitext)}, but not {lacking}; test other languages, or omit "
-            "the methods linear and shift"
-        )
-    if lacking:
-        console.print(f"--parallel {options.parallel} has no pairs of {lacking}: no map is tested on these")
+    lacking = [code for code in codes if code not in pairs]
+    fix = f"it has {', '.join(bitext)}; test these, or omit the methods linear and shift"
+    what = f"--parallel {options.parallel} has no pairs of"
+    _check_lacking(task, what, lacking, bool(pairs), fix, "no map is tested on these")
     return pairs
+
+
+def _check_lacking(task: Task, what: str, lacking: Sequence[str], some: bool, fix: str, then: str) -> None:
+    """Says which languages are lacking, and what then; raises ValueError if all are, or the task needs all."""
+    if lacking and not (task.some and some):
+        raise ValueError(f"{what} {', '.join(lacking)}; {fix}")
+    if lacking:
+        console.print(f"{what} {', '.join(lacking)}: {then}")

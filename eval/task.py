@@ -6,10 +6,9 @@ A file of a task finds here what it is written with, metrics, methods and scores
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from eval.data.fit_text import FitText
 from eval.data.keyed_texts import Embedded, Key, Texts
@@ -91,8 +90,8 @@ class Task:
       scores: the scores, and panels for figures, of a part whose embeddings a method has transformed; the first shown
         metric is also drawn as bars.
       own_text: texts to fit on that only this task has, by the value of ``--fit-on``.
-      by_language: for ``--fit-on evaluated``, the measured embeddings by language; None if that is not possible.
-      by_file: whether ``--fit-on evaluated`` whitens and clusters each text by itself, as Hämmerl et al. 2023 do.
+      evaluated: how ``--fit-on evaluated`` fits: on all texts of a language together; or, whitening and clustering, on
+        each text by itself, as Hämmerl et al. 2023 do. ``no`` if that is not possible.
       some: whether a method that was fitted on some of the languages is tested on these.
       means: further scores, from the scores of all parts.
       of_layer: of a task of one part, further scores of a layer, from all embeddings there and the methods.
@@ -109,8 +108,7 @@ class Task:
     parts: Sequence[Texts]
     scores: Callable[[Embedded, Method, Setting], Iterable[Score | Panel]]
     own_text: Mapping[str, FitText] = field(default_factory=dict)
-    by_language: Callable[[Embedded], Mapping[str, Float[np.ndarray, "_ dim"]]] | None = None
-    by_file: bool = False
+    evaluated: Literal["no", "by language", "by file"] = "no"
     some: bool = False
     means: Callable[[Sequence[Score]], Iterable[Score]] = lambda _: ()
     of_layer: Callable[[Embedded, Sequence[Method], Setting], Iterable[tuple[Method, Score] | Panel]] = lambda *_: ()

@@ -10,6 +10,7 @@ what they gain across languages (``eval.report.tradeoff``).
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,10 @@ from urllib.parse import quote
 
 import numpy as np
 import tyro
+from markdown_it import MarkdownIt
 
 from eval.figures.plots import tradeoff_figure
 from eval.papers.published import published
-from eval.report.html_page import as_html
 from eval.report.seed_scores import by_task, is_transfer, transfer_table
 from eval.report.tables import Cell, Table, number, plain
 from eval.report.tradeoff import TITLE, blocks, compare, mean_gains, summary
@@ -30,6 +31,7 @@ from lsar_jax.files import check_outputs, write_text
 from lsar_jax.measures.methods import label
 from lsar_jax.measures.resampling import paired_test
 from lsar_jax.measures.results import Result, read_results
+from lsar_jax.report.page_kit import render
 
 __all__ = ["ResultsPage", "provenance", "tables"]
 
@@ -74,7 +76,7 @@ class ResultsPage:
         parts += [part for section in sections.values() for part in self._section(section)]
         text = "\n\n".join(parts) + "\n"
         write_text(pages[0], text)
-        write_text(pages[1], as_html("Results", text))
+        write_text(pages[1], _as_html(text))
         console.print(f"wrote {pages[0]} and {pages[1]}")
 
     def _tradeoff(self, results: Sequence[Result]) -> list[str]:
@@ -102,6 +104,14 @@ class ResultsPage:
             "\n".join(f"- {plain(line)}" for line in provenance(results)),
             *(f"![{plain(figure.stem)}]({quote(figure.relative_to(self.folder).as_posix())})" for figure in figures),
         ]
+
+
+def _as_html(text: str) -> str:
+    """A page of Markdown; a wide table scrolls in a box of its own, which the keyboard reaches."""
+    body = MarkdownIt("commonmark", {"xhtmlOut": False}).enable("table").render(text)
+    box = '<div class="wide" role="region" aria-label="table" tabindex="0">'
+    body = body.replace("<table>", f"{box}\n<table>").replace("</table>", "</table></div>")
+    return render("results.html", title="Results", body=re.sub(r"<th(?=[ >])", '<th scope="col"', body))
 
 
 def tables(results: Sequence[Result]) -> list[Table]:

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from eval.command import RunOptions, command
+from eval.command import Options, command
 from eval.data.xquad import XQUAD_R, check_as_trained, read_xquad
 from eval.figures.answers import AnswerPlane, draw_answers
 from eval.scores.pools import search_pool
@@ -40,7 +40,7 @@ def answers(
     shown: tuple[str, ...] = XQUAD_R,
     question_text: str = "{question}",
     answer_text: str = "{answer}",
-    options: RunOptions | None = None,
+    options: Options | None = None,
 ) -> Task:
     """Language preference on XQuAD-R: is the best answer in the question's language?
 

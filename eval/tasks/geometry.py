@@ -96,7 +96,7 @@ def geometry(
         parts=[{(_MEASURED, code): sentences for code, sentences in measured.texts.items()}],
         scores=partial(_scores, measured, seeds),
         own_text={"udhr": HALF} if text == "udhr" else {},
-        by_language=lambda x: {code: value for (_, code), value in x.items()},
+        evaluated="by language",
         of_layer=partial(_of_layer, distances),
         every_layer=True,
         least=3,

@@ -86,7 +86,10 @@ def test_fitted_on_the_evaluated_columns(tmp_path, capsys):
             ["--fit-on", "udhr"],
             "--transforms has sample-whitening, which whitens the evaluated sentences; add --fit-on",
         ),
-        (["--fit-on", "evaluated", "--fit-languages", "all"], "--fit-languages all cannot be combined with --fit-on"),
+        (
+            ["--fit-on", "evaluated", "--fit-languages", "all"],
+            "--fit-on evaluated cannot be combined with --fit-languages all",
+        ),
     ):
         assert main(["sts17", *ENCODER, *options, *names, *arguments, "--out", str(tmp_path / "no")]) == 1
         assert message in capsys.readouterr().err

@@ -73,10 +73,10 @@ def test_methods_fitted_on_pairs(tmp_path, capsys):
     # A task that tests every method on every language needs pairs of all of them.
     lines = ["--transforms", "linear", "--parallel", str(pairs), "--layers", "2"]
     assert main(["geometry", *ENCODER, *lines, "--languages", "en", "de", "fr", "--out", str(tmp_path / "no")]) == 1
-    assert "has de, but not fr; test other languages, or omit the methods" in capsys.readouterr().err.replace("\n", " ")
+    assert "no pairs of fr; it has de; test these, or omit the methods" in capsys.readouterr().err.replace("\n", " ")
     for arguments, message in (
         ([*names, "--parallel", str(pairs), "--fit-on", "evaluated"], "it cannot be combined with --fit-on evaluated"),
-        ([*names, "--parallel", str(pairs), "--languages", "fr"], "has de, but not fr; test other languages"),
+        ([*names, "--parallel", str(pairs), "--languages", "fr"], "has no pairs of fr; it has de; test these"),
     ):
         chosen = [] if "--languages" in arguments else languages
         assert main([*command, *chosen, *arguments, "--out", str(tmp_path / "no")]) == 1

@@ -73,7 +73,7 @@ def belebele(
         languages=list(dict.fromkeys([*questions, "en"])),
         parts=[texts],
         scores=scores,
-        by_language=lambda x: {c: np.concatenate([x["q", c], x["p", c]]) for c in questions},
+        evaluated="by language",
         some=True,
     )
 

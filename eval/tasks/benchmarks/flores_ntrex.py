@@ -105,7 +105,7 @@ def _task(name: str, title: str, data: Data, languages: Sequence[str], pairs: Pa
         languages=list(texts),
         parts=[{("text", code): lines for code, lines in texts.items()}],
         scores=scores,
-        by_language=lambda x: {code: rows for (_, code), rows in x.items()},
+        evaluated="by language",
         some=True,
     )
 

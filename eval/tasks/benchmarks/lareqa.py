@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from eval.command import RunOptions, command
+from eval.command import Options, command
 from eval.data.xquad import NOT_ON_HUB, Questions, answer_table, check_as_trained, read_xquad
 from eval.figures.plots import heat_maps
 from eval.scores.pools import search_pool
@@ -59,7 +59,7 @@ def lareqa(
     held_out: int = 0,
     split_seed: int = 0,
     mix: str = "",
-    options: RunOptions | None = None,
+    options: Options | None = None,
 ) -> Task:
     """Answer retrieval from a multilingual pool: mean average precision, with all targets and with one at a time.
 

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 from scipy.stats import pearsonr, spearmanr
 
 from eval.command import command
@@ -52,8 +51,7 @@ def sts17(data: Data = Path("data/sts17")) -> Task:
         languages=sorted({code for _, code in texts}),
         parts=[texts],
         scores=partial(_scores, tracks),
-        by_language=_by_language,
-        by_file=True,
+        evaluated="by file",
     )
 
 
@@ -85,12 +83,6 @@ def _scores(tracks: Mapping[str, Track], x: Embedded, method: Method, _: Setting
             languages = tracks[group].languages if group in tracks else codes
             of_pairs = strata_of([queries[name] for name in names])
             yield Score(metric, mean, languages, n, of_pairs, float(low), float(high))
-
-
-def _by_language(x: Embedded) -> dict[str, Float[np.ndarray, "_ dim"]]:
-    """The evaluated embeddings of each language, from all columns."""
-    codes = sorted({code for _, code in x})
-    return {code: np.concatenate([value for (_, other), value in x.items() if other == code]) for code in codes}
 
 
 COMMAND = command(sts17)

@@ -22,7 +22,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 from eval.anisotropy import of_pairs
 from eval.command import command
@@ -52,8 +51,7 @@ def tatoeba(
         read_pairs(data, languages),
         seen=seen,
         groups=groups if set(languages) >= set(XTREME_36) else {},
-        by_language=None if seen else _by_language,
-        by_file=True,
+        evaluated="no" if seen else "by file",
     )
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
@@ -66,12 +64,6 @@ def tatoeba(
             yield Score(metric, float(np.mean(cosines)), codes, count)
 
     return replace(task, scores=scores)
-
-
-def _by_language(x: Embedded) -> dict[str, Float[np.ndarray, "_ dim"]]:
-    """The evaluated embeddings by language, with the English sides pooled."""
-    codes = [code for side, code in x if side == "xx"]
-    return {code: x["xx", code] for code in codes} | {"en": np.concatenate([x["en", code] for code in codes])}
 
 
 COMMAND = command(tatoeba)
