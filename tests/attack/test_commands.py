@@ -9,11 +9,9 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.corpora.text_files import lines
 from lsar_jax.options import encoder as encoder_options
 from tests.attack.damage import on_a_full_disk
 from tests.conftest import TINY
-from tests.optional import need
 
 CODES = ("de", "en", "zh")
 
@@ -105,18 +103,6 @@ def test_what_is_found_before_the_work(folder, monkeypatch, refused, command, me
     assert not (folder / "out").exists()
 
 
-def test_a_transform_applies_to_text(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    data = [f"{code}={code}.txt" for code in CODES]
-    options = ["--encoder", str(TINY)]
-    assert main(["fit", "center", "c", "--data", *data, *options, "--layer", "2"]) == 0
-    (folder / "more.txt").write_text("abc\n\nh i\n")
-    assert main(["apply", "c", "more.txt", "out.npy", *options, "--language", "de"]) == 0
-    encoder = lj.load_encoder(str(TINY), layer=2)
-    expected = lj.Transform.load("c")(encoder.encode(["abc", "", "h i"]), "de")
-    np.testing.assert_allclose(np.load("out.npy"), expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("change", ["abc\n", "abc\n" * 5])
 def test_text_that_changes_while_it_is_read(folder, monkeypatch, refused, change):
     monkeypatch.chdir(folder)
@@ -129,12 +115,6 @@ def test_text_that_changes_while_it_is_read(folder, monkeypatch, refused, change
     monkeypatch.setattr(encoder_options, "load_encoder", change_first)
     assert "de.txt had 3 rows, and then " in refused(main, ["apply", "t", "de.txt", "out.npy", "--encoder", str(TINY)])
     assert not (folder / "out.npy").exists()
-
-
-def test_old_mac_text_is_read_as_lines(tmp_path):
-    for text, expected in ((b"ab\rc d\re", ["ab", "c d", "e"]), (b"ab\rc\nd\n", ["ab\rc", "d"])):
-        (tmp_path / "in.txt").write_bytes(text)
-        assert lines(tmp_path / "in.txt") == expected
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
@@ -222,8 +202,3 @@ def test_a_long_path_is_one_short_line(folder, command, monkeypatch, refused):
     monkeypatch.chdir(folder)
     error = refused(main, command.format(long="a" * 5000).split())
     assert len(error) < 500
-
-
-def test_a_typo_in_what_is_converted(refused):
-    need("torch")
-    assert "there is no encoder 'mbrt'; did you mean mbert" in refused(main, ["convert", "mbrt", "x"])

@@ -10,14 +10,12 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import Future
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import lsar_jax as lj
 from lsar_jax.checkpoints.pickles import convert
-from tests.attack.damage import truncate
 from tests.conftest import TINY
 
 
@@ -49,37 +47,11 @@ def test_what_is_named_like_a_file_but_is_none(folder, name, make):
         loaded(folder)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"])
-def test_truncated_files(folder, name, rng):
-    whole = (folder / name).read_bytes()
-    for _ in range(4):
-        (folder / name).write_bytes(whole)
-        truncate(folder / name, rng)
-        with pytest.raises((ValueError, FileNotFoundError), match=name):
-            loaded(folder)
-
-
 @pytest.mark.parametrize("content", [b"{", b"null", b"3", b'"text"', b"[" * 100_000, b"\xed\xa0\x80"])
 @pytest.mark.parametrize("name", ["config.json", "modules.json"])
 def test_json_of_another_kind(folder, name, content):
     (folder / name).write_bytes(content)
     with pytest.raises(ValueError, match=f"{name}( is not JSON| holds a JSON|: )"):
-        loaded(folder)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda settings: settings["post_processor"]["special_tokens"]["[CLS]"].update(ids=[9000]),
-        lambda settings: settings["model"]["vocab"].update(zebra=9000),
-    ],
-    ids=["post-processor", "vocabulary"],
-)
-def test_ids_beyond_the_embeddings(folder, change):
-    settings = json.loads((folder / "tokenizer.json").read_text())
-    change(settings)
-    (folder / "tokenizer.json").write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match=r"tokenizer of .* has the id 9000; the model embeds 0 to 63"):
         loaded(folder)
 
 
@@ -153,30 +125,6 @@ def test_a_forked_process_is_told_at_once(tmp_path):
     assert len(tasks) == 12
     for task in tasks:
         assert f"{task} this process was forked from one in which JAX had started its threads" in run.stdout, run.stderr
-
-
-def test_transforms_of_other_embeddings(tiny, rng):
-    spec = tiny.spec
-    x = {code: rng.standard_normal((9, tiny.dim)).astype(np.float32) for code in ("de", "en")}
-
-    def fitted(**fields):
-        return lj.transforms.fit_center(x, source=replace(spec, **fields))
-
-    for fields, difference in (
-        ({"layer": 1}, f"layer 1, not {spec.layer}$"),
-        ({"pooling": "cls"}, "pooling 'cls', not 'mean'$"),
-        ({"id": "other", "revision": "sha256:1"}, "revision sha256:1 of other, not "),
-    ):
-        message = f"^the transform was fitted on other embeddings than those of the encoder .*: {difference}"
-        with pytest.raises(ValueError, match=message):
-            tiny.with_transform(fitted(**fields))
-    center = fitted()
-    once = tiny.with_transform(center)
-    with pytest.raises(ValueError, match=r"center\(\) is already applied to the encoder bert"):
-        once.with_transform(center)
-    # Another fit of the same method is another map, and another space.
-    other = lj.transforms.fit_center({code: rows + 1 for code, rows in x.items()}, source=spec)
-    assert not tiny.with_transform(other).spec.same_space(once.spec)
 
 
 @pytest.mark.parametrize("name", ["center", "lsar", "cbie", "identifier"])

@@ -1,6 +1,7 @@
 """Evaluations and reports: what is replaced, what is found before the encoding, and what is said of languages."""
 
 import os
+import shutil
 
 import pytest
 
@@ -72,8 +73,6 @@ def test_results_come_before_figures(tmp_path, refused):
 
 
 def test_nothing_is_written_into_the_encoder(tmp_path, refused):
-    import shutil
-
     folder = shutil.copytree(TINY, tmp_path / "encoder")
     before = lj.load_encoder(str(folder)).spec
     for out in (folder, folder / "results"):
@@ -99,8 +98,6 @@ def test_options_of_methods_are_checked_before_the_encoding(options, message, tm
 
 
 def test_pages_of_others_are_kept(done, tmp_path, refused):
-    import shutil
-
     folder = shutil.copytree(done, tmp_path / "results")
     assert main(["report", str(folder)]) == 0
     assert main(["report", str(folder)]) == 0
@@ -110,17 +107,16 @@ def test_pages_of_others_are_kept(done, tmp_path, refused):
     assert main(["report", str(folder), "--overwrite"]) == 0
 
 
-@pytest.mark.parametrize("maker", ["make-bucc", "make-dictionaries"])
-def test_makers_of_data_replace_nothing(maker, tmp_path, refused):
+@pytest.mark.parametrize(
+    ("maker", "name"),
+    [("make-bucc --languages de --data bitext", "de-en.training.gold"), ("make-dictionaries --from .", "de-en.txt")],
+)
+def test_makers_of_data_replace_nothing(maker, name, tmp_path, refused, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     write_bitext(tmp_path / "bitext")
     (tmp_path / "freedict-deu-eng.index").write_text("Haus\tA\tK\n")
     (tmp_path / "freedict-deu-eng.dict").write_text("Haus\nhouse\n")
-    options = {
-        "make-bucc": ["--data", str(tmp_path / "bitext"), "--languages", "de"],
-        "make-dictionaries": ["--from", str(tmp_path)],
-    }[maker]
-    name = {"make-bucc": "de-en.training.gold", "make-dictionaries": "de-en.txt"}[maker]
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / name).write_text("mine")
-    assert f"{name} already exists" in refused(main, [maker, *options, "--to", str(tmp_path / "to")])
+    assert f"{name} already exists" in refused(main, [*maker.split(), "--to", "to"])
     assert [path.read_text() for path in (tmp_path / "to").iterdir()] == ["mine"]

@@ -159,16 +159,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_every_command_reads_every_form(folder):
-    made = []
-    for name, *options in (["a.txt"], ["a.ndjson", "--text", "content"]):
-        options += ENCODER
-        assert main(["fit", "center", f"{name}.st", "--data", f"de={name}", "en=a.txt", *options]) == 0
-        assert main(["apply", "t", name, f"{name}.npy", "--language", "de", *options]) == 0
-        made.append([Path(f"{name}.{end}").read_bytes() for end in ("st", "npy")])
-    assert made[0] == made[1]
-
-
 @pytest.mark.parametrize(
     ("command", "message"),
     [

@@ -126,20 +126,6 @@ def some_results(value):
     return [result.resampled(QueryScores(np.full(900, value)))]
 
 
-def test_results_outlive_a_full_disk(tmp_path):
-    with on_a_full_disk(tmp_path / "disk", 40_960) as disk:
-        path = disk / "results.jsonl"
-        write_results(some_results(1.0), path)
-        used = sum(-(-one.stat().st_size // 4096) * 4096 for one in disk.iterdir())
-        (disk / "filler").write_bytes(b"x" * (40_960 - used - 4096))
-        with pytest.raises(OSError, match="was not written: .*No space left on device"):
-            write_results([*some_results(2.0)] * 30, path)
-        [old] = read_results(path)
-        assert old.value == 1.0
-        assert old.queries.values[0] == 1.0
-        assert len(list(disk.iterdir())) == 3
-
-
 def test_scores_of_other_results_are_noticed(tmp_path):
     for name, value in (("one", 1.0), ("two", 2.0)):
         (tmp_path / name).mkdir()

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pytest
@@ -21,64 +22,46 @@ def x():
     return np.random.default_rng(5).standard_normal((2, 1040, 8)).astype(np.float32)
 
 
-def test_a_transform_is_applied_once(x, tmp_path, refused, tiny):
+def test_a_transform_is_applied_once(x, tmp_path):
     """Although a fit on bare arrays does not say what it was fitted on."""
-    de, fr = (lj.transforms.fit_center({code: x[0] + 1, "en": x[1]}) for code in ("de", "fr"))
+    rows, (de, fr) = tuple(x[:, :30]), (lj.transforms.fit_center({code: x[0] + 1, "en": x[1]}) for code in ("de", "fr"))
     lsar = lj.transforms.fit_lsar({"de": x[0] + 1, "en": x[1]})
-    for number, (before, transform, again) in enumerate((
-        (de, de, True),
-        (de, fr, True),  # has the same map of en
-        (de, de.with_languages(lj.transforms.fit_center({"zh": x[0]})), True),
-        (de, lsar.then(de), True),
-        (de.then(lsar), lsar, True),
-        (de.then(lsar), de, True),
-        (de, lsar, False),
-    )):  # fmt: skip
-        spec = SPEC.after(before.name, before.digests)
-        folder = made_folder(tmp_path / f"{number}", x[0, :9], list("abcdefghi"), spec=spec, applied=before.applied)
-        if again:
-            with pytest.raises(ValueError, match=f"is already applied to .*{number}; apply each fit once"):
-                folder.check_transform(transform)
-        else:
-            folder.check_transform(transform)
-    rows = {code: tiny.encode([f"a {code}", "b c", "d"]) for code in ("de", "en")}
-    transform = lj.transforms.fit_lsar({code: np.asarray(value) for code, value in rows.items()})
-    transform.save(tmp_path / "lsar")
-    for code in rows:
-        (tmp_path / f"{code}.txt").write_text(f"a {code}\nb c\nd\n")
-        lj.embeddings.encode(tiny.with_transform(transform), [tmp_path / f"{code}.txt"], tmp_path / code)
-    folders = [str(tmp_path / code) for code in rows]
-    for command in (
-        ["apply", str(tmp_path / "lsar"), folders[0], str(tmp_path / "out.npy")],
-        ["mine", *folders, str(tmp_path / "out.tsv"), "--k", "1", "--transform", str(tmp_path / "lsar")],
-    ):
-        assert "lsar(rank=1) is already applied to" in refused(main, command)
-
-
-def test_each_kind_of_transform_is_applied_once(x, tmp_path, tiny):
-    """One with clusters, too; but the target of pairs stays as it is, so that a map may come after another."""
-    de, en = x[:, :30]
-    cbie = lj.transforms.fit_cbie({"de": de, "en": en}, clusters=2, components=1)
-    folder = made_folder(tmp_path / "cbie", de, list(map(str, range(30))), applied=cbie.applied)
-    with pytest.raises(ValueError, match="is already applied to .*cbie; apply each fit once"):
-        folder.check_transform(cbie)
-    with pytest.raises(ValueError, match="is already part of the transform"):
-        cbie.then(cbie)
+    cbie = lj.transforms.fit_cbie({"de": rows[0], "en": rows[1]}, clusters=2, components=1)
+    more = de.with_languages(lj.transforms.fit_center({"zh": x[0]}))
+    # The second has the same map of en.
+    for before, after in ((de, de), (de, fr), (de, more), (de, lsar.then(de)), (de.then(lsar), lsar), (cbie, cbie)):
+        spec, texts = SPEC.after(before.name, before.digests), [str(row) for row in range(30)]
+        folder = made_folder(Path(mkdtemp(dir=tmp_path), "folder"), rows[0], texts, spec=spec, applied=before.applied)
+        with pytest.raises(ValueError, match="is already applied to .*; apply each fit once"):
+            folder.check_transform(after)
+    # The target of pairs stays as it is, so that a map may come after another.
     for fit in (lj.transforms.fit_shift, lj.transforms.fit_linear_map):
-        first = fit({"de": (de, en)})
-        moved = np.asarray(first(de, "de"))
-        assert len(first.then(fit({"de": (moved + 1, en)})).steps) == 2
+        first = fit({"de": rows})
+        moved = np.asarray(first(rows[0], "de"))
+        assert len(first.then(fit({"de": (moved + 1, rows[1])})).steps) == 2
         with pytest.raises(ValueError, match="is already (part of|applied to)"):
             first.then(first)
-    # An export says what is in it.
-    text = [tiny.encode([f"a {word}" for word in words]) for words in ("bcd", "efg")]
-    lsar, other = (lj.transforms.fit_lsar({"de": text[0][n:], "en": text[1]}) for n in (0, 1))
-    tiny.with_transform(lsar).to_sentence_transformers(tmp_path / "export")
+
+
+def test_what_a_transform_is_part_of_says_so(tmp_path, refused, tiny):
+    rows = [tiny.encode([f"a {word}" for word in words]) for words in ("bcd", "efg")]
+    lsar, other = (lj.transforms.fit_lsar({"de": rows[0][n:], "en": rows[1]}) for n in (0, 1))
+    encoder, path = tiny.with_transform(lsar), tmp_path / "lsar"
+    lsar.save(path)
+    for code in ("de", "en"):
+        (tmp_path / f"{code}.txt").write_text(f"a {code}\nb c\nd\n")
+        lj.embeddings.encode(encoder, [tmp_path / f"{code}.txt"], tmp_path / code)
+    de, en, out = (tmp_path / name for name in ("de", "en", "out.tsv"))
+    for command in (["apply", path, de, out], ["mine", de, en, out, "--k", "1", "--transform", path]):
+        assert "lsar(rank=1) is already applied to" in refused(main, command)
+    encoder.to_sentence_transformers(tmp_path / "export")
     exported = lj.load_encoder(tmp_path / "export")
     with pytest.raises(ValueError, match=r"lsar\(rank=1\) is already applied to the encoder export"):
         exported.with_transform(lsar)
     assert exported.with_transform(other).applied == lsar.applied | other.applied
     assert not lj.load_encoder(tmp_path / "export", layer=1).applied
+    # Another fit of the same method is another space.
+    assert not tiny.with_transform(other).spec.same_space(encoder.spec)
 
 
 @pytest.fixture(scope="module")

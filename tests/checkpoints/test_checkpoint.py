@@ -230,12 +230,13 @@ def test_files_that_are_missing(folder):
     "damage",
     [
         lambda data: b"",
+        lambda data: data[:-9],
         lambda data: data + bytes(100),
         lambda data: b"\xff" * 8 + data[8:],
         lambda data: data.replace(b'"F32"', b'"F99"', 1),
         lambda data: pickle.dumps({"weights": [1.0] * 100}),
     ],
-    ids=["empty", "too long", "absurd header", "unknown type", "pickle"],
+    ids=["empty", "cut", "too long", "absurd header", "unknown type", "pickle"],
 )
 def test_a_file_that_is_not_safetensors(folder, damage):
     path = folder / "model.safetensors"
