@@ -99,28 +99,24 @@ def hub(
     language: str,
     *,
     revision: str | None = None,
-    config: str | None = None,
     split: str = "train",
     field: str = "text",
-    filter: Filter | None = None,
     count: int | None = COUNT,
 ) -> list[str]:
-    """Returns the first sentences of one language in a dataset.
+    """Returns the first sentences of one language in a dataset, by its filter in ``HUB_SETS``, or ``oscar_lines``.
 
     Args:
       id: id of a dataset on the Hub, or a folder of its files with the same layout.
       language: any code of the language; a name that the dataset itself uses takes precedence.
       revision: commit, tag or branch of a dataset on the Hub; by default, the one in ``PINNED``.
-      config: name of the folder of files; by default, the folder of the language.
       split: split of the dataset.
       field: name of the column with the text.
-      filter: filter that turns documents into sentences; by default, the one in ``HUB_SETS``, or ``oscar_lines``.
       count: maximum number of sentences; None for all.
 
     Raises:
       FileNotFoundError: the Hub does not answer, has no such dataset or revision, or a file is missing.
-      ValueError: no revision is given or pinned; the language, configuration, split or field is unknown; a
-        file is not in the format of its name; there is no sentence; or ``count`` is below 1.
+      ValueError: no revision is given or pinned; the language, split or field is unknown; a file is not in the
+        format of its name; there is no sentence; or ``count`` is below 1.
       ImportError: pyarrow is not installed.
 
     Example:
@@ -129,13 +125,12 @@ def hub(
     folder = Path(id)
     # A folder is recognised as a copy of a known dataset by its name.
     names = [name for name in HUB_SETS if name == str(id) or (folder.is_dir() and name.endswith(f"/{folder.name}"))]
-    start, known = HUB_SETS[names[0]] if names else ("", oscar_lines)
-    files = hub_files(id, revision, f"{config or f'{start}{code_or_none(language) or language}'}/*")
-    if config is None:
-        languages = [name.removeprefix(start) for name in files.configs if name.startswith(start)]
-        config = start + own_name(language, languages, files.name)
+    start, filter = HUB_SETS[names[0]] if names else ("", oscar_lines)
+    files = hub_files(id, revision, f"{start}{code_or_none(language) or language}/*")
+    languages = [name.removeprefix(start) for name in files.configs if name.startswith(start)]
+    config = start + own_name(language, languages, files.name)
     texts = (row[field] for row in files.rows(config, split, [field]) if row[field])
-    return take(texts, filter or known, count, f"split {split!r} of {files.name}")
+    return take(texts, filter, count, f"split {split!r} of {files.name}")
 
 
 def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -> HubFiles:

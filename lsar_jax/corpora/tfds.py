@@ -30,14 +30,12 @@ _BLOCK = 256
 
 
 def prepared(
-    folder_or_name: str | Path,
-    split: str = "train",
-    *,
-    count: int | None = COUNT,
-    field: str | None = None,
-    filter: Filter | None = None,
+    folder_or_name: str | Path, split: str = "train", *, count: int | None = COUNT, field: str | None = None
 ) -> list[str]:
     r"""Returns the first sentences of a prepared dataset of texts.
+
+    Documents are split by ``wiki40b_pieces`` for Wiki-40B, not at all for ``builders.Monolingual``, and by
+    ``oscar_lines`` for all others.
 
     Args:
       folder_or_name: the folder of one version of a dataset, or its name under ``TFDS_DATA_DIR`` or
@@ -45,8 +43,6 @@ def prepared(
       split: a split, or a part of one, such as ``train[:10%]``.
       count: maximum number of sentences; None for all.
       field: name of the field with the text; by default, ``text`` or the only text field.
-      filter: filter that turns documents into sentences; by default, ``wiki40b_pieces`` for Wiki-40B,
-        ``not_blank`` for ``builders.Monolingual``, and ``oscar_lines`` for all others.
 
     Raises:
       FileNotFoundError: the folder or some of its files do not exist.
@@ -71,7 +67,7 @@ def prepared(
     if chosen not in texts:
         raise ValueError(f"{folder} has no text field {chosen!r}; choose one with field=: {', '.join(texts) or 'none'}")
     documents = (row[chosen] for row in rows(folder, split))
-    return take(documents, filter or _FILTERS.get(name, oscar_lines), count, f"split {split!r} of {folder}")
+    return take(documents, _FILTERS.get(name, oscar_lines), count, f"split {split!r} of {folder}")
 
 
 def places(name: str | Path) -> list[Path]:

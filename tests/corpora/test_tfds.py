@@ -7,7 +7,6 @@ from typing import ClassVar
 import pytest
 
 from lsar_jax.corpora.builders import DatasetFiles, prepare
-from lsar_jax.corpora.sentence_filters import not_blank
 from lsar_jax.corpora.tfds import find, prepared, prepared_languages, rows
 from tests.optional import need
 
@@ -75,7 +74,6 @@ def test_wikipedia(folder):
     assert prepared(path, "test", count=1) == ["test 0"]
     assert prepared(path, "train[50%:]", count=1) == [f"train {COUNT // 2}"]
     assert prepared(path, field="title", count=2) == ["title 0", "title 1"]
-    assert prepared(path, filter=not_blank, count=1) == [" train 0\n\nline two of 0\n"]
 
 
 def test_rows_are_plain_python(folder):
