@@ -13,9 +13,9 @@ from lsar_jax.corpora.records import has_columns, input_path
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import is_within
 from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
+from lsar_jax.mining.cut import Cut
 from lsar_jax.mining.job import check_languages, check_paths, notes_of
 from lsar_jax.mining.pairs import Retrieval
-from lsar_jax.mining.thresholds import Cut
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName
 from lsar_jax.transforms import Transform

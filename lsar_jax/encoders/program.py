@@ -104,8 +104,7 @@ def forward(
         chosen: tuple[LanguageIds, ...] = rows
         if program.auto and transform.languages is not None:
             # With a transform, the only layer that can be requested is the one it was fitted on.
-            chosen = transform.auto_ids(result[0])
-            unknown = transform.check_identifier().unknown(result[0])
+            chosen, unknown = transform.detected(result[0])
         result = jax.vmap(transform.apply, in_axes=(0, None))(result, chosen)
     return unit_rows(result) if program.normalize else result, unknown
 

@@ -118,7 +118,8 @@ class Method:
     @property
     def one_map(self) -> bool:
         """Whether it is one affine map, the same for all languages, which can be exported."""
-        return self.transform is not None and self.transform.one_map
+        chosen = self.transform
+        return chosen is not None and chosen.languages is None and not any(step.not_affine() for step in chosen.steps)
 
     @property
     def seed(self) -> int | None:

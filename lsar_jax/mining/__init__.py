@@ -9,8 +9,8 @@ language, so that sentences that are close to everything do not win. ``mine`` ta
 from lsar_jax.mining.folders import mine_folders
 from lsar_jax.mining.job import MiningOptions
 from lsar_jax.mining.known_pairs import KnownPairs
-from lsar_jax.mining.pairs import Pairs, Threshold, best_threshold, margin_score, mine
-from lsar_jax.mining.thresholds import estimate_threshold
+from lsar_jax.mining.pairs import Pairs, margin_score, mine
+from lsar_jax.mining.thresholds import Threshold, best_threshold, estimate_threshold
 
 __all__ = [
     "KnownPairs",

@@ -26,22 +26,16 @@ from jaxtyping import Float
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
-from lsar_jax.embeddings.job import (
-    RECORD,
-    Progress,
-    share_of,
-    versions,
-    work_folder,
-)
+from lsar_jax.embeddings.job import RECORD, Progress, share_of, versions, work_folder
 from lsar_jax.embeddings.manifest import FILE_NAME
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import new_file, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
+from lsar_jax.mining.cut import choose_threshold
 from lsar_jax.mining.job import MiningOptions, begin, check_paths, neighbour_options, notes_of, work_files
 from lsar_jax.mining.known_pairs import flat, known_rows
 from lsar_jax.mining.neighbour_files import Nearest, NeighbourFiles, forward_name, merged, no_neighbours
 from lsar_jax.mining.pairs import Pairs, pairs_of_neighbours
-from lsar_jax.mining.thresholds import choose_threshold
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
 from lsar_jax.retrieval.search import nearest_both
 from lsar_jax.spec import same_source
@@ -121,22 +115,18 @@ def mine_folders(
     whole_number("k", options.k, 1, least, "the distinct sentences of the smallest block")
     known = known_rows(options.threshold, *((side.embeddings, side.rows) for side in (left, right)))
     with work_folder(notes, out, work_files(notes, source.folder, target.folder)):
-        written: int | None = agreed(begin(notes, out, record) if is_first() else None)
-        if written is not None:
+        if (written := agreed(begin(notes, out, record) if is_first() else None)) is not None:
             return written
-        files = NeighbourFiles(notes, f"lsar_jax mining 4, job {text_sha256(json.dumps(neighbour_options(record)))}")
+        files = NeighbourFiles(notes, f"lsar_jax mining 5, job {text_sha256(json.dumps(neighbour_options(record)))}")
         with Meter(show_progress) as meter:
             _compare(left, right, files, options, meter, progress)
         wait_for_all("compared")
         if is_first():
-            neighbours = _neighbours(left, right, files, options.k)
-            pairs = pairs_of_neighbours(*neighbours, options.margin, options.retrieval)
+            pairs = pairs_of_neighbours(*_neighbours(left, right, files, options.k), "ratio", options.retrieval)
             least_score, text = choose_threshold(pairs, options.threshold, known)
             if text and report is not None:
                 report(text)
-            chosen = pairs.score >= least_score
-            written = int(chosen.sum())
-            _write(out, Pairs(*(part[chosen] for part in pairs)), left, right, record)
+            written = _write(out, pairs, least_score, left, right, record)
     return agreed(written or 0)
 
 
@@ -217,8 +207,12 @@ def _neighbours(source: _Side, target: _Side, files: NeighbourFiles, k: int) -> 
     return (np.concatenate(cosines), np.concatenate(rows)), backward
 
 
-def _write(out: Path, pairs: Pairs, source: _Side, target: _Side, record: Mapping[str, Any]) -> None:
-    """Writes the pairs with their sentences, and before it their digest into the record of the job."""
+def _write(out: Path, pairs: Pairs, least: float, source: _Side, target: _Side, record: Mapping[str, Any]) -> int:
+    """Writes the pairs that score at least ``least`` with their sentences, and returns how many they are.
+
+    Before the file appears, its digest is in the record of the job.
+    """
+    pairs = Pairs(*(part[pairs.score >= least] for part in pairs))
     as_json = out.suffix.lower() in JSON_LINES
     names = "score", "source", "target", "source_id", "target_id"
     broken = 0
@@ -241,3 +235,4 @@ def _write(out: Path, pairs: Pairs, source: _Side, target: _Side, record: Mappin
     if broken:
         advice = "which are written as spaces; a .jsonl file keeps them"
         _log.warning("%d of %d pairs have tabs or line breaks, %s", broken, len(pairs.score), advice)
+    return len(pairs.score)

@@ -12,10 +12,10 @@ from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.embeddings.encode_folder import FILES
 from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, check_own
 from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
+from lsar_jax.mining.cut import Cut, check_cut
 from lsar_jax.mining.known_pairs import KnownPairs
-from lsar_jax.mining.pairs import Margin, Retrieval, check_options
-from lsar_jax.mining.thresholds import Cut, check_cut
-from lsar_jax.retrieval.search import Precision
+from lsar_jax.mining.pairs import Retrieval
+from lsar_jax.retrieval.plan import Precision
 from lsar_jax.transforms import Transform
 
 __all__ = [
@@ -40,7 +40,6 @@ class MiningOptions:
 
     Attributes:
       k: number of nearest neighbours in each direction.
-      margin: as for ``mine``.
       retrieval: as for ``mine``.
       precision: of the products, as for ``mine``.
       threshold: the lowest score to write; only positive scores are written, and by default all of these. Or
@@ -56,7 +55,6 @@ class MiningOptions:
     """
 
     k: int = 4
-    margin: Margin = "ratio"
     retrieval: Retrieval = "max"
     precision: Precision = "float32"
     threshold: Cut = None
@@ -65,7 +63,7 @@ class MiningOptions:
     block: int = 65_536
 
     def __post_init__(self) -> None:
-        check_options(self.margin, self.retrieval)
+        check_choice("retrieval", self.retrieval, get_args(Retrieval))
         check_choice("precision", self.precision, get_args(Precision))
         check_cut(self.threshold)
         whole_number("k", self.k, 1, 1 << 24, "the neighbours of a sentence")
@@ -81,7 +79,7 @@ class MiningOptions:
         elif not isinstance(threshold, str | None):
             threshold = float(threshold)
         return {
-            "k": int(self.k), "margin": self.margin, "retrieval": self.retrieval, "precision": self.precision,
+            "k": int(self.k), "retrieval": self.retrieval, "precision": self.precision,
             "threshold": threshold, "languages": list(self.languages),
             "block": int(self.block), "transform": list(self.transform.digests) if self.transform else [],
         }  # fmt: skip

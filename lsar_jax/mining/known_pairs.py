@@ -1,6 +1,5 @@
 """Pairs that are known to be translations: their file, and their rows in two collections."""
 
-import json
 import logging
 import re
 from collections.abc import Iterator
@@ -10,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from lsar_jax.checks import as_float, shown
-from lsar_jax.corpora.row_files import JSON_LINES
+from lsar_jax.corpora.row_files import JSON_LINES, file_rows
+from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.embeddings import Embeddings
-from lsar_jax.files import check_file
 
 __all__ = ["KnownPairs", "Side", "flat", "known_rows"]
 
@@ -45,22 +43,12 @@ class KnownPairs(NamedTuple):
 
         Raises:
           OSError: there is no such file.
-          ValueError: a line has other columns, the file has no pairs, or the precision is not a percentage.
+          ValueError: a line has other columns, or the file has no pairs.
         """
         pairs = tuple(dict.fromkeys(_pairs_of(path)))
         if not pairs:
             raise ValueError(f"{path} has no pairs")
-        known = cls(pairs, least_precision)
-        known.check()
-        return known
-
-    def check(self) -> None:
-        """Raises ValueError if the precision is not a percentage."""
-        least = self.least_precision
-        if least is not None and not 0 < as_float(least) <= 100:
-            raise ValueError(
-                f"the precision on known pairs is {shown(least)}; it must be above 0 and at most 100 percent"
-            )
+        return cls(pairs, least_precision)
 
 
 def known_rows(threshold: object, source: Side, target: Side) -> Int[np.ndarray, "known 2"]:
@@ -82,11 +70,8 @@ def known_rows(threshold: object, source: Side, target: Side) -> Int[np.ndarray,
         found = max(found, np.unique(np.array(rows, np.int64).reshape(-1, 2), axis=0), key=len)
     if len(found):
         if len(found) < _FEW:
-            _log.warning(
-                "%d known pairs are in the inputs, fewer than %d: a threshold that so few choose is uncertain",
-                len(found),
-                _FEW,
-            )
+            uncertain = "%d known pairs are in the inputs, fewer than %d: a threshold that so few choose is uncertain"
+            _log.warning(uncertain, len(found), _FEW)
         return found
     one, other = threshold.pairs[0]
     raise ValueError(
@@ -120,32 +105,19 @@ def flat(text: str) -> str:
 
 
 def _pairs_of(path: Path) -> Iterator[tuple[str, str]]:
-    as_json = path.suffix.lower() in JSON_LINES
-    for number, line in enumerate(_lines(path), 1):
-        line = line.removesuffix("\n")
-        if not line.strip():
-            continue
-        pair: list[Any] = []
-        if as_json:
-            try:
-                row = json.loads(line)
-            except ValueError:
-                row = None
-            if isinstance(row, dict):
-                ids = {"source_id", "target_id"} <= row.keys()
-                pair = [row.get(f"{side}_id" if ids else side) for side in ("source", "target")]
-        else:
-            pair = [*line.split("\t")][-2:] if line.count("\t") in (1, 2) else []
-        if len(pair) != 2 or not all(isinstance(value, str) and value.strip() for value in pair):
-            form = "an object with source and target, or source_id and target_id" if as_json else "source, tab, target"
-            raise ValueError(f"{path}, line {number}: expected {form}, as mine writes them")
-        yield str(pair[0]), str(pair[1])
+    if path.suffix.lower() in JSON_LINES:
+        names, form = ("source", "target"), "an object with source and target, or source_id and target_id"
+        for place, row in file_rows(path):
+            ids = [row.get(f"{name}_id") for name in names]
+            yield _pair(place, ids if None not in ids else [row.get(name) for name in names], form)
+        return
+    for number, line in enumerate(stream_lines(path), 1):
+        fields = line.split("\t")
+        if line.strip():
+            yield _pair(f"{path}, line {number}", fields[-2:] if len(fields) <= 3 else [], "source, tab, target")
 
 
-def _lines(path: Path) -> Iterator[str]:
-    check_file(path)
-    try:
-        with path.open(encoding="utf-8") as file:
-            yield from file
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
+def _pair(place: str, values: list[Any], form: str) -> tuple[str, str]:
+    if len(values) != 2 or not all(isinstance(value, str) and value.strip() for value in values):
+        raise ValueError(f"{place}: expected {form}, as mine writes them")
+    return values[0], values[1]

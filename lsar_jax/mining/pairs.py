@@ -10,24 +10,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
-from lsar_jax.checks import check_choice, finite_numbers
+from lsar_jax.checks import check_choice
 from lsar_jax.mesh import check_process
-from lsar_jax.retrieval.search import Precision, nearest_both
+from lsar_jax.retrieval.plan import Precision
+from lsar_jax.retrieval.search import nearest_both
 from lsar_jax.shapes import AnyArray
 
 __all__ = [
     "Margin",
     "Pairs",
     "Retrieval",
-    "Threshold",
-    "best_threshold",
-    "check_options",
     "margin_score",
     "mine",
     "pairs_of_neighbours",
-    "threshold_after",
 ]
 
 Margin = Literal["ratio", "distance", "absolute"]
@@ -46,15 +43,6 @@ class Pairs(NamedTuple):
     source: Int[np.ndarray, " pair"]
     target: Int[np.ndarray, " pair"]
     score: Float[np.ndarray, " pair"]
-
-
-class Threshold(NamedTuple):
-    """The lowest score (``value``) of the accepted pairs, and their precision, recall and F1 in percent."""
-
-    value: float
-    precision: float
-    recall: float
-    f1: float
 
 
 def margin_score(
@@ -77,7 +65,7 @@ def margin_score(
       [1.5, 1.0]
     """
     check_process()
-    check_options(margin)
+    check_choice("margin", margin, get_args(Margin))
     cosine, neighbourhood = jnp.asarray(cosine), jnp.asarray(neighbourhood)
     if margin == "ratio":
         positive = neighbourhood > 0
@@ -126,15 +114,10 @@ def mine(
       >>> list(zip(pairs.source[:2].tolist(), pairs.target[:2].tolist()))
       [(0, 3), (1, 8)]
     """
-    check_options(margin, retrieval)
-    forward, backward = nearest_both(source, target, k, precision=precision, recall_target=recall_target, mesh=mesh)
-    return pairs_of_neighbours(forward, backward, margin, retrieval)
-
-
-def check_options(margin: str, retrieval: str = "max") -> None:
-    """Raises ValueError if the margin or the retrieval is unknown."""
     check_choice("margin", margin, get_args(Margin))
     check_choice("retrieval", retrieval, get_args(Retrieval))
+    forward, backward = nearest_both(source, target, k, precision=precision, recall_target=recall_target, mesh=mesh)
+    return pairs_of_neighbours(forward, backward, margin, retrieval)
 
 
 def pairs_of_neighbours(
@@ -167,68 +150,6 @@ def pairs_of_neighbours(
     return _sorted(*pairs[retrieval])
 
 
-def best_threshold(
-    score: Float[np.ndarray, " pair"],
-    right: Bool[np.ndarray, " pair"],
-    gold: int,
-    *,
-    least_precision: float | None = None,
-) -> Threshold:
-    """Returns the threshold with the best F1, midway between two scores; if several are equally good, the highest.
-
-    Args:
-      score: scores of candidate pairs, ``[pair]``, in any order.
-      right: whether each is a gold pair, ``[pair]``.
-      gold: number of gold pairs, found or not.
-      least_precision: return the lowest threshold with at least this precision, in percent, instead.
-
-    Raises:
-      ValueError: there are no pairs or no gold pairs, lengths differ, more pairs are right than are gold, a score is
-        not finite, or no threshold reaches the precision.
-
-    Example:
-      >>> score, right = np.array([1.5, 1.25, 1.0, 0.5]), np.array([True, True, False, False])
-      >>> lj.mining.best_threshold(score, right, gold=2)._asdict()
-      {'value': 1.125, 'precision': 100.0, 'recall': 100.0, 'f1': 100.0}
-    """
-    if score.shape != right.shape or not len(score):
-        raise ValueError(
-            f"{len(score)} scores and {len(right)} answers; give at least one score, and an answer for each"
-        )
-    if not int(right.sum()) <= gold or gold < 1:
-        raise ValueError(f"{int(right.sum())} pairs are right, but there are {gold} gold pairs")
-    finite_numbers("score", score)
-    order = np.argsort(-score, kind="stable")
-    score, right = score[order], right[order]
-    # No threshold lies between equal scores.
-    ends = np.append(np.flatnonzero(score[1:] < score[:-1]), len(score) - 1)
-    counts, correct = ends + 1, np.cumsum(right)[ends]
-    rates = np.array([correct / counts, correct / gold, 2 * correct / (counts + gold)])
-    best = int(np.argmax(rates[2]))
-    if least_precision is not None:
-        if not len(reached := np.flatnonzero(100 * rates[0] >= least_precision)):
-            most = int(np.argmax(rates[0]))
-            raise ValueError(
-                f"no threshold reaches a precision of {least_precision:g}%; the highest is "
-                f"{100 * rates[0, most]:.1f}%, of the {counts[most]:,} pairs that score at least "
-                f"{score[ends[most]]:.4g}"
-            )
-        best = int(reached[-1])
-    return Threshold(threshold_after(score, int(ends[best])), *(100 * rates[:, best]).tolist())
-
-
-def threshold_after(score: Float[np.ndarray, " pair"], end: int) -> float:
-    """Returns a threshold that the scores up to ``end``, best first, reach, and the others do not.
-
-    It is midway between two scores, but the upper where none is between, be it in float32, in which ``mine`` scores:
-    numpy compares a float32 array with a Python number rounded to float32.
-    """
-    upper, lower = float(score[end]), float(score[min(end + 1, len(score) - 1)])
-    middle = (upper + lower) / 2
-    with np.errstate(over="ignore"):
-        return middle if lower < middle and lower < np.float32(middle) <= upper else upper
-
-
 @partial(jax.jit, static_argnames="margin")
 def _best(
     cosine: Float[Array, "row k"], ids: Int[Array, "row k"], other: Float[Array, "column k"], margin: Margin
@@ -247,13 +168,6 @@ def _sorted(
     """The pairs with a positive score in their order: by score, then source, then target."""
     positive = score > 0
     source, target, score = source[positive], target[positive], score[positive]
-    if score.dtype == np.float32:
-        # The bits of positive numbers are in the order of the numbers, so that one sort does for score and source.
-        key = (~score.view(np.uint32)).astype(np.uint64) << 32 | source.astype(np.uint64)
-        order = np.argsort(key)
-        equal = key[order[1:]] == key[order[:-1]]
-        if not (equal & (target[order[1:]] < target[order[:-1]])).any():
-            return Pairs(source[order], target[order], score[order])
     order = np.lexsort((target, source, -score))
     return Pairs(source[order], target[order], score[order])
 

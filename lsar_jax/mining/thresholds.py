@@ -1,19 +1,17 @@
-"""Where to cut the scores of mined pairs: by pairs that are known, or by the shape of their distribution.
+"""Thresholds of the scores of mined pairs: by pairs that are known, or by the shape of their distribution.
 
 The scale of a margin depends on the embeddings: without their common mean, cosines are small and their ratios large. So
 a threshold holds for one encoder, layer, transform and kind of text, and is to be chosen anew for others.
 """
 
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
-from lsar_jax.checks import as_float, finite_numbers, shown, whole_number
-from lsar_jax.mining.known_pairs import KnownPairs
-from lsar_jax.mining.pairs import Pairs, Threshold, best_threshold, threshold_after
+from lsar_jax.checks import finite_numbers, whole_number
 
-__all__ = ["Cut", "check_cut", "choose_threshold", "estimate_threshold", "histogram"]
+__all__ = ["Threshold", "best_threshold", "estimate_threshold", "histogram"]
 
 # A mixture is fitted to so many quantiles of the scores, in so many steps at most, from these shares of right pairs.
 _QUANTILES, _STEPS, _STARTS = 2000, 500, (0.6, 0.4, 0.2, 0.08)
@@ -23,7 +21,84 @@ _LEAST = 20
 _GAIN, _TAIL = 0.04, 0.03
 
 
-Cut = float | Literal["estimate"] | KnownPairs | None
+class Threshold(NamedTuple):
+    """The lowest score (``value``) of the accepted pairs, and their precision, recall and F1 in percent."""
+
+    value: float
+    precision: float
+    recall: float
+    f1: float
+
+
+def best_threshold(
+    score: Float[np.ndarray, " pair"],
+    right: Bool[np.ndarray, " pair"],
+    gold: int,
+    *,
+    least_precision: float | None = None,
+) -> Threshold:
+    """Returns the threshold with the best F1, midway between two scores; if several are equally good, the highest.
+
+    Args:
+      score: scores of candidate pairs, ``[pair]``, in any order.
+      right: whether each is a gold pair, ``[pair]``.
+      gold: number of gold pairs, found or not.
+      least_precision: return the lowest threshold with at least this precision, in percent, instead.
+
+    Raises:
+      ValueError: there are no pairs or no gold pairs, lengths differ, more pairs are right than are gold, a score is
+        not finite, or no threshold reaches the precision.
+
+    Example:
+      >>> score, right = np.array([1.5, 1.25, 1.0, 0.5]), np.array([True, True, False, False])
+      >>> lj.mining.best_threshold(score, right, gold=2)._asdict()
+      {'value': 1.125, 'precision': 100.0, 'recall': 100.0, 'f1': 100.0}
+    """
+    if score.shape != right.shape or not len(score):
+        raise ValueError(
+            f"{len(score)} scores and {len(right)} answers; give at least one score, and an answer for each"
+        )
+    if not int(right.sum()) <= gold or gold < 1:
+        raise ValueError(f"{int(right.sum())} pairs are right, but there are {gold} gold pairs")
+    finite_numbers("score", score)
+    order = np.argsort(-score, kind="stable")
+    score = score[order]
+    ends, rates = _rates(score, right[order], gold)
+    best = int(np.argmax(rates[2]))
+    if least_precision is not None:
+        if not len(reached := np.flatnonzero(100 * rates[0] >= least_precision)):
+            most = int(np.argmax(rates[0]))
+            raise ValueError(
+                f"no threshold reaches a precision of {least_precision:g}%; the highest is "
+                f"{100 * rates[0, most]:.1f}%, of the {ends[most] + 1:,} pairs that score at least "
+                f"{score[ends[most]]:.4g}"
+            )
+        best = int(reached[-1])
+    return Threshold(_after(score, int(ends[best])), *(100 * rates[:, best]).tolist())
+
+
+def _rates(
+    score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " pair"] | Float[np.ndarray, " pair"], total: int | float
+) -> tuple[Int[np.ndarray, " end"], Float[np.ndarray, "3 end"]]:
+    """The last of each run of equal scores, best first, between which no threshold lies; precision, recall, F1 there.
+
+    ``right`` says whether a pair is right, or with what probability, and ``total`` how many are.
+    """
+    ends = np.append(np.flatnonzero(score[1:] < score[:-1]), len(score) - 1)
+    counts, found = ends + 1, np.cumsum(right)[ends]
+    return ends, np.array([found / counts, found / total, 2 * found / (counts + total)])
+
+
+def _after(score: Float[np.ndarray, " pair"], end: int) -> float:
+    """Returns a threshold that the scores up to ``end``, best first, reach, and the others do not.
+
+    It is midway between two scores, but the upper where none is between, be it in float32, in which ``mine`` scores:
+    numpy compares a float32 array with a Python number rounded to float32.
+    """
+    upper, lower = float(score[end]), float(score[min(end + 1, len(score) - 1)])
+    middle = (upper + lower) / 2
+    with np.errstate(over="ignore"):
+        return middle if lower < middle and lower < np.float32(middle) <= upper else upper
 
 
 def estimate_threshold(score: Float[np.ndarray, " pair"]) -> Threshold:
@@ -61,12 +136,9 @@ def estimate_threshold(score: Float[np.ndarray, " pair"]) -> Threshold:
     right = np.exp(log[high] - np.logaddexp(*log))
     # Of normal distributions, the wider one is more likely on both sides of the other.
     right = np.where(score > mean[high], 1, np.where(score < mean[low], 0, right))
-    ends = np.append(np.flatnonzero(score[1:] < score[:-1]), len(score) - 1)
-    found, total = np.cumsum(right)[ends], max(float(right.sum()), 1e-12)
-    best = int(np.argmax(2 * found / (ends + 1 + total)))
-    end = ends[best]
-    rates = found[best] / (end + 1), found[best] / total, 2 * found[best] / (end + 1 + total)
-    return Threshold(threshold_after(score, int(end)), *(100 * float(rate) for rate in rates))
+    ends, rates = _rates(score, right, max(float(right.sum()), 1e-12))
+    best = int(np.argmax(rates[2]))
+    return Threshold(_after(score, int(ends[best])), *(100 * rates[:, best]).tolist())
 
 
 def _check_two_groups(x: Float[np.ndarray, " sample"], count: int) -> None:
@@ -112,73 +184,6 @@ def _log_density(
     """The logarithm of the density of each component, up to a constant."""
     distance = (x - mean[:, None]) / deviation[:, None]
     return np.log(share / deviation)[:, None] - distance**2 / 2
-
-
-def check_cut(threshold: Cut) -> None:
-    """Raises ValueError if a threshold is not a number, ``estimate``, known pairs or None."""
-    if isinstance(threshold, KnownPairs):
-        threshold.check()
-    elif threshold not in (None, "estimate") and np.isnan(as_float(threshold)):
-        raise ValueError(f"threshold is {shown(threshold)}; it must be a number that fits a float, or estimate")
-
-
-def choose_threshold(pairs: Pairs, threshold: Cut, known: Int[np.ndarray, "known 2"]) -> tuple[float, str]:
-    """Returns the lowest score to write, and what to say about it; empty if the threshold is a number.
-
-    Args:
-      pairs: all mined pairs.
-      threshold: what to choose it by.
-      known: the rows of the known pairs, as ``known_rows`` returns them.
-
-    Raises:
-      ValueError: no threshold reaches the precision, or none can be estimated.
-    """
-    if isinstance(threshold, KnownPairs):
-        return _by_known(pairs, threshold, known)
-    if threshold is not None and threshold != "estimate":
-        return float(threshold), ""
-    try:
-        estimate = estimate_threshold(pairs.score)
-    except ValueError as error:
-        if threshold == "estimate":
-            raise
-        return 0.0, f"no threshold is estimated: {error}"
-    text = (
-        f"estimated threshold {estimate.value:.6f}, which {int((pairs.score >= estimate.value).sum()):,} of "
-        f"{len(pairs.score):,} pairs reach: if the groups are right and wrong, precision "
-        f"{estimate.precision:.0f}% and recall {estimate.recall:.0f}%; this is not measured\n"
-        f"{histogram(pairs.score, estimate.value)}"
-    )
-    return estimate.value if threshold == "estimate" else 0.0, text
-
-
-def _by_known(pairs: Pairs, threshold: KnownPairs, known: Int[np.ndarray, "known 2"]) -> tuple[float, str]:
-    # A pair as one number: source << 32 | target.
-    numbers, every = (left.astype(np.int64) << 32 | right for left, right in (known.T, (pairs.source, pairs.target)))
-    right = np.isin(every, numbers)
-    if not right.any():
-        raise ValueError(
-            f"none of the {len(known):,} known pairs in the inputs was mined; give pairs that are translations"
-        )
-    chosen = best_threshold(pairs.score, right, len(known), least_precision=threshold.least_precision)
-    written = pairs.score >= chosen.value
-    count, places = int(written.sum()), (pairs.source[written], pairs.target[written])
-    unknown = int(np.logical_and(*(~np.isin(rows, known[:, n]) for n, rows in enumerate(places))).sum())
-    low, high = _interval(chosen.precision / 100, count)
-    text = (
-        f"threshold {chosen.value:.6f}: precision {chosen.precision:.1f}% (95% interval {low:.1f} to {high:.1f}), "
-        f"recall {chosen.recall:.1f}% on {len(known):,} known pairs in the inputs, of {len(threshold.pairs):,}; of the "
-        f"{count:,} pairs above it, {unknown:,} have no sentence of a known pair and count as wrong; the threshold was "
-        "chosen on these pairs"
-    )
-    return chosen.value, text
-
-
-def _interval(share: float, count: int) -> tuple[float, float]:
-    """The 95% interval of a share of ``count``, in percent: the score interval of Wilson, JASA 1927."""
-    z = 1.96
-    middle, half = share + z**2 / (2 * count), z * np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
-    return 100 * (middle - half) / (1 + z**2 / count), 100 * (middle + half) / (1 + z**2 / count)
 
 
 def histogram(score: Float[np.ndarray, " pair"], threshold: float, rows: int = 12) -> str:

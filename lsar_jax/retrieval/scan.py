@@ -6,21 +6,18 @@ searches its own candidates.
 """
 
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int
 
+from lsar_jax.retrieval.plan import Precision, SearchPlan
 from lsar_jax.retrieval.top_k import Best, best_of, best_of_columns, merged
 
-__all__ = ["Precision", "SearchPlan", "products", "search", "search_both"]
+__all__ = ["products", "search", "search_both"]
 
-Precision = Literal["float32", "bfloat16"]
-
-# In bfloat16, so many more than k are scored again in float32, or k more if k is larger; at most those of a chunk.
-_SPARE = 8
 # Numbers of the vectors that are scored again at a time.
 _AT_ONCE = 1 << 24
 
@@ -31,30 +28,6 @@ _Count = int | Int[Array, ""]
 _LISTS = PartitionSpec(None, "data")
 # The lists of every chunk.
 _Lists = tuple[Float[Array, "_ _ _"], Int[Array, "_ _ _"]]
-
-
-class SearchPlan(NamedTuple):
-    """The static options of a program of the search.
-
-    Attributes:
-      k: number of neighbours, at most ``columns``.
-      rows: queries of a chunk; all queries are a multiple of it.
-      columns: candidates of a chunk.
-      precision: of the products.
-      recall_target: share of the neighbours to find at least.
-      mesh: devices that share the candidates, with equally many chunks on each; or None.
-    """
-
-    k: int
-    rows: int
-    columns: int
-    precision: Precision
-    recall_target: float = 1.0
-    mesh: Mesh | None = None
-
-    def wide(self, columns: int) -> int:
-        """The number of candidates that are kept until all are scored again in float32."""
-        return self.k if self.precision == "float32" else min(columns, self.k + max(self.k, _SPARE))
 
 
 @partial(jax.jit, static_argnames="plan")

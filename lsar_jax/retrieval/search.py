@@ -12,44 +12,30 @@ from typing import Literal, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
 from lsar_jax.arrays import (
     all_finite,
-    check_floats,
     check_rows,
     in_float32,
     near_one,
     pad_rows,
     padded_rows,
-    row_bucket,
-    same_width,
     times_power,
     unit_rows,
     warn_far_off,
 )
-from lsar_jax.checks import check_choice, share, whole_number
+from lsar_jax.checks import check_choice
 from lsar_jax.mesh import replicated, shares, split
-from lsar_jax.retrieval.scan import Precision, SearchPlan, products, search, search_both
+from lsar_jax.retrieval.plan import Precision, SearchPlan, search_plan
+from lsar_jax.retrieval.scan import products, search, search_both
 from lsar_jax.retrieval.top_k import Best
 from lsar_jax.shapes import AnyArray
 
-__all__ = [
-    "Metric",
-    "Precision",
-    "chunk_for",
-    "mix_queries",
-    "nearest",
-    "nearest_both",
-    "nearest_others",
-    "similarity",
-]
+__all__ = ["Metric", "mix_queries", "nearest", "nearest_both", "nearest_others", "similarity"]
 
 Metric = Literal["cosine", "dot"]
-
-# Queries are split into equal chunks of a multiple of this.
-_SHARE = 1024
 
 
 def nearest(
@@ -97,7 +83,7 @@ def nearest(
     """
     sides = {"queries": queries, "candidates": candidates}
     check_choice("metric", metric, get_args(Metric))
-    plan = _plan(sides, k, precision, recall_target, chunk, mesh)
+    plan = search_plan(sides, k, precision, recall_target, chunk, mesh)
     (left, right), exponents = _prepared(sides, metric, plan)
     scores, ids = _of_all_devices(search(left, right, len(candidates), plan), plan)
     return _scaled(scores, exponents)[: len(queries)], ids[: len(queries)]
@@ -129,7 +115,7 @@ def nearest_both(
     cosines and indices of targets, ``[source, k]`` each, and of sources, ``[target, k]`` each.
     """
     sides = {"source": source, "target": target}
-    plan = _plan(sides, k, precision, recall_target, chunk, mesh, both=True)
+    plan = search_plan(sides, k, precision, recall_target, chunk, mesh, both=True)
     (left, right), _ = _prepared(sides, "cosine", plan)
     forward, backward = search_both(left, right, len(source), len(target), plan)
     scores, ids = _of_all_devices(forward, plan)
@@ -154,7 +140,7 @@ def similarity(
     """
     sides = {"queries": queries, "candidates": candidates}
     check_choice("metric", metric, get_args(Metric))
-    plan = _plan(sides, 1, precision, 1.0, (_SHARE, _SHARE), None)
+    plan = search_plan(sides, 1, precision, 1.0, (1024, 1024), None)
     (left, right), exponents = _prepared(sides, metric, plan)
     scores = _products(left, right.reshape(-1, right.shape[2]), precision)
     return _scaled(scores, exponents)[: len(queries), : len(candidates)]
@@ -186,69 +172,6 @@ def mix_queries(
     if len(queries) != len(translations):
         raise ValueError(f"there are {len(queries)} queries and {len(translations)} translations; give one for each")
     return ((rows + others) / 2)[: len(queries)]
-
-
-def chunk_for(platform: str, *, both: bool = False) -> tuple[int, int]:
-    """Returns the number of queries and of candidates per product that suit a ``cpu``, ``gpu`` or ``tpu``."""
-    if platform == "gpu":
-        # With a quarter of the queries, an H100 took a third longer in bfloat16, and a tenth in float32; for both
-        # sides, half as long again in bfloat16: some kernels of a step are shorter than their launch.
-        return 4096, 16384
-    if not both:
-        return 1024, 16384
-    # Compiled for a TPU v5e, mining in chunks of 2,048 x 4,096 writes its scores to main memory, and moves 26 GB in
-    # float32; in chunks of 1,024 x 8,192 they stay in fast memory, and it moves 12.
-    return (1024, 8192) if platform == "tpu" else (2048, 4096)
-
-
-def _plan(
-    sides: Mapping[str, AnyArray],
-    k: int,
-    precision: Precision,
-    recall_target: float,
-    chunk: tuple[int, int] | None,
-    mesh: Mesh | None,
-    both: bool = False,
-) -> SearchPlan:
-    """Checks the arguments of a search, and chooses its chunks."""
-    for name, x in sides.items():
-        check_floats(name, x)
-    x, y = sides.values()
-    same_width("the arrays", {name: side.shape[1] for name, side in sides.items()})
-    check_choice("precision", precision, get_args(Precision))
-    mesh = mesh or _mesh_of(y)
-    most = chunk_for(_platform(y, mesh), both=both) if chunk is None else chunk
-    for count in most:
-        whole_number("chunk", count, 1, 2**31 - 1, "int32")
-    fewest, why = (min(len(x), len(y)), "the rows of the smaller side") if both else (len(y), "the candidates")
-    k = whole_number("k", k, 1, fewest, why)
-    rows, columns = _rows(len(x), most[0]), row_bucket(-(-len(y) // (1 if mesh is None else shares(mesh))), most[1])
-    rows = max(k, rows) if both else rows
-    return SearchPlan(k, rows, max(k, columns), precision, share("recall_target", recall_target), mesh)
-
-
-def _mesh_of(x: AnyArray) -> Mesh | None:
-    sharding = None if isinstance(x, jax.core.Tracer) else getattr(x, "sharding", None)
-    if not isinstance(sharding, NamedSharding) or sharding.spec[:1] != ("data",):
-        return None
-    assert isinstance(sharding.mesh, Mesh)
-    return None if shares(sharding.mesh) == 1 else sharding.mesh
-
-
-def _platform(x: AnyArray, mesh: Mesh | None) -> str:
-    if mesh is not None:
-        return str(mesh.devices.flat[0].platform)
-    if isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer):
-        return next(iter(x.devices())).platform
-    return jax.default_backend()
-
-
-def _rows(count: int, most: int) -> int:
-    """Returns the number of queries in a chunk: a power of two, or of large chunks an equal share."""
-    if count <= most or most % _SHARE:
-        return row_bucket(count, most)
-    share = -(-count // -(-count // most))
-    return -(-share // _SHARE) * _SHARE
 
 
 def _prepared(

@@ -9,21 +9,13 @@ With fewer sentences than dimensions S is singular; it is shrunk towards a multi
 by the oracle approximating shrinkage estimate (Chen, Wiesel, Eldar and Hero 2010), which needs only
 S and the number of sentences.
 
-The language of a row is unknown where its novelty is large. The canonical variates u = A^T x are the directions in
-which the means differ, scaled such that S is the identity (Rao 1948). With k of them, and expectations over the text
-that was fitted on::
-
-    novelty(x) = (|u - u_l|^2 / k) / (|x - mu_l|^2 / E|x - mu_l|^2)
-
-for the nearest mean mu_l. It is about 1 for text like that, and more for text in another language, whose mean lies
-elsewhere in these directions; a language that differs from the others only where they do not differ is not seen. The
-denominator allows for text of another length or domain, which is further from its mean in all directions.
+Whether it is one of the known languages at all, ``novelty.py`` says.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,41 +28,12 @@ from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.novelty import NOVEL, Novelty, novelty_of
 
-__all__ = ["NOVEL", "UNKNOWN", "LanguageIdentifier", "Novelty", "discriminant", "fit_identifier", "oas_shrinkage"]
+__all__ = ["UNKNOWN", "LanguageIdentifier", "discriminant", "fit_identifier", "oas_shrinkage"]
 
-# The default threshold: docs/explanation/transforms.md has the shares of wrong answers.
-NOVEL = 4.0
 # The code of BCP 47 for a language that is not determined.
 UNKNOWN = "und"
-# Directions whose share of the differences between the means is smaller are rounding errors.
-_LEAST = 1e-5
-
-
-class Novelty(NamedTuple):
-    """The parts of the novelty of embeddings from which the mean over the languages has been subtracted.
-
-    Attributes:
-      axes: A, ``[dim, direction]``.
-      places: u of each language's mean, ``[language, direction]``.
-      means: the means divided by ``unit``, ``[language, dim]``.
-      unit: the root mean square deviation of a value from the mean of its language, ``[1]``.
-    """
-
-    axes: Float[AnyArray, "dim direction"]
-    places: Float[AnyArray, "language direction"]
-    means: Float[AnyArray, "language dim"]
-    unit: Float[AnyArray, " one"]
-
-    def __call__(self, x: Float[Array, "vector dim"], nearest: Int[Array, " vector"]) -> Float[Array, " vector"]:
-        """Returns the novelty of each row, given the number of its nearest mean; pure, for use under ``jit``."""
-        inside = product(x, jnp.asarray(self.axes)) - jnp.asarray(self.places)[nearest]
-        everywhere = x / jnp.asarray(self.unit) - jnp.asarray(self.means)[nearest]
-        # Only their ratio counts, and squares may overflow.
-        largest = jnp.abs(everywhere).max(axis=1, keepdims=True)
-        scale = jnp.where(largest > 0, largest, 1.0)
-        expected = jnp.mean((everywhere / scale) ** 2, axis=1)
-        return jnp.mean((inside / scale) ** 2, axis=1) / jnp.where(expected > 0, expected, 1.0)
 
 
 @partial(
@@ -255,22 +218,10 @@ def fit_identifier(
         weights, bias = discriminant((pooled.means - center) / unit, covariance, oas_shrinkage(covariance, samples))
     except np.linalg.LinAlgError as error:
         raise ValueError("the covariance within the languages is singular; leave out constant dimensions") from error
-    novel = _novelty(pooled.means - center, weights / unit, float(unit))
+    novel = novelty_of(pooled.means - center, weights / unit, float(unit))
     center, weights, bias = map(to_device, (center, weights / unit, bias))
     spec = common_source(pooled, source)
     return LanguageIdentifier(center, weights, bias, novel, tuple(pooled), spec, float(threshold))
-
-
-def _novelty(
-    means: Float[np.ndarray, "language dim"], weights: Float[np.ndarray, "language dim"], unit: float
-) -> Novelty:
-    """Returns the novelty of centred means; ``weights`` are the means times the inverse covariance in the languages."""
-    gram = weights @ means.T
-    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
-    large = values > _LEAST * values[-1]
-    lengths, vectors = np.sqrt(values[large]), vectors[:, large]
-    parts = weights.T @ (vectors / lengths), vectors * lengths, means / unit, np.array([unit])
-    return Novelty(*map(to_device, parts))
 
 
 @jax.jit

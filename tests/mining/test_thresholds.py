@@ -9,8 +9,9 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.mining import KnownPairs, MiningOptions, best_threshold, estimate_threshold
+from lsar_jax.mining.cut import choose_threshold
 from lsar_jax.mining.job import notes_of
-from lsar_jax.mining.thresholds import choose_threshold, histogram
+from lsar_jax.mining.thresholds import histogram
 from tests.embeddings.made_folder import made_folder
 
 
@@ -194,7 +195,7 @@ def test_the_command(sides, tmp_path, refused, capsys):
     command = ["mine", *(str(side.folder) for side in sides), str(out)]
     known.write_text("".join(f"1.5\t0 {n}\t1 {n}\n" for n in range(30)))
     for content, options, message in (
-        ("", ["--known"], "known.tsv has no pairs"),
+        ("", ["--known"], "known.tsv is empty"),
         ("0\n", ["--known"], "known.tsv, line 1: expected source, tab, target, as mine writes them"),
         ("0\t0\n", ["--correct", "0", "--known"], "it must be above 0 and at most 100 percent"),
         ("0\t0\n", ["--threshold", "1", "--known"], "--threshold 1.0 and --known are given; omit one"),

@@ -11,7 +11,7 @@ from lsar_jax.mesh import split
 from lsar_jax.moments.accumulator import next_block, zero_state
 from lsar_jax.moments.moments import BLOCK
 from lsar_jax.transforms import Step
-from lsar_jax.transforms.base.transform import apply_steps
+from lsar_jax.transforms.base.steps import apply_steps
 from lsar_jax.transforms.methods import METHODS, OF_PAIRS
 
 __all__ = ["on_meshes", "programs"]

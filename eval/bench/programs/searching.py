@@ -7,8 +7,8 @@ from jax.sharding import Mesh
 
 from eval.bench.programs.shapes import DTYPES, Sizes, Trace, floats, placed
 from lsar_jax.mesh import replicated, split
-from lsar_jax.retrieval.scan import Precision, SearchPlan, search, search_both
-from lsar_jax.retrieval.search import chunk_for
+from lsar_jax.retrieval.plan import Precision, SearchPlan, chunk_for
+from lsar_jax.retrieval.scan import search, search_both
 
 __all__ = ["programs"]
 

@@ -1,8 +1,11 @@
 """The record of how a step was fitted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from lsar_jax.languages import check_codes, own_name
 from lsar_jax.moments.moments import Moments
 
 __all__ = ["Fit"]
@@ -43,6 +46,16 @@ class Fit:
             fitted_on=tuple((code, m.count) for code, m in moments.items()),
             parameters=tuple(parameters.items()),
         )
+
+    def language_ids(self, language: str | Sequence[str] | None) -> np.ndarray:
+        """Returns the row of the step's tables, int32 ``[]`` for one language or a shared step, or ``[n]``."""
+        codes = [] if language is None else check_codes(language)
+        if not self.languages:
+            return np.zeros((), np.int32)
+        if language is None:
+            raise ValueError(f"{self} depends on the language; give one of {', '.join(self.languages)}")
+        rows = {code: self.languages.index(own_name(code, self.languages, str(self))) for code in set(codes)}
+        return np.array(rows[language] if isinstance(language, str) else [rows[code] for code in codes], np.int32)
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{name}={value}" for name, value in self.parameters)

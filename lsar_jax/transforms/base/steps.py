@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.arrays import row_bucket, to_device
 from lsar_jax.shapes import AnyArray, LanguageIds
 
-__all__ = ["AXES", "Step", "TransformStep", "apply", "fix_signs", "in_parts"]
+__all__ = ["AXES", "Step", "TransformStep", "apply", "apply_steps", "fix_signs", "in_parts"]
 
 # Vectors whose bases are gathered together.
 _GATHERED = 1024
@@ -169,6 +169,17 @@ def apply(
     for step, language in zip(steps, ids, strict=True):
         x = step(x, language)
     return x
+
+
+# Takes the steps without their records, so that fits on other text, languages or layers share a program.
+@jax.jit
+def apply_steps(
+    steps: tuple[TransformStep, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
+) -> tuple[Float[Array, "vector dim"], Bool[Array, " 2"]]:
+    """Applies steps to vectors, and says whether all values were finite before and are after."""
+    finite = jnp.isfinite(x).all()
+    result = apply(steps, x, ids)
+    return result, jnp.stack([finite, jnp.isfinite(result).all()])
 
 
 def in_parts(

@@ -17,7 +17,8 @@ from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base.fit import Fit
 from lsar_jax.transforms.base.sparse_autoencoder import SparseAutoencoder
 from lsar_jax.transforms.base.steps import Step, TransformStep
-from lsar_jax.transforms.identifier import LanguageIdentifier, Novelty
+from lsar_jax.transforms.identifier import LanguageIdentifier
+from lsar_jax.transforms.novelty import Novelty
 
 __all__ = ["load_parts", "save_parts"]
 

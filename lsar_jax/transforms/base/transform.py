@@ -1,8 +1,4 @@
-"""The fitted transform: maps that are shared, or chosen by language or by cluster.
-
-A ``Transform`` is a sequence of steps (``steps.py``, ``sparse_autoencoder.py``) with the spec of the embeddings that
-they were fitted on; it can be applied, chained, extended by further languages, saved and exported.
-"""
+"""The fitted transform: steps (``steps.py``, ``sparse_autoencoder.py``) applied, chained and saved together."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -16,16 +12,16 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from lsar_jax.arrays import bucketed, check_width, digest, not_finite, same_width, warn_far_off
-from lsar_jax.languages import AUTO, check_codes, check_given, own_name
+from lsar_jax.languages import AUTO, check_given
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec, check_source, same_source
 from lsar_jax.transforms.base.fit import Fit
 from lsar_jax.transforms.base.merge_languages import merge_steps
-from lsar_jax.transforms.base.steps import TransformStep, apply
+from lsar_jax.transforms.base.steps import TransformStep, apply, apply_steps
 from lsar_jax.transforms.base.storage import load_parts, save_parts
 from lsar_jax.transforms.identifier import LanguageIdentifier
 
-__all__ = ["Transform", "apply_steps"]
+__all__ = ["Transform"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -42,16 +38,13 @@ class Transform:
       identifier: detects the language for ``language="auto"``, or None.
 
     Example:
-      >>> import tempfile
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(50, 8)) + 3 * rng.normal(size=8) for code in ("de", "en", "fr")}
       >>> chain = lj.transforms.fit_center(x).then(lj.transforms.fit_lsar(x))
       >>> a, b = chain.as_affine("de")
       >>> bool(np.allclose(x["de"] @ a.T + b, chain(x["de"], "de"), atol=1e-4))
       True
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     chain.save(f"{folder}/chain.safetensors")
-      ...     lj.Transform.load(f"{folder}/chain.safetensors")
+      >>> chain
       Transform(center() then lsar(rank=2); dim 8, 3 languages)
     """
 
@@ -80,21 +73,13 @@ class Transform:
 
     @property
     def applied(self) -> set[str]:
-        """A digest of what each step does, in each of its languages; a fit that shares one is not applied again.
-
-        The target of aligned pairs has none, because its vectors stay as they are.
-        """
+        """A digest of what each step does, in each of its languages; a fit that shares one is not applied again."""
         result = set()
         for step, fit in zip(self.steps, self.fits, strict=True):
             for row, code in enumerate(fit.languages or ("",)):
-                if not code or code != dict(fit.parameters).get("target"):
+                if not code or code != dict(fit.parameters).get("target"):  # whose vectors stay as they are
                     result.add(digest(fit.method, code, *step.parts(row if code else None).values()))
         return result
-
-    @property
-    def one_map(self) -> bool:
-        """Whether it is one affine map, the same for all languages, which can be exported."""
-        return self.languages is None and not any(step.not_affine() for step in self.steps)
 
     @property
     def languages(self) -> tuple[str, ...] | None:
@@ -111,17 +96,14 @@ class Transform:
             detect the language of each row; those in none of its languages are taken for the nearest, with a warning.
 
         Raises:
-          ValueError: it is not such an array, a value is not finite in float32, the width differs, a language is
-            missing or unknown, ``"auto"`` lacks an identifier, or the number of codes is not the number of rows.
+          ValueError: the array or its width is wrong, a value is not finite in float32, a language is missing or
+            unknown, ``"auto"`` lacks an identifier, or the number of codes is not the number of rows.
         """
         result, unknown = self.with_unknown(x, language)
         warn_far_off("embeddings", x)
         if unknown is not None and unknown.any():
-            _log.warning(
-                "%d of %d vectors are in none of the languages that the identifier knows, for example row %d; they are "
-                "taken for the nearest one",
-                *(unknown.sum(), len(unknown), unknown.argmax()),
-            )
+            told = "%d of %d vectors are in none of the languages that the identifier knows, for example row %d; "
+            _log.warning(f"{told}they are taken for the nearest one", unknown.sum(), len(unknown), unknown.argmax())
         return result
 
     def with_unknown(
@@ -130,23 +112,17 @@ class Transform:
         """Transforms embeddings and, with ``"auto"``, marks the rows ``[n]`` in no known language; logs nothing."""
         check_width(x, self.dim, "the transform")
         check_given(language)
-        if language is not None and not isinstance(language, str):
-            language = list(language)
-            if len(language) != len(x):
-                raise ValueError(
-                    f"the number of languages ({len(language)}) is not the number of embeddings ({len(x)}); "
-                    "give one code for all rows, or one per row"
-                )
+        if language is not None and not isinstance(language, str) and len(language := list(language)) != len(x):
+            raise ValueError(f"there are {len(language)} languages and {len(x)} embeddings; give one, or one a row")
         # Padded to one of a few sizes, so that languages of unequal size share a program.
         padded = bucketed(x)
-        ids: tuple[LanguageIds, ...]
         unknown = None
-        if language != AUTO or (self.identifier is None and self.languages is None):
+        if language == AUTO and self.languages is not None:
+            self.check_identifier()
+            ids, unknown = _detected(self, padded)
+        else:
             rows = self.language_ids(None if language == AUTO else language)
             ids = tuple(np.pad(row, (0, len(padded) - len(x))) if row.ndim else row for row in rows)
-        else:
-            self.check_identifier()
-            ids, unknown = _detect(self, padded)
         transformed, finite = apply_steps(self.steps, padded, ids)
         result = transformed[: len(x)]
         if isinstance(finite, jax.core.Tracer):
@@ -160,14 +136,14 @@ class Transform:
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
         """Returns the row of each step's tables, int32 ``[]`` or ``[n]``: the part of a call that runs outside jit."""
-        return tuple(_language_ids(fit, language) for fit in self.fits)
+        return tuple(fit.language_ids(language) for fit in self.fits)
 
-    def auto_ids(self, x: Float[Array, "vector dim"]) -> tuple[LanguageIds, ...]:
-        """Returns the rows, as ``language_ids`` does, of the languages that the identifier detects; pure."""
+    def detected(self, x: Float[Array, "vector dim"]) -> tuple[tuple[LanguageIds, ...], Bool[Array, " vector"]]:
+        """Returns the rows, as ``language_ids`` does, of the languages detected, and which are unknown; pure."""
         identifier = self.check_identifier()
-        detected = identifier.ids(x)
-        rows = self.language_ids(identifier.languages)
-        return tuple(jnp.asarray(row)[detected] if row.ndim else jnp.asarray(row) for row in rows)
+        ids = identifier.ids(x)
+        rows = map(jnp.asarray, self.language_ids(identifier.languages))
+        return tuple(row[ids] if row.ndim else row for row in rows), identifier.unknown(x)
 
     def check_identifier(self) -> LanguageIdentifier:
         """Returns the identifier; raises ValueError if there is none."""
@@ -182,8 +158,8 @@ class Transform:
         """Returns the transform with an identifier of the embeddings that it takes, which enables ``language="auto"``.
 
         Raises:
-          ValueError: the transform is shared, or the identifier was fitted on another width or on
-            other embeddings, or has languages that a step does not know.
+          ValueError: the transform is shared, or the identifier is of another width, of other embeddings, or of
+            languages that a step does not know.
         """
         if self.languages is None:
             raise ValueError(f"{self.name} is the same for all languages; it needs no identifier")
@@ -195,13 +171,10 @@ class Transform:
         return replace(self, identifier=identifier)
 
     def with_languages(self, other: "Transform") -> "Transform":
-        """Returns the transform with the languages of ``other``, the same method fitted on them; fits nothing again.
-
-        The identifier is dropped, because it does not know them.
+        """Returns the transform with the languages of ``other``, the same method fitted on them, without an identifier.
 
         Raises:
-          ValueError: a step is shared, and so depends on all languages; the methods, arguments or
-            embeddings differ; or a language is already known.
+          ValueError: a step is shared; the methods, arguments or embeddings differ; or a language is already known.
         """
         same_width("the transforms", {self.name: self.dim, f"the other {other.name}": other.dim})
         steps, fits = merge_steps((self.steps, self.fits), (other.steps, other.fits))
@@ -213,8 +186,8 @@ class Transform:
 
         Raises:
           ValueError: the widths differ; ``other`` was fitted neither on the same embeddings nor on the output of this
-            transform, or shares a step with it; only ``other`` has an identifier, which would not see what it was
-            fitted on; or the identifier of this transform has languages that ``other`` does not know.
+            transform, or shares a step with it; only ``other`` has an identifier; or that of this transform has
+            languages that ``other`` does not know.
         """
         same_width("the transforms", {"the first": self.dim, "the second": other.dim})
         if self.source and not other.fits_after(self.source, self):
@@ -240,8 +213,7 @@ class Transform:
         """Returns A ``[dim, dim]`` and b ``[dim]`` of ``y = x A^T + b`` in float64, for numpy and vector databases.
 
         Raises:
-          ValueError: a language is missing or unknown, or the map depends on the nearest cluster, or on the features of
-            a sparse autoencoder, and is not affine.
+          ValueError: a language is missing or unknown, or the map is not affine, as that of clusters.
         """
         for step in self.steps:
             if step.not_affine():
@@ -275,29 +247,4 @@ class Transform:
         return f"Transform({self.name}; dim {self.dim}, {scope})"
 
 
-# Takes the steps without their records, so that fits on other text, languages or layers share a program.
-@jax.jit
-def apply_steps(
-    steps: tuple[TransformStep, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
-) -> tuple[Float[Array, "vector dim"], Bool[Array, " 2"]]:
-    """Applies steps to vectors, and says whether all values were finite before and are after."""
-    finite = jnp.isfinite(x).all()
-    result = apply(steps, x, ids)
-    return result, jnp.stack([finite, jnp.isfinite(result).all()])
-
-
-@jax.jit
-def _detect(
-    transform: Transform, x: Float[Array, "vector dim"]
-) -> tuple[tuple[LanguageIds, ...], Bool[Array, " vector"]]:
-    return transform.auto_ids(x), transform.check_identifier().unknown(x)
-
-
-def _language_ids(fit: Fit, language: str | Sequence[str] | None) -> np.ndarray:
-    codes = [] if language is None else check_codes(language)
-    if not fit.languages:
-        return np.zeros((), np.int32)
-    if language is None:
-        raise ValueError(f"{fit} depends on the language; give one of {', '.join(fit.languages)}")
-    numbers = {code: fit.languages.index(own_name(code, fit.languages, str(fit))) for code in set(codes)}
-    return np.array(numbers[language] if isinstance(language, str) else [numbers[code] for code in codes], np.int32)
+_detected = jax.jit(Transform.detected)

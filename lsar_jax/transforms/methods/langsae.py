@@ -22,9 +22,8 @@ neither is normalised, the mean stays, and Adam takes the steps. What differs he
 - A penalty for features that fire in fewer than 1% of a batch is left out. By default it is at most 1e-7.
 - ``keep_error``, with ``y = x - (f of the removed features) D``, and ``fit_mean_then_langsae`` are not in the code.
 
-The paper itself could not be read: loss, threshold and edit are those of the code, whose default ``width`` and
-``active`` are 32 and 64; others report 256 and 4096 for the paper's results. A ``width`` of 8 suits thousands of
-sentences.
+The paper could not be read: this is the code, whose default ``width`` and ``active`` are 32 and 64; others report
+256 and 4096 for the paper's results. A ``width`` of 8 suits thousands of sentences.
 """
 
 import logging
@@ -164,10 +163,7 @@ fit_mean_then_langsae.__doc__ = f"Subtracts the mean over languages. {fit_langsa
 def _scaled(
     parts: Sequence[Float[np.ndarray, "_ dim"]], dim: int
 ) -> tuple[Float[np.ndarray, "row dim"], list[Float[np.ndarray, "_ dim"]]]:
-    """Returns one array of all rows, scaled to a mean square of 1 over languages, with filler, and its parts.
-
-    The autoencoder has no biases, so that it is the same for embeddings of any length.
-    """
+    """Returns one array of all rows, scaled to a mean square of 1 over languages, with filler, and its parts."""
     scale = float(np.sqrt(np.mean([*map(_mean_square, parts)]))) or 1.0
     ends = np.cumsum([len(part) for part in parts])
     rows = np.zeros((row_bucket(int(ends[-1]), _MOST_ROWS), dim), np.float32)
@@ -185,10 +181,7 @@ def _mean_square(x: Float[np.ndarray, "row dim"]) -> float:
 def _train(
     rows: Float[np.ndarray, "row dim"], sizes: Sequence[int], features: int, active: int, steps: int, seed: int
 ) -> Weights:
-    """Trains E and D on batches that have about as many embeddings of each language.
-
-    The languages follow one another in the rows; rows after the last are filler.
-    """
+    """Trains E and D on batches with about as many embeddings of each language, whose rows follow one another."""
     x = to_device(rows)
     counts = np.array(sizes, np.int32)
     starts = (np.cumsum(counts) - counts).astype(np.int32)
