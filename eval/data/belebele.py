@@ -56,10 +56,7 @@ def read_belebele(data: Data, languages: Sequence[str] = ()) -> Belebele:
             asked.setdefault((link, order), question)
         keys, links = keys or sorted(asked), links or sorted(texts)
         if differing := sorted(set(keys) ^ asked.keys()):
-            first = next(iter(questions), code)
-            raise ValueError(
-                f"{code} and {first} of {data} differ in {len(differing)} questions, such as {differing[0]}"
-            )
+            raise ValueError(f"{code} and {next(iter(questions))} of {data} differ in questions: {differing[0]}")
         questions[code], passages[code] = [asked[key] for key in keys], [texts[link] for link in links]
     places = {link: place for place, link in enumerate(links)}
     return Belebele(questions, passages, [places[link] for link, _ in keys])

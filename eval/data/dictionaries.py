@@ -54,9 +54,7 @@ class MakeDictionaries:
         """Writes a file for each dictionary into English, and prints its number of words."""
         indices = sorted(self.source.glob("freedict-*-eng.index"))
         if not indices:
-            raise FileNotFoundError(
-                f"{self.source} has no freedict-xxx-eng.index; apt install dict-freedict-deu-eng, or set --from"
-            )
+            raise FileNotFoundError(f"{self.source} has no freedict-xxx-eng.index; apt install dict-freedict-deu-eng")
         self.to.mkdir(parents=True, exist_ok=True)
         files = {index: self.to / f"{language_code(index.stem.split('-')[1])}-en.txt" for index in indices}
         check_outputs(files.values(), overwrite=self.overwrite)

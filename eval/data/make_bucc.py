@@ -49,10 +49,7 @@ class MakeBucc:
         texts = {code: distinct(pairs) for code, pairs in read_bitext(self.data, self.languages, "--data").items()}
         for code, pairs in texts.items():
             if _SAMPLE * self.gold * len(pairs) < 1:
-                raise ValueError(
-                    f"{self.data} has {len(pairs)} distinct pairs for {code}, too few for a gold pair in each split; "
-                    "provide more, or omit the language"
-                )
+                raise ValueError(f"{self.data} has only {len(pairs)} distinct pairs for {code}; omit the language")
         self.to.mkdir(parents=True, exist_ok=True)
         parts = product(texts, ("sample", "training"))
         names = [f"{code}-en.{split}.{side}" for code, split in parts for side in ("en", code, "gold")]

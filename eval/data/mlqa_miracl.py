@@ -71,11 +71,8 @@ def read_judged(data: Data, split: str, languages: Sequence[str] = ()) -> dict[t
     picked = {pair: name for pair, name in sorted(pairs.items()) if not wanted or wanted >= set(pair)}
     missing = wanted - {code for pair in picked for code in pair}
     if missing or not picked:
-        raise FileNotFoundError(
-            f"{data} has no questions and passages in {', '.join(sorted(missing)) or 'any language'}; it has "
-            f"{', '.join(sources) or 'none'}. Give a folder with a folder of corpus.jsonl, queries.jsonl and qrels for "
-            "each language or pair, or hub:ID"
-        )
+        lacking, known = ", ".join(sorted(missing)) or "any language", ", ".join(sources) or "none"
+        raise FileNotFoundError(f"{data} has no questions and passages in {lacking}; it has {known}")
     return {pair: _judged(*sources[name](), f"{split} of {name} of {data}") for pair, name in picked.items()}
 
 
@@ -87,10 +84,7 @@ def _judged(corpus: _Rows, queries: _Rows, qrels: _Rows, where: str) -> Judged:
             grades.setdefault(query, {})[passage] = float(score)
     asked = {name: text for name, text in _texts(queries).items() if name in grades}
     if len(asked) < len(grades) or not asked:
-        unknown = next(iter(grades.keys() - asked.keys()), "")
-        raise ValueError(
-            f"{where}: {len(asked)} of {len(grades)} judged questions are in the queries, without {unknown!r}"
-        )
+        raise ValueError(f"{where}: {len(asked)} of {len(grades)} judged questions are in the queries")
     passages = _texts(corpus)
     places = {name: place for place, name in enumerate(passages)}
     width = max(len(grades[name]) for name in asked)

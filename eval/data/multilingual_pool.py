@@ -92,9 +92,7 @@ def read_lines(
     asked = {} if queries is None else _read(queries, tuple(lines))
     count, asked_count = (len(next(iter(side.values()))) for side in (lines, asked or lines))
     if count != asked_count:
-        raise ValueError(
-            f"{queries} has {asked_count} lines per language but {data} has {count}; give a query for each"
-        )
+        raise ValueError(f"{queries} has {asked_count} lines per language but {data} has {count}; give one for each")
     return lines, asked
 
 

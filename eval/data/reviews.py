@@ -35,7 +35,4 @@ def _file(folder: Path, code: str, split: str) -> Path:
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    raise FileNotFoundError(
-        f"{folder} has no {' or '.join(names)}; get the cross-lingual-sentiment zip of automl-mm-bench "
-        "(AutoGluon's multimodal benchmark) and unpack it there, or set --data"
-    )
+    raise FileNotFoundError(f"{folder} has no {' or '.join(names)}; unpack automl-mm-bench's cross-lingual-sentiment")

@@ -82,9 +82,7 @@ def _files(folder: Path) -> Iterator[_Read]:
         name, pairs = match[1], list(fields_of(path, ("sentence1", "sentence2")))
         scores = corpora.lines(folder / f"STS.gs.track{name}.txt")
         if len(scores) > len(pairs) or (len(scores) < len(pairs) and name != _HALF):
-            raise ValueError(
-                f"{folder}, track {name}: {len(pairs)} pairs and {len(scores)} scores; each pair must have one score"
-            )
+            raise ValueError(f"{folder}, track {name}: {len(pairs)} pairs and {len(scores)} scores; give one for each")
         if count := len(pairs) - len(scores):
             console.print(f"track {name}: {count} of {len(pairs)} pairs have no score, and are left out")
         rows = [

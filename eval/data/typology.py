@@ -64,10 +64,7 @@ def syntactic_distances(languages: Iterable[str], *, precomputed: Path | None) -
     found = {code: row[names[code]] for code in codes}
     # The matrix is sparse: a missing pair reads as 0.
     if wrong := [f"{code} {value}" for code, value in found.items() if not 0 < value <= 1]:
-        raise ValueError(
-            f"{precomputed}: distances from English must be above 0 and at most 1 (0 means a missing pair); got "
-            f"{', '.join(wrong)}"
-        )
+        raise ValueError(f"{precomputed}: distances from English must be in (0, 1]; got {', '.join(wrong)}")
     digests = f"{sha256([precomputed])}, languages {sha256([listed])}"
     return found, f"precomputed {_MATRIX.removesuffix('_sparse.npz')}, {digests}"
 
@@ -91,11 +88,9 @@ def syntax_correlation(
     spreads = [float(np.ptp(values)) if len(codes) > 2 else 0.0 for values in (near, like)]
     if spreads[0] == 0 or spreads[1] < _LEAST_SPREAD:
         raise ValueError(
-            "a correlation needs at least 3 languages that differ; the distances of "
-            f"{', '.join(codes) or 'none'} have a range of {spreads[0]:.6g} and the similarities of {spreads[1]:.1e}, "
-            f"of which {_LEAST_SPREAD} may be rounding. LSAR at rank L - 1 makes the means of the text that it was "
-            "fitted on equal; use the means of other text, or "
-            "a lower rank"
+            f"a correlation needs at least 3 languages that differ; the distances of {', '.join(codes) or 'none'} have "
+            f"a range of {spreads[0]:.6g} and the similarities of {spreads[1]:.1e}, of which {_LEAST_SPREAD} may be "
+            "rounding, as after LSAR at rank L - 1 on its own text; use other text, or a lower rank"
         )
     return SyntaxCorrelation(float(pearsonr(like, near).statistic), len(codes), points)
 

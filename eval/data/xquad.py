@@ -78,10 +78,7 @@ def check_as_trained(
         options |= {"held_out": held_out, "split_seed": split_seed}
     if any(trained.get(name, value) != value for name, value in options.items()):
         before = " ".join(f"--{name.replace('_', '-')} {trained[name]!r}" for name in options if name in trained)
-        raise ValueError(
-            f"{encoder} was trained on questions of {trained['questions']}, with {before}; measure it with the same, "
-            "by eval lareqa"
-        )
+        raise ValueError(f"{encoder} was trained on {trained['questions']} with {before}; measure it likewise")
 
 
 def answer_table(data: Mapping[str, Questions]) -> Int[np.ndarray, "query language"]:

@@ -151,20 +151,16 @@ def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -
     name = str(id)
     if Path(id).is_dir():
         if revision:
-            raise ValueError(
-                f"revision {revision!r} applies to Hub ids only, and {id} is a folder; leave the revision out"
-            )
+            raise ValueError(f"revision {revision!r} applies to Hub ids only, and {id} is a folder; leave it out")
         return _folder(Path(id))
     from huggingface_hub import HfFileSystem, constants
 
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        raise FileNotFoundError(
-            f"there is no folder {id}, and it is not a Hub id; known datasets are {', '.join(PINNED)}"
-        )
+        raise FileNotFoundError(f"{id} is neither a folder nor a Hub id; known datasets are {', '.join(PINNED)}")
     if (revision := revision or PINNED.get(name)) is None:
         raise ValueError(
-            f"no revision of {id} is pinned; pass revision= (on the command line, write hub:{id}@REVISION) with a "
-            f"commit from https://huggingface.co/datasets/{id}/commits/main. Pinned datasets are {', '.join(PINNED)}"
+            f"no revision of {id} is pinned; pass a commit of https://huggingface.co/datasets/{id}/commits/main as "
+            f"revision= (on the command line, hub:{id}@REVISION). Pinned datasets are {', '.join(PINNED)}"
         )
     repository = Repository(name, revision, "dataset", include)
     info = repository.info()

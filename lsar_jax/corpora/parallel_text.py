@@ -99,9 +99,7 @@ def held_out(pairs: Sequence[Pair], count: int | float, seed: int = 0) -> tuple[
     order = shuffled(distinct(pairs), seed)
     number = round(count * len(order)) if 0 < count < 1 else int(count)
     if not 0 < number < len(order) or (count > 1 and number != count):
-        raise ValueError(
-            f"{count} pairs cannot be held out of {len(order)} distinct ones; hold out at least one, but not all"
-        )
+        raise ValueError(f"{count} pairs cannot be held out of {len(order)} distinct ones; hold out some, not all")
     return order[number:], order[:number]
 
 

@@ -130,9 +130,8 @@ def numbered_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if len(line) > LONGEST:
                 ends = " that ends with \\n" if b"\r" in line else ""
-                raise ValueError(
-                    f"{name}, line {number} is longer than {LONGEST >> 20} MiB; write a sentence a line{ends}"
-                )
+                why = f"is longer than {LONGEST >> 20} MiB; write a sentence a line{ends}"
+                raise ValueError(f"{name}, line {number} {why}")
             yield number, line.decode("utf-8")
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         text = isinstance(error, UnicodeDecodeError)

@@ -100,9 +100,8 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
     form = read_json(folder / _INFO, dict).get("fileFormat", "tfrecord")
     if form != "array_record":
         raise ValueError(
-            f"{folder} holds {form} files, but only array_record can be read; on a machine with TensorFlow, run "
-            f"`tfds convert_format --dataset_version_dir={folder} --out_file_format=array_record --out_dir=NEW_FOLDER` "
-            "and pass NEW_FOLDER"
+            f"{folder} holds {form} files, but only array_record can be read; on a machine with TensorFlow, run `tfds "
+            f"convert_format --dataset_version_dir={folder} --out_file_format=array_record --out_dir=NEW_FOLDER`"
         )
     try:
         source = import_tfds().builder_from_directory(str(folder)).as_data_source(split)

@@ -77,7 +77,7 @@ def test_amazon(tmp_path, capsys):
 
 
 def test_data_that_is_wrong(tmp_path):
-    with pytest.raises(FileNotFoundError, match="has no ja_test.tsv or jp_test.tsv; get the cross-lingual"):
+    with pytest.raises(FileNotFoundError, match="has no ja_test.tsv or jp_test.tsv; unpack automl-mm-bench"):
         read_reviews(tmp_path, "ja", "test")
     (tmp_path / "en_test.tsv").write_text("1\tgood\n0 bad\n")
     with pytest.raises(ValueError, match="en_test.tsv, line 2 has no text in the column text"):

@@ -198,7 +198,7 @@ def test_belebele_that_is_wrong(belebele_folders):
     with pytest.raises(FileNotFoundError, match="hub has no rows in fr; it has en, hi, hi-Latn"):
         read_belebele(f"hub:{belebele_folders / 'hub'}", ["fr"])
     write(folder, "hin_Deva.jsonl", belebele_rows("hin_Deva")[:-1])
-    with pytest.raises(ValueError, match=r"hi and en of .* differ in 1 questions, such as \('l/3', '1'\)"):
+    with pytest.raises(ValueError, match=r"hi and en of .* differ in questions: \('l/3', '1'\)"):
         read_belebele(folder, ["en", "hi"])
     write(folder, "eng_Latn.jsonl", [row | {"question": " "} for row in belebele_rows("eng_Latn")])
     with pytest.raises(ValueError, match="eng_Latn.jsonl, line 1 has no text in the column question; it has"):
@@ -339,7 +339,7 @@ def test_judged_that_is_wrong(mlqa_folders, tmp_path):
         with pytest.raises(error, match=message):
             read_judged(data, split, languages)
     write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), ("9", "a", 1)])
-    with pytest.raises(ValueError, match="0 of 1 judged questions are in the queries, without '9'"):
+    with pytest.raises(ValueError, match="0 of 1 judged questions are in the queries"):
         read_judged(folder, "test", ["de"])
     write(folder, "deu-deu/corpus.jsonl.gz", [{"_id": "a", "title": "", "text": text} for text in ("b", "b", "c")])
     write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), ("1", "a", 1)])

@@ -142,7 +142,7 @@ def test_data_that_is_not_there(tmp_path, capsys):
     assert "has no en-de.tsv; it has none" in capsys.readouterr().err
     (tmp_path / "en-de.tsv").write_text("d\ta b\tc d\n" * 3)
     assert main(make) == 1
-    assert "has 1 distinct pairs for de, too few for a gold pair in each split" in capsys.readouterr().err
+    assert "has only 1 distinct pairs for de; omit the language" in capsys.readouterr().err
 
 
 def test_distinct_and_held_out():

@@ -187,7 +187,7 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
     [
         (["tatoeba", "--data", "nowhere"], "there is no folder nowhere"),
         (["tatoeba", "--data", "tfds:tatoeba/de"], "there is no prepared dataset at tatoeba/de nor at"),
-        (["tatoeba", "--data", "hub:some/set"], "on the command line, write hub:some/set@REVISION"),
+        (["tatoeba", "--data", "hub:some/set"], "on the command line, hub:some/set@REVISION"),
         (["bitext", "--data", "data", "--split", "dev"], "--split dev applies only to hub:ID and tfds:NAME"),
         (["udhr", "--layers", "7"], "layer is 7; it must be"),
         (["udhr", "--layers", "1", "1"], "--layers 1 1 contains a value twice; remove duplicates"),
