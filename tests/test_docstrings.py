@@ -21,7 +21,7 @@ PUBLIC = (
     "lsar_jax", "lsar_jax.transforms", "lsar_jax.retrieval", "lsar_jax.retrieval.preference", "lsar_jax.mining",
     "lsar_jax.geometry", "lsar_jax.moments", "lsar_jax.encoders", "lsar_jax.report.explorer",
     "lsar_jax.embeddings", "lsar_jax.corpora", "lsar_jax.corpora.builders",
-    "lsar_jax.objectives.align", "lsar_jax.objectives.disentangle",
+    "lsar_jax.objectives.align", "lsar_jax.objectives.disentangle", "lsar_jax.objectives.objective",
     "lsar_jax.objectives.tagging", "lsar_jax.objectives.parsing", "lsar_jax.objectives.cosine", "lsar_jax.languages",
     "lsar_jax.mesh", "lsar_jax.spec", "lsar_jax.processes", "lsar_jax.mteb",
     "lsar_jax.transforms.scikit_learn",

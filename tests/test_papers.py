@@ -213,8 +213,8 @@ def study_mistakes(step):
         if {*run.text.languages, "en"} != NINE or Path(run.text.data).name not in step.makes:
             found.append(f"word pairs of {run.text}")
     elif step.task == "train.align":
-        if run.encoder.max_length != 96 or run.words.name != f"words-{run.out.parent.name}":
-            found.append(f"alignment on {run.words}, {run.encoder.max_length} tokens, in {run.out}")
+        if run.encoder.max_length != 96 or run.text.words.name != f"words-{run.out.parent.name}":
+            found.append(f"alignment on {run.text.words}, {run.encoder.max_length} tokens, in {run.out}")
     elif {*map(language_of, run.text.test)} != NINE or len(run.seeds) != 5 or run.encoder.max_length != 128:
         found.append(f"fine-tuning of {run.seeds}, {run.encoder.max_length} tokens, on {run.text.test}")
     elif run.out.parent.name != run.task or run.training.features != (run.out.name in ("features", "linear")):

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from lsar_jax.console.output import console
 from lsar_jax.console.run import run
-from lsar_jax.objectives.disentangle import ALONE, Base, Objective
+from lsar_jax.objectives.objective import ALONE, Base, Objective
 from train.disentangle.__main__ import Disentangle, HeadsOptions
 from train.loop import Trained
 

@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax.sharding import NamedSharding, PartitionSpec
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
 from lsar_jax.console.output import console
 from lsar_jax.encoders.progress import Meter
@@ -25,11 +24,9 @@ from lsar_jax.mesh import fetched, placed
 from lsar_jax.processes import agreed, from_first, is_first
 from train.checkpoints import Checkpoints
 from train.log import Log
+from train.training_task import Steps, TrainingTask, where_seed
 
-__all__ = [
-    "LoopOptions", "StepTerms", "Steps", "Trained", "TrainingPosition", "TrainingTask", "ValidationTerms", "as_seed",
-    "linear_schedule", "of_seed", "train",
-]  # fmt: skip
+__all__ = ["LoopOptions", "Trained", "TrainingPosition", "train"]
 
 
 @dataclass(frozen=True)
@@ -47,59 +44,6 @@ class LoopOptions:
     patience: int = 10
     steps_per_call: int = 100
     checkpoint_seconds: float = 30.0
-
-
-# The loss terms of each step, and those of a validation.
-StepTerms = Mapping[str, Float[Array, "seed step"]]
-ValidationTerms = Mapping[str, Float[Array, " seed"]]
-
-
-class Steps(NamedTuple):
-    """Steps of one program call.
-
-    Attributes:
-      order: their batches, ``[seed, step, ...]``.
-      epoch: number of the epoch.
-      first: number of the first step in the epoch.
-      active: which seeds are still training; the others stay as they are.
-    """
-
-    order: Any
-    epoch: int
-    first: int
-    active: Bool[Array, " seed"]
-
-
-class TrainingTask(Protocol):
-    """Something to train: pure steps on a state, for several seeds in parallel.
-
-    Attributes:
-      seeds: random seeds, one run each; every array of the state has a leading seed axis.
-      learning_rate: the learning rate, for the error of a loss that is not finite.
-      apart: names of terms that are logged but do not count in the loss, such as a discriminator's own.
-    """
-
-    seeds: tuple[int, ...]
-    learning_rate: float
-    apart: tuple[str, ...] = ()
-
-    def start(self) -> Any:
-        """Returns the initial state, including random keys: a tree of arrays on their devices."""
-
-    def kept(self, state: Any) -> Any:
-        """Returns the part of the state to keep at its best epoch: a tree of arrays with a leading seed axis."""
-
-    def total(self, epochs: int) -> int:
-        """Returns the number of steps in so many epochs."""
-
-    def order(self, state: Any, epoch: int) -> Any:
-        """Returns the batches of an epoch, ``[seed, step, ...]``."""
-
-    def steps(self, state: Any, steps: Steps) -> tuple[Any, StepTerms]:
-        """Takes one step per batch; returns the new state and the loss terms at each step."""
-
-    def validate(self, state: Any) -> ValidationTerms:
-        """Returns the mean of each loss term over the validation data."""
 
 
 @dataclass
@@ -183,7 +127,10 @@ class _TrainingRun:
         self._task, self._options, self._total = task, options, task.total(options.epochs)
         self._meter = stack.enter_context(Meter())
         self.state = task.start()
-        self.best, self.position = _copied(task.kept(self.state)), TrainingPosition.start(len(task.seeds))
+        self.best, self.position = (
+            jax.tree.map(jnp.copy, task.kept(self.state)),
+            TrainingPosition.start(len(task.seeds)),
+        )
         self._checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints")) if is_first() else None
         if (found := _restored(self._checkpoints, {"state": self.state, "best": self.best})) is not None:
             arrays, position = found
@@ -214,7 +161,7 @@ class _TrainingRun:
         # The losses of process 0, so that all processes stop together.
         totals = from_first(np.sum(list(means.values()), axis=0))
         better = position.end_epoch(totals, options.patience)
-        self.best = _everywhere(_keep(jnp.asarray(better), task.kept(self.state), self.best))
+        self.best = _everywhere(where_seed(jnp.asarray(better), task.kept(self.state), self.best))
 
     def save(self) -> None:
         """Writes a checkpoint, from which a killed run goes on to the same numbers."""
@@ -254,11 +201,8 @@ def _everywhere(tree: Any) -> Any:
 
 def _restored(checkpoints: Checkpoints | None, like: Any) -> tuple[Any, dict[str, Any]] | None:
     """Returns the last checkpoint, which process 0 reads, in every process."""
-    if jax.process_count() == 1:
-        assert checkpoints is not None
-        return checkpoints.restore(like, console.print)
     whole = fetched(like)
-    found = checkpoints.restore(whole, console.print) if checkpoints is not None else None
+    found = None if checkpoints is None else checkpoints.restore(whole, console.print)
     position = agreed(None if found is None else found[1])
     if position is None:
         return None
@@ -279,37 +223,6 @@ def _check_finite(
                 f"seed {task.seeds[seed]}; lower --learning-rate (it is {task.learning_rate}), or check the input for "
                 "values that are not finite"
             )
-
-
-def linear_schedule(learning_rate: float, warmup: int, steps: int) -> optax.Schedule:
-    """Returns a learning rate that rises for ``warmup`` steps and then falls to 0 until ``steps``, both linearly."""
-    rise = optax.linear_schedule(0.0, learning_rate, warmup)
-    return optax.join_schedules([rise, optax.linear_schedule(learning_rate, 0.0, steps - warmup)], [warmup])
-
-
-@jax.jit
-def as_seed(tree: Any) -> Any:
-    """Returns a tree of arrays with a leading seed axis, as the only seed."""
-    return jax.tree.map(lambda x: x[None], tree)
-
-
-@jax.jit
-def of_seed(tree: Any, number: Any) -> Any:
-    """Returns the arrays of one seed, of a tree of arrays with a leading seed axis."""
-    return jax.tree.map(lambda x: x[number], tree)
-
-
-@jax.jit
-def _copied(arrays: Any) -> Any:
-    return jax.tree.map(jnp.copy, arrays)
-
-
-@jax.jit
-def _keep(better: Array, new: Any, best: Any) -> Any:
-    def keep(new: Array, old: Array) -> Array:
-        return jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
-    return jax.tree.map(keep, new, best)
 
 
 def _note(position: TrainingPosition, means: Mapping[str, Sequence[float]]) -> str:

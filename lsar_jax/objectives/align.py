@@ -10,7 +10,7 @@ and n is the number of its links, not of its sentences.
   ICLR 2018).
 - Weak (Eq. 7): the linked state is told from all states on the other side. Equation 7 lacks the minus sign.
 - Strong (Eq. 8): the linked state is told from all other states of both sides.
-- Two regularizers keep the encoder close to its start: of parameters (Eq. 5) and of hidden states (Eq. 4).
+- A regularizer keeps the parameters of the encoder close to their start (Eq. 5).
 
 The contrastive losses compare projections (Chen et al., "A Simple Framework for Contrastive Learning of Visual
 Representations", ICML 2020); the projector is trained with the encoder and then discarded. On pooled embeddings of
@@ -33,16 +33,9 @@ from jaxtyping import Array, Bool, Float, Int
 from lsar_jax.objectives.cosine import unit
 
 __all__ = [
-    "Projector",
-    "hidden_drift",
-    "init_projector",
-    "l2_loss",
-    "orthogonalize",
-    "parameter_drift",
-    "project",
-    "strong_contrastive_loss",
+    "Projector", "init_projector", "l2_loss", "orthogonalize", "parameter_drift", "project", "strong_contrastive_loss",
     "weak_contrastive_loss",
-]
+]  # fmt: skip
 
 Linked = Float[Array, "link dim"]
 Valid = Bool[Array, " link"]
@@ -97,13 +90,9 @@ def l2_loss(
 
 
 def weak_contrastive_loss(
-    source: Linked,
-    target: Linked,
-    valid: Valid | None = None,
-    temperature: float = 0.1,
-    *,
+    source: Linked, target: Linked, valid: Valid | None = None, temperature: float = 0.1, *,
     axis_name: str | None = None,
-) -> Float[Array, ""]:
+) -> Float[Array, ""]:  # fmt: skip
     """Returns the cross-entropy of finding t_i among all t, and s_i among all s, by cosine (Eq. 7, negated).
 
     It is the mean of both directions and of all links, in nats: near 0 at best, and ``log(n)`` if all states are alike.
@@ -130,13 +119,9 @@ def weak_contrastive_loss(
 
 
 def strong_contrastive_loss(
-    source: Linked,
-    target: Linked,
-    valid: Valid | None = None,
-    temperature: float = 0.1,
-    *,
+    source: Linked, target: Linked, valid: Valid | None = None, temperature: float = 0.1, *,
     axis_name: str | None = None,
-) -> Float[Array, ""]:
+) -> Float[Array, ""]:  # fmt: skip
     """Returns the cross-entropy of finding the linked state among the other ``2 n - 1`` of both sides (Eq. 8).
 
     The arguments are as in ``weak_contrastive_loss``, both sides ``[link, dim]``. In nats: near 0 at best, and
@@ -175,36 +160,19 @@ def orthogonalize(maps: Float[Array, "*maps dim dim"], beta: float = 0.01) -> Fl
     return (1 + beta) * maps - beta * _product(_product(maps, jnp.swapaxes(maps, -1, -2)), maps)
 
 
-def parameter_drift(parameters: Any, start: Any, *, squared: bool = False) -> Float[Array, ""]:
+def parameter_drift(parameters: Any, start: Any) -> Float[Array, ""]:
     """Returns the L2 norm of what training changed in all parameters; the gradient at the start is zero.
 
-    The authors' code uses the norm, whose gradient has length 1 however small the change is.
+    Eq. 5 prints its square. The authors' code uses the norm, whose gradient has length 1 however small the change is.
 
     Args:
       parameters: a tree of arrays.
       start: the same before training.
-      squared: return the square, as Eq. 5 prints it.
     """
     changes = jax.tree.map(lambda new, old: jnp.square(_wide(new) - _wide(old)).sum(), parameters, start)
     total = jax.tree.reduce(jnp.add, changes, jnp.zeros((), jnp.float32))
     # The root has an infinite slope at 0, and infinity times zero would be NaN.
-    return total if squared else jnp.where(total > 0, jnp.sqrt(jnp.where(total > 0, total, 1)), 0)
-
-
-def hidden_drift(
-    states: Float[Array, "batch length dim"],
-    start: Float[Array, "batch length dim"],
-    counted: Bool[Array, "batch length"],
-) -> Float[Array, ""]:
-    """Returns the squared change of the hidden states, summed over dimensions, per token (Eq. 4).
-
-    Args:
-      states: hidden states, ``[batch, length, dim]``.
-      start: the same before training.
-      counted: which positions are tokens of source sentences, ``[batch, length]``.
-    """
-    change = jnp.where(counted[:, :, None], _wide(states) - _wide(start), 0)
-    return jnp.square(change).sum() / jnp.maximum(counted.sum(), 1).astype(jnp.float32)
+    return jnp.where(total > 0, jnp.sqrt(jnp.where(total > 0, total, 1)), 0)
 
 
 def _valid(x: Linked, valid: Valid | None) -> Valid:

@@ -178,9 +178,9 @@ def test_names_of_objectives():
 
 def test_refusals(unchecked):
     for arguments, message in [
-        ({"base": "cream"}, "base is 'cream'; choose one of dream, meat, none"),
-        ({"separation": "eq7"}, "separation is 'eq7'; choose one of paper, code, alone"),
-        ({"clustering": "none"}, "clustering is 'none'; choose one of off_diagonal, all, same_language"),
+        ({"base": "cream"}, "base 'cream' is not one of dream, meat, none"),
+        ({"separation": "eq7"}, "separation 'eq7' is not one of paper, code, alone"),
+        ({"clustering": "none"}, "clustering 'none' is not one of off_diagonal, all, same_language"),
         ({"without": ("meaning",)}, "without is 'meaning'; the terms are reconstruction, cross_reconstruction, l"),
         ({"base": "none", "oracle": False}, "no term is left"),
         ({"oracle": False, "separation": "code"}, "separation and clustering apply only to ORACLE; add oracle"),

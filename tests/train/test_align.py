@@ -23,7 +23,7 @@ from train.align.batches import ChunkSizes
 from train.align.examples import sentence_examples, word_examples
 from train.align.linear import LinearTraining, LinkMoments, link_moments, moments_loss
 from train.align.training import BatchPlan
-from train.loop import Steps
+from train.training_task import Steps
 from train.word_pairs.aligned_files import AlignedPair, read_aligned
 
 SHORT = ["--batch", "8", "--steps", "6", "--validate-every", "2", "--log-every", "1", "--max-length", "24"]

@@ -20,11 +20,12 @@ from tests.train.runs import labelled, log_of, stop_at, write_labelled
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import Finetune, main
 from train.finetune.features import FeatureMix
+from train.finetune.options import FinetuneOptions
 from train.finetune.task import ExampleOptions, TransferTask
 from train.finetune.tasks import TASKS
 from train.finetune.text import LabelledText, TaskText, TextChoice, labelled_tests
-from train.finetune.training import FinetuneOptions, FinetuneTraining, pass_order, split_blocks
-from train.loop import Steps
+from train.finetune.training import FinetuneTraining, pass_order, split_blocks
+from train.training_task import Steps
 
 
 def training(

@@ -16,7 +16,8 @@ from lsar_jax.objectives.disentangle import (
     discriminator_loss,
     objective_terms,
 )
-from train.disentangle.steps import EpochSteps, PairTable, _batches, epoch_order, init, run
+from train.disentangle.steps import PairTable, _batches, epoch_order, init, run
+from train.training_task import Steps
 
 D, SIZE = 8, 8
 OBJECTIVES = [
@@ -48,7 +49,7 @@ def steps(pairs, seeds, objective, epoch=3, chunks=(4, 1), active=None, **change
     first, found = 0, []
     for count in chunks:
         chunk = order[:, first : first + count]
-        state, terms = run(state, pairs, EpochSteps(chunk, keys, epoch, first, active), **options(objective, **changes))
+        state, terms = run(state, pairs, Steps(chunk, epoch, first, active), keys, **options(objective, **changes))
         found.append(jax.device_get(terms))
         first += count
     return jax.device_get(state), {name: np.concatenate([t[name] for t in found], axis=1) for name in found[0]}
@@ -141,7 +142,8 @@ def test_devices_change_nothing(pairs, objective):
     made = run.lower(
         state,
         pairs,
-        EpochSteps(order, keys, 0, 0, jnp.ones(2, bool)),
+        Steps(order, 0, 0, jnp.ones(2, bool)),
+        keys,
         **options(objective, mesh=data_mesh(jax.devices()[:4])),
     )
     # Each has two of the eight rows, and gradients are summed.

@@ -21,7 +21,6 @@ TASK --saved``. ``alignment.json`` beside either says from what encoder, and how
 
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -35,26 +34,24 @@ from lsar_jax.checkpoints.export import check_exportable
 from lsar_jax.checks import at_least, check_seeds
 from lsar_jax.console.output import console
 from lsar_jax.console.run import run
-from lsar_jax.corpora.question_answers import check_templates
-from lsar_jax.encoders.options import check_length, check_prompt, prompt_tokens
+from lsar_jax.encoders.options import prompt_tokens
 from lsar_jax.files import unused, write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
-from lsar_jax.models.encoder import Encoder
 from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.processes import is_first
+from train.adam import linear_schedule
 from train.align.batches import ChunkSizes
-from train.align.examples import Examples, sentence_examples, word_examples
+from train.align.examples import Examples
 from train.align.linear import MAP_FILES, LinearTraining, link_moments, write_maps
 from train.align.options import AlignObjective, AlignOptions
-from train.align.questions import question_pairs
 from train.align.steps import EncoderObjective, EncoderSteps, StepOptions
+from train.align.text import AlignText
 from train.align.training import BatchPlan, EncoderTraining
 from train.defaults import known
 from train.encoder_parameters import EncoderParts, take_apart
-from train.loop import LoopOptions, Trained, TrainingTask, linear_schedule, of_seed, train
+from train.loop import LoopOptions, Trained, train
 from train.run_folder import ALIGNMENT, claimed, flat_options
-from train.text import TextOptions
-from train.word_pairs.aligned_files import PARTS, read_aligned
+from train.training_task import TrainingTask, of_seed
 
 __all__ = ["Align"]
 
@@ -68,14 +65,7 @@ class Align:
 
     Attributes:
       objective: linear, l2, weak, strong or sentence.
-      words: folder of word-aligned text, from python -m train.word_pairs, for all objectives but sentence.
-      text: the text of the objective sentence.
-      questions: for the objective sentence, folder of {language}.json files in SQuAD's format, instead of --data: a
-        question and its answer, of one language, are a pair. All --languages are in each batch. --held-out counts
-        questions, of whole paragraphs, for python -m eval lareqa.
-      question_text: text of a question, with {question}; a prompt of that side goes before it.
-      answer_text: text of an answer, with {answer} for its sentence and {paragraph} for its paragraph, which is cut
-        at --max-length.
+      text: the text to align on.
       encoder: the encoder to align.
       layer: layer to align, above which no block is kept; by default, the last.
       options: the optimizer, the loss, and what trades memory for time.
@@ -86,13 +76,7 @@ class Align:
     """
 
     objective: AlignObjective = "strong"
-    words: Path = Path("results/word-pairs")
-    text: tyro.conf.OmitArgPrefixes[TextOptions] = field(
-        default_factory=lambda: TextOptions(data=Path("data/sentences"))
-    )
-    questions: Path | None = None
-    question_text: str = "{question}"
-    answer_text: str = "{answer} {paragraph}"
+    text: tyro.conf.OmitArgPrefixes[AlignText] = field(default_factory=AlignText)
     encoder: tyro.conf.OmitArgPrefixes[EncoderOptions] = field(default_factory=lambda: EncoderOptions(max_length=96))
     layer: int | None = None
     options: tyro.conf.OmitArgPrefixes[AlignOptions] = field(default_factory=AlignOptions)
@@ -113,7 +97,8 @@ class Align:
         devices = len(jax.local_devices() if linear else jax.devices())
         at_least(1, log_every=self.log_every)
         check_seeds([self.seed])
-        self._check_text()
+        self._check_given()
+        self.text.check()
         text = self.text.pinned() if self.objective == "sentence" else self.text
         run = replace(self, options=self.options.complete(self.objective, devices), text=text)
         encoder = self.encoder.open_transformer(self.layer, "aligned")
@@ -123,15 +108,20 @@ class Align:
         longest = min(encoder.tokenizer.max_length, encoder.model.config.longest)
         if self.encoder.max_length > longest:
             raise ValueError(f"--max-length is {self.encoder.max_length}; {encoder.spec.id} takes at most {longest}")
-        examples = run._examples(encoder)
+        examples = text.examples(encoder, self.objective, self.encoder.max_length)
         training, validation = examples
+        for name, part in (("train", training), ("validation", validation)):
+            if len(part) < self.options.batch and not linear:
+                raise ValueError(
+                    f"--batch is {self.options.batch}; it must be at most the number of {name} pairs, {len(part)}"
+                )
         options = flat_options(run, _FREE) | {
             "encoder_spec": encoder.spec.to_dict(),
             "pairs": {code: [count, validation.counts[code]] for code, count in training.counts.items()},
             "text": [part.hash() for part in examples],
         }
         with claimed(self.out, self.encoder.encoder, options, ("moments/*/*", *run._outputs(encoder))):
-            names, sides = ("training", "validation"), "of" if self.questions else "of English and"
+            names, sides = ("training", "validation"), "of" if self.text.questions else "of English and"
             sizes = [f"{len(part)} {name} pairs{part.links_note}" for name, part in zip(names, examples, strict=True)]
             console.print(f"{self.objective}: {' and '.join(sizes)}, {sides} {', '.join(training.codes)}")
             plan = BatchPlan(
@@ -142,61 +132,17 @@ class Align:
             )  # fmt: skip
             return (run._fit_maps if linear else run._train_encoder)(encoder, examples, plan)
 
-    def _check_text(self) -> None:
+    def _check_given(self) -> None:
         """Raises ValueError if an option is given that the objective does not read."""
-        given, usual = (vars(options) | vars(options.text) | vars(options.options) for options in (self, Align()))
-        text, unread = self._reads()
+        given, usual = (vars(options.text) | vars(options.options) for options in (self, Align()))
+        text, unread = self.text.reads(self.objective)
+        not_of_it = {"linear": ("stay_close", "language_penalty"), "sentence": ("beta",)}
+        unread += not_of_it.get(self.objective, ("beta", "language_penalty"))
         if changed := [name for name in unread if given[name] != usual[name]]:
             raise ValueError(
                 f"--{changed[0].replace('_', '-')} is given, but --objective {self.objective} does not read it; its "
                 f"text is {text}"
             )
-        self.text.check()
-        check_templates(self.question_text, self.answer_text)
-
-    def _reads(self) -> tuple[str, Sequence[str]]:
-        """Returns the text that the objective reads, in words, and the options that it does not read."""
-        templates = ("question_text", "answer_text")
-        if self.objective != "sentence":
-            others = [name for name in vars(self.text) if name != "languages"]
-            options = ["stay_close"] if self.objective == "linear" else ["beta"]
-            return "word pairs (--words)", ["questions", *templates, *others, "language_penalty", *options]
-        if self.questions is not None:
-            return "questions (--questions)", ["words", "data", "more", "split", "beta"]
-        return "sentences (--data, --more)", ["words", *templates, "beta"]
-
-    def _examples(self, encoder: SentenceEncoder) -> tuple[Examples, Examples]:
-        """Returns the tokenized pairs to train on, and those for validation."""
-        length, tokenizer = self.encoder.max_length, encoder.tokenizer
-        if self.objective == "sentence":
-            check_prompt(encoder.prompt, tokenizer, check_length(length, tokenizer))
-            pairs = self.text.pairs() if self.questions is None else question_pairs(
-                self.questions, self.text, self.question_text, self.answer_text
-            )  # fmt: skip
-            training, validation = (
-                sentence_examples(
-                    tokenizer, {code: parts[number] for code, parts in pairs.items()}, length, encoder.prompt,
-                    self.questions is None,
-                )
-                for number in (0, 1)
-            )  # fmt: skip
-        else:
-            last = cast(Encoder, encoder.model).causal
-            training, validation = (
-                word_examples(tokenizer, read_aligned(self.words, part, self.text.languages), length, last)
-                for part in PARTS
-            )
-        if training.codes != validation.codes:
-            raise ValueError(
-                f"{self.words} has training pairs of {', '.join(training.codes)}, but validation pairs of "
-                f"{', '.join(validation.codes)}; give both for each language"
-            )
-        for name, part in (("train", training), ("validation", validation)):
-            if len(part) < self.options.batch and self.objective != "linear":
-                raise ValueError(
-                    f"--batch is {self.options.batch}; it must be at most the number of {name} pairs, {len(part)}"
-                )
-        return training, validation
 
     def _train_encoder(self, encoder: SentenceEncoder, examples: tuple[Examples, Examples], plan: BatchPlan) -> Trained:
         options, mesh = self.options, data_mesh(jax.devices())
@@ -270,9 +216,8 @@ class Align:
 
     def _describe(self, encoder: SentenceEncoder, folder: Path) -> None:
         """Records what was aligned, for tables that name it: train.finetune copies it."""
-        sentences = [self.text.data, *self.text.more] if self.questions is None else [self.questions]
-        text = sentences if self.objective == "sentence" else [self.words]
-        record = {"objective": self.objective, "encoder": encoder.spec.id, "text": " and ".join(map(str, text))}
+        text = " and ".join(map(str, self.text.places(self.objective)))
+        record = {"objective": self.objective, "encoder": encoder.spec.id, "text": text}
         write_json(folder / ALIGNMENT, record)
 
     def _end(self, trained: Trained, plan: BatchPlan, validation: float, written: str) -> None:

@@ -28,11 +28,12 @@ from lsar_jax.objectives.align import orthogonalize
 from lsar_jax.processes import wait_for_all
 from lsar_jax.shapes import AnyArray
 from lsar_jax.transforms.methods.linear_map import linear_maps, procrustes
+from train.adam import updated
 from train.align.batches import Chunk, batch_of
 from train.align.examples import Examples
 from train.align.exchange import joined
 from train.align.training import BatchPlan
-from train.loop import Steps, StepTerms, TrainingTask, ValidationTerms, as_seed
+from train.training_task import Steps, StepTerms, TrainingTask, ValidationTerms, as_seed
 
 __all__ = ["MAP_FILES", "LinearTraining", "LinkMoments", "link_moments", "moments_loss", "write_maps"]
 
@@ -158,9 +159,7 @@ class LinearTraining(TrainingTask):
             maps, adam = carried
             maps = orthogonalize(maps, self._beta)
             (_, mean), gradient = jax.value_and_grad(loss, has_aux=True)(maps)
-            with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
-                update, adam = self._adam.update(gradient, adam)
-                return (optax.apply_updates(maps, update), adam), mean
+            return updated(self._adam, gradient, adam, maps), mean
 
         (maps, adam), losses = jax.lax.scan(step, (state["maps"], state["adam"]), order)
         tried = orthogonalize(maps, self._beta)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,13 +25,14 @@ from lsar_jax.objectives import align
 from lsar_jax.objectives.align import Projector
 from lsar_jax.objectives.language_penalty import LanguageMeans, language_penalty
 from lsar_jax.tokens.tokenizer import Specials
+from train.adam import updated
 from train.align.batches import Chunk, PairBatch
-from train.align.exchange import cut, joined, sent
+from train.align.exchange import cut, joined
+from train.align.links_loss import EncoderObjective, links_loss
 from train.encoder_parameters import WORDS, ApartEncoder, Parameters
 
 __all__ = ["AlignmentState", "EncoderObjective", "EncoderSteps", "StepOptions", "Terms"]
 
-EncoderObjective = Literal["l2", "weak", "strong", "sentence"]
 Terms = dict[str, Float[Array, ""]]
 
 # The gradients of word embeddings are padded to multiples of this many positions, divided by the devices, on each.
@@ -89,7 +90,7 @@ class EncoderSteps:
         self._back = jax.jit(_back, donate_argnums=0)
         self._scatter = jax.jit(_scatter)
         self._compare = jax.jit(jax.value_and_grad(self._losses, has_aux=True))
-        self._only_loss = jax.jit(self._loss)
+        self._loss = jax.jit(partial(links_loss, options.objective, options.temperature, mesh))
         self._update = jax.jit(self._updated, donate_argnums=0)
         # One program for a batch of one chunk. Several are driven from the host, with programs for each shape of a
         # chunk, and for each number of embeddings, links and positions, which are rounded up so that they are few.
@@ -121,7 +122,7 @@ class EncoderSteps:
         placed = self.place(batch)
         outputs = [self._encode(state.encoder, state.projector, self._frozen, chunk, None) for chunk in placed.chunks]
         embeddings = joined(outputs, self._mesh.size, len(batch.filler))
-        return self._only_loss(embeddings, placed.source, placed.target, placed.valid)
+        return self._loss(embeddings, placed.source, placed.target, placed.valid)
 
     def everywhere(self, arrays: Any) -> Any:
         """Returns a tree of arrays on all devices."""
@@ -214,27 +215,6 @@ class EncoderSteps:
             terms["language_penalty"] = self._options.language_penalty * penalty
         return sum(terms.values(), jnp.zeros(())), (terms, means)
 
-    def _loss(self, embeddings: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
-        """Returns the loss of a batch. Each device scores an equal part of the links, among those of all devices."""
-        objective, devices = self._options.objective, self._mesh.size
-        contrastive = align.strong_contrastive_loss if objective == "strong" else align.weak_contrastive_loss
-        loss: Callable[..., Float[Array, ""]] = partial(contrastive, temperature=self._options.temperature)
-        if objective == "l2":
-            loss = align.l2_loss
-        if devices == 1:
-            return loss(embeddings[source], embeddings[target], valid)
-
-        (axis,) = self._mesh.axis_names
-
-        def of_device(rows: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
-            return loss(sent(rows, source, axis), sent(rows, target, axis), valid, axis_name=axis)
-
-        source, target, valid = (jnp.pad(x, (0, -len(valid) % devices)) for x in (source, target, valid))
-        over_devices, everywhere = split(self._mesh).spec, replicated(self._mesh).spec
-        specs = (over_devices, everywhere, everywhere, over_devices)
-        of_all = jax.shard_map(of_device, mesh=self._mesh, in_specs=specs, out_specs=everywhere)
-        return of_all(embeddings, source, target, valid)
-
     def _updated(
         self, state: AlignmentState, gradients: tuple[Parameters, Projector | None], start: Parameters
     ) -> tuple[AlignmentState, Float[Array, ""]]:
@@ -243,19 +223,13 @@ class EncoderSteps:
         if options.stay_close:
             measure = partial(align.parameter_drift, start=start)
             drift, pull = jax.value_and_grad(lambda encoder: options.stay_close * measure(encoder))(state.encoder)
-            of_encoder = _add(of_encoder, pull)
-        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
-            values = (state.encoder, state.projector)
-            updates, optimizer = self._adam.update((of_encoder, of_projector), state.optimizer, values)
-            encoder, projector = optax.apply_updates(values, updates)
+            of_encoder = jax.tree.map(jnp.add, of_encoder, pull)
+        values = (state.encoder, state.projector)
+        (encoder, projector), optimizer = updated(self._adam, (of_encoder, of_projector), state.optimizer, values)
         new = AlignmentState(encoder, projector, optimizer, state.means)
         if self._mesh.size > 1:
             new = jax.lax.with_sharding_constraint(new, replicated(self._mesh))
         return new, drift
-
-
-def _add(first: Any, second: Any) -> Any:
-    return jax.tree.map(jnp.add, first, second)
 
 
 def _without_words(parameters: Parameters) -> Parameters:
@@ -266,7 +240,7 @@ def _back(total: Any, gradient: Any, back: Callable[..., Any]) -> tuple[Any, Arr
     others, projector, words = back(gradient)
     # Token by token, as the table takes them; reshaped on the host, they would be copied.
     words = None if words is None else words.reshape(-1, words.shape[-1])
-    return _add(total, (others, projector)), words
+    return jax.tree.map(jnp.add, total, (others, projector)), words
 
 
 def _scatter(

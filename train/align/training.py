@@ -13,7 +13,7 @@ from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
 from train.align.examples import Examples
 from train.align.steps import AlignmentState, EncoderSteps
 from train.encoder_parameters import Parameters
-from train.loop import Steps, StepTerms, TrainingTask, ValidationTerms, as_seed
+from train.training_task import Steps, StepTerms, TrainingTask, ValidationTerms, as_seed
 
 __all__ = ["BatchPlan", "EncoderTraining"]
 

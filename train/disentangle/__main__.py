@@ -32,7 +32,8 @@ from lsar_jax.console.run import run
 from lsar_jax.embeddings.cache import embed_pairs
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh
-from lsar_jax.objectives.disentangle import Base, Head, Objective
+from lsar_jax.objectives.disentangle import Head, Objective
+from lsar_jax.objectives.objective import Base
 from lsar_jax.objectives.oracle import ClusterPairs, Separation
 from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.transforms import head_transform

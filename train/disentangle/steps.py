@@ -6,9 +6,9 @@ Embeddings stay on the device. All randomness derives from a seed's key and the 
 can be run in chunks of any size and a run can be resumed exactly.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,10 +29,10 @@ from lsar_jax.objectives.disentangle import (
     objective_terms,
     outputs_terms,
 )
+from train.adam import updated
+from train.training_task import Steps, each_seed, where_seed
 
-__all__ = ["EpochSteps", "HeadsState", "PairTable", "epoch_order", "init", "run", "validate"]
-
-T = TypeVar("T")
+__all__ = ["HeadsState", "PairTable", "epoch_order", "init", "run", "validate"]
 
 _VALIDATION = 0x7A11D  # Folded into the keys for validation; differs from every epoch number folded in for training.
 
@@ -118,32 +118,15 @@ def epoch_order(
     return jax.vmap(shuffle)(keys)
 
 
-class EpochSteps(NamedTuple):
-    """Steps of an epoch, for each seed.
-
-    Attributes:
-      order: the pairs of each batch.
-      keys: random keys of the seeds.
-      epoch: number of the epoch.
-      first: number of the first step in the epoch.
-      active: which seeds are trained; the others stay as they are.
-      weights: weights of ORACLE's terms; by default 1.
-    """
-
-    order: Int[Array, "seed step row"]
-    keys: Key[Array, " seed"]
-    epoch: int | Int[Array, ""]
-    first: int | Int[Array, ""]
-    active: Bool[Array, " seed"]
-    weights: Float[Array, " seed"] | None = None
-
-
 @partial(jax.jit, static_argnames=("objective", "learning_rate", "mesh"), donate_argnames="state")
 def run(
-    state: HeadsState, pairs: PairTable, steps: EpochSteps, *, objective: Objective, learning_rate: float,
-    mesh: Mesh | None,
+    state: HeadsState, pairs: PairTable, steps: Steps, keys: Key[Array, " seed"],
+    weights: Float[Array, " seed"] | None = None, *, objective: Objective, learning_rate: float, mesh: Mesh | None,
 ) -> tuple[HeadsState, dict[str, Float[Array, "seed step"]]]:  # fmt: skip
-    """Takes steps; returns the state (the old one is donated) and the terms of each step."""
+    """Takes steps, whose order is ``[seed, step, row]``; returns the state (the old one is donated) and the terms.
+
+    ``keys`` are the random keys of the seeds, and ``weights`` those of ORACLE's terms, by default 1.
+    """
     optimizer = optax.adam(learning_rate)
     rows = None if mesh is None or mesh.size == 1 else split_over(mesh)
 
@@ -154,28 +137,21 @@ def run(
             number, chosen = numbered
             draw = jax.random.fold_in(jax.random.fold_in(key, steps.epoch), number)
             batch, others = _batches(pairs, chosen, draw, objective, rows)
-            new, terms = _updated(state, batch, others, objective, weight, optimizer)
-            return jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state), terms
+            new, terms = _taken(state, batch, others, objective, weight, optimizer)
+            return where_seed(active, new, state), terms
 
         return jax.lax.scan(step, state, (steps.first + jnp.arange(len(order)), order))
 
-    weights = jnp.ones(len(steps.keys)) if steps.weights is None else steps.weights
-    return _each(seed, state, steps.order, steps.keys, steps.active, weights)
+    return each_seed(seed, state, steps.order, keys, steps.active, jnp.ones(len(keys)) if weights is None else weights)
 
 
 @partial(jax.jit, static_argnames=("objective", "size", "mesh"))
 def validate(
-    state: HeadsState,
-    pairs: PairTable,
-    keys: Key[Array, " seed"],
-    weights: Float[Array, " seed"] | None = None,
-    *,
-    objective: Objective,
-    size: int,
-    mesh: Mesh | None,
-) -> dict[str, Float[Array, " seed"]]:
+    state: HeadsState, pairs: PairTable, keys: Key[Array, " seed"], weights: Float[Array, " seed"], *,
+    objective: Objective, size: int, mesh: Mesh,
+) -> dict[str, Float[Array, " seed"]]:  # fmt: skip
     """Returns the mean of every loss term over the validation batches, which are the same every time."""
-    rows = None if mesh is None or size % mesh.size or mesh.size == 1 else split_over(mesh)
+    rows = None if size % mesh.size or mesh.size == 1 else split_over(mesh)
 
     def seed(state: HeadsState, key: Key[Array, ""], weight: Array) -> dict[str, Array]:
         key = jax.random.fold_in(key, _VALIDATION)
@@ -189,16 +165,13 @@ def validate(
         terms = jax.lax.scan(step, None, (jnp.arange(len(order)), order))[1]
         return {name: values.mean() for name, values in terms.items()}
 
-    return _each(seed, state, keys, jnp.ones(len(keys)) if weights is None else weights)
+    return each_seed(seed, state, keys, weights)
 
 
 def _batches(
-    pairs: PairTable,
-    chosen: Int[Array, " row"],
-    key: Key[Array, ""],
-    objective: Objective,
+    pairs: PairTable, chosen: Int[Array, " row"], key: Key[Array, ""], objective: Objective,
     rows: jax.sharding.Sharding | None,
-) -> tuple[TranslationBatch, tuple[TranslationBatch, ...]]:
+) -> tuple[TranslationBatch, tuple[TranslationBatch, ...]]:  # fmt: skip
     """Gathers a batch and, for DREAM, random other pairs: one set in any language, one in the same languages."""
     batch = pairs.batch(chosen, rows)
     if objective.base != "dream" or objective.halves:
@@ -213,26 +186,13 @@ def _batches(
     return batch, (pairs.batch(others, rows), pairs.batch(same, rows))
 
 
-def _each(function: Callable[..., T], *arguments: Any) -> T:
-    """``vmap`` over runs; one run is called directly, because on CPUs a batch of one takes a third longer."""
-    if jax.tree.leaves(arguments[0])[0].shape[0] > 1:
-        return jax.vmap(function)(*arguments)
-    alone = function(*jax.tree.map(lambda x: x[0], arguments))
-    return jax.tree.map(lambda x: x[None], alone)
-
-
-def _updated(
+def _taken(
     state: HeadsState, batch: TranslationBatch, others: tuple[TranslationBatch, ...], objective: Objective,
-    weight: Array, optimizer: optax.GradientTransformation,
+    weight: Array, adam: optax.GradientTransformation,
 ) -> tuple[HeadsState, dict[str, Array]]:  # fmt: skip
     """Takes one step of one seed: of the discriminator, if there is one, and then of the heads."""
     heads, probe, of_heads, of_probe = state
     before: dict[str, Array] = {}
-
-    def update(grads: Any, state: optax.OptState, values: Any) -> tuple[Any, optax.OptState]:
-        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
-            updates, state = optimizer.update(grads, state)
-        return optax.apply_updates(values, updates), state
 
     def loss(outputs: BatchOutputs, probe: Head) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
         terms = outputs_terms(objective, outputs, probe, batch, weight)
@@ -242,10 +202,10 @@ def _updated(
     outputs, back = jax.vjp(lambda heads: head_outputs(heads, batch, *others), heads)
     if objective.adversarial:
         value, grads = jax.value_and_grad(partial(discriminator_loss, batch, outputs.source, outputs.target))(probe)
-        probe, of_probe = update(grads, of_probe, probe)
+        probe, of_probe = updated(adam, grads, of_probe, probe)
         before["discriminator"] = value
     (_, terms), (grads, of_classifier) = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(outputs, probe)
-    heads, of_heads = update(back(grads)[0], of_heads, heads)
+    heads, of_heads = updated(adam, back(grads)[0], of_heads, heads)
     if "identification" in objective.terms:
-        probe, of_probe = update(of_classifier, of_probe, probe)
+        probe, of_probe = updated(adam, of_classifier, of_probe, probe)
     return HeadsState(heads, probe, of_heads, of_probe), terms | before

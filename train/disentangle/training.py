@@ -8,8 +8,8 @@ from jaxtyping import Array
 
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.objectives.disentangle import Heads, Objective
-from train.disentangle.steps import EpochSteps, PairTable, epoch_order, init, run, validate
-from train.loop import Steps, StepTerms, TrainingTask, ValidationTerms
+from train.disentangle.steps import PairTable, epoch_order, init, run, validate
+from train.training_task import Steps, StepTerms, TrainingTask, ValidationTerms
 
 __all__ = ["HeadTraining", "validation_batch"]
 
@@ -24,15 +24,9 @@ class HeadTraining(TrainingTask):
     apart = ("discriminator",)
 
     def __init__(
-        self,
-        objective: Objective,
-        learning_rate: float,
-        batch: int,
-        seeds: tuple[int, ...],
-        pairs: PairTable,
-        validation: PairTable,
-        weights: tuple[float, ...] = (1.0,),
-    ) -> None:
+        self, objective: Objective, learning_rate: float, batch: int, seeds: tuple[int, ...], pairs: PairTable,
+        validation: PairTable, weights: tuple[float, ...],
+    ) -> None:  # fmt: skip
         self.seeds, self.learning_rate = seeds * len(weights), learning_rate
         mesh = data_mesh()
         self._weights = jax.device_put(jnp.repeat(jnp.array(weights), len(seeds)), replicated(mesh))
@@ -61,10 +55,10 @@ class HeadTraining(TrainingTask):
 
     def steps(self, state: dict[str, Any], steps: Steps) -> tuple[dict[str, Any], StepTerms]:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
-        order, epoch, first, active = steps
-        chosen = EpochSteps(order, _keys(state), epoch, first, active, self._weights)
-        options = {"objective": self._objective, "learning_rate": self.learning_rate, "mesh": self._mesh}
-        training, terms = run(state["training"], self._pairs, chosen, **options)
+        training, terms = run(
+            state["training"], self._pairs, steps, _keys(state), self._weights,
+            objective=self._objective, learning_rate=self.learning_rate, mesh=self._mesh,
+        )  # fmt: skip
         return {"training": training, "keys": state["keys"]}, terms
 
     def validate(self, state: dict[str, Any]) -> ValidationTerms:

@@ -32,14 +32,17 @@ from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.processes import agreed, is_first
+from train.adam import linear_schedule
 from train.checkpoints import remove_checkpoints
 from train.defaults import known
 from train.finetune.features import Maps, read_maps
+from train.finetune.options import FinetuneOptions
 from train.finetune.tasks import TASKS
 from train.finetune.text import LabelledText, TaskText, Tests, TextChoice, tokenized
-from train.finetune.training import FinetuneOptions, FinetuneTraining, longest
-from train.loop import LoopOptions, linear_schedule, of_seed, train
+from train.finetune.training import FinetuneTraining, longest
+from train.loop import LoopOptions, train
 from train.run_folder import ALIGNMENT, claimed, flat_options
+from train.training_task import of_seed
 
 __all__ = ["Finetune"]
 

@@ -1,4 +1,6 @@
-"""Labelled text: parsed sentences, tagged sentences, and sentence pairs with a label, from files or named datasets.
+"""Labelled text: parsed sentences, tagged sentences, and sentence pairs with a label.
+
+It is read from files, or from datasets as ``train.finetune.labelled_datasets`` names them.
 
 - CoNLL-U, the format of Universal Dependencies (https://universaldependencies.org/format.html). Words are the syntactic
   words: the lines of multiword tokens (``4-5``) and of empty nodes (``8.1``) are skipped.
@@ -7,30 +9,32 @@
   WikiAnn's own files, is removed.
 - XNLI (Conneau et al., EMNLP 2018): the release's development and test files have all languages in one table
   (``xnli.dev.tsv``); its training files have one table a language (``multinli.train.en.tsv``).
-- ``hub:unimelb-nlp/wikiann#de`` is the configuration ``de`` of a dataset on the Hub, and ``tfds:wikiann#de`` that of a
-  prepared TensorFlow dataset. In ``tfds:xnli/plain_text#de``, whose rows hold all languages, it is the language.
-  Columns are found by their names. Labels that are numbers are named as a prepared dataset says, and on the Hub in the
-  order of WikiAnn, Universal Dependencies and XNLI there.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lsar_jax.corpora.row_files import file_rows
-from lsar_jax.corpora.tables import Data, Prepared, named_tables, numbered_rows
+from lsar_jax.corpora.tables import Data
 from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.languages import code_or_none
+from train.finetune.labelled_datasets import (
+    COLUMN_LABELS,
+    LABELS,
+    dataset_parts,
+    dataset_rows,
+    dataset_text,
+    dataset_words,
+    is_dataset,
+)
 
 __all__ = [
     "LABELS", "ParsedSentence", "SentencePair", "TaggedSentence", "is_dataset", "language_of", "read_inference",
     "read_parsed", "read_tagged",
 ]  # fmt: skip
-
-# The labels of a pair of sentences, in the order of their ids.
-LABELS = ("entailment", "neutral", "contradiction")
 
 # The columns of XNLI's training tables, and of its others; the former name one label otherwise.
 _TRAINING_TABLE, _TABLE = ("premise", "hypo", "label"), ("sentence1", "sentence2", "gold_label")
@@ -42,19 +46,6 @@ _TAG = re.compile(r"O|[BI]-\S+")
 _CODE = r"([a-z]{2,3}(?:-[A-Z][a-z]{3})?)"
 # Words in names of files of labelled text that are also the ISO 639-3 code of a language.
 _WORDS = ("all", "bio", "dev", "gum", "kdt", "ner", "pos", "pud", "raw", "set", "tag", "txt")
-
-# The names of the splits.
-_SPLITS = {"train": ("train",), "dev": ("validation", "dev"), "test": ("test",)}
-
-# The labels of each column that has some, in the order of their numbers on the Hub.
-_LABELS = {
-    **dict.fromkeys(("ner_tags", "tags"), ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")),
-    "upos": (
-        "NOUN", "PUNCT", "ADP", "NUM", "SYM", "SCONJ", "ADJ", "PART", "DET", "CCONJ", "PROPN", "PRON", "X", "_", "ADV",
-        "INTJ", "VERB", "AUX",
-    ),
-    "label": LABELS,
-}  # fmt: skip
 
 
 class ParsedSentence(NamedTuple):
@@ -108,8 +99,8 @@ def read_parsed(data: Data, part: str = "train") -> dict[str, list[ParsedSentenc
     """
     sentences = []
     if is_dataset(data):
-        for where, row in _rows(data, part, "tokens", "upos", "head", "deprel"):
-            if words := [word for word in _words(row, where) if str(word[2]).isdecimal()]:
+        for where, row in dataset_rows(data, part, "tokens", "upos", "head", "deprel"):
+            if words := [word for word in dataset_words(row, where) if str(word[2]).isdecimal()]:
                 sentences.append(_parsed(words, where))
     else:
         for block in _blocks(data):
@@ -127,8 +118,8 @@ def read_tagged(data: Data, part: str = "train") -> dict[str, list[TaggedSentenc
       ValueError: as for ``read_parsed``, a line is not a word, a tab and a tag, or there are no named entities.
     """
     if is_dataset(data):
-        rows = _rows(data, part, "tokens", "ner_tags|tags")
-        sentences = [TaggedSentence(*zip(*_words(row, where), strict=True)) for where, row in rows]
+        rows = dataset_rows(data, part, "tokens", "ner_tags|tags")
+        sentences = [TaggedSentence(*zip(*dataset_words(row, where), strict=True)) for where, row in rows]
     else:
         sentences = [_tagged(block, data) for block in _blocks(data)]
     _check_any((tag for _, tags in sentences for tag in tags), "O", f"{data} has no named entities")
@@ -149,8 +140,10 @@ def read_inference(data: Data, part: str = "train") -> dict[str, list[SentencePa
       ValueError: as for ``read_parsed``, or a language or a label is unknown.
     """
     if is_dataset(data):
-        rows = _rows(data, part, "premise", "hypothesis", "label")
-        sides = ((_text(row[0], data, where), _text(row[1], data, where), row[2][0]) for where, row in rows)
+        rows = dataset_rows(data, part, "premise", "hypothesis", "label")
+        sides = (
+            (dataset_text(row[0], data, where), dataset_text(row[1], data, where), row[2][0]) for where, row in rows
+        )
         return {language_of(data): [SentencePair(*side) for side in sides]}
     named = language_of(data)
     pairs: dict[str, list[SentencePair]] = {}
@@ -168,11 +161,6 @@ def read_inference(data: Data, part: str = "train") -> dict[str, list[SentencePa
     return pairs
 
 
-def is_dataset(data: object) -> bool:
-    """Returns whether data are named as ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG`` rather than by a path."""
-    return str(data).startswith(("hub:", "tfds:"))
-
-
 def language_of(data: Data) -> str:
     """Returns the language that a file, or the configuration of a dataset, is named after; empty if a file is not.
 
@@ -183,14 +171,14 @@ def language_of(data: Data) -> str:
     Raises:
       ValueError: a file is named after two languages, or a configuration after none.
 
-    TaskExample:
-      >>> from lsar_jax.corpora import labelled
+    Example:
+      >>> from train.finetune.conllu_ner_xnli import language_of
       >>> names = "hub:commul/universal_dependencies#de_pud", "de_pud-ud-test.conllu", "dev-de.tsv", "xnli.dev.tsv"
-      >>> [labelled.language_of(name) for name in names]
+      >>> [language_of(name) for name in names]
       ['de', 'de', 'de', '']
     """
     if is_dataset(data):
-        config = _parts(data)[1]
+        config = dataset_parts(data)[1]
         code = code_or_none(config) or code_or_none(config.partition("_")[0])
         if code is None:
             raise ValueError(f"the configuration {config!r} of {data} is not named after a language")
@@ -223,7 +211,7 @@ def _conllu_words(block: list[tuple[int, str]], path: Data) -> list[tuple[str, .
         columns = line.split("\t")
         if line.startswith("#") or (len(columns) == 10 and re.fullmatch(r"\d+[-.]\d+", columns[0])):
             continue
-        tags = _LABELS["upos"]
+        tags = COLUMN_LABELS["upos"]
         right = len(columns) == 10 and columns[0] == str(len(words) + 1) and columns[3] in tags
         if not (right and columns[6].isdecimal()):
             raise ValueError(
@@ -255,64 +243,3 @@ def _tagged(block: list[tuple[int, str]], path: Data) -> TaggedSentence:
         if not word or "\t" in word or not _TAG.fullmatch(tag):
             raise ValueError(f"{path}, line {number} is not a word, a tab and a tag such as O or B-PER: {line!r}")
     return TaggedSentence(words, tags)
-
-
-def _parts(data: Data) -> tuple[str, str]:
-    place, _, config = str(data).partition("#")
-    if not config:
-        raise ValueError(f"{data} names no configuration; write {place}#CONFIG, such as {place}#de")
-    return place, config
-
-
-def _rows(data: Data, part: str, *columns: str) -> Iterator[tuple[str, list[Any]]]:
-    """Yields the place of each row, and its values in the columns, of labels their names; ``a|b`` is a or b."""
-    place, config = _parts(data)
-    tables = named_tables(place)
-    assert tables is not None
-    # The only configuration may have all languages in each row.
-    name = config if config in tables.configs else tables.configs[0] if len(tables.configs) == 1 else ""
-    unknown = ValueError(f"{place} has no configuration {config!r}; it has {', '.join(tables.configs) or 'none'}")
-    if not name:
-        raise unknown
-    there = tables.splits(name)
-    split = next((split for split in _SPLITS[part] if split in there), "")
-    if not split:
-        raise ValueError(f"{data} has no split {' or '.join(_SPLITS[part])}; it has {', '.join(there) or 'none'}")
-    order = _LABELS | (tables.labels(name) if isinstance(tables, Prepared) else {})
-    for where, row in numbered_rows(tables, name, split):
-        fields = [next((field for field in column.split("|") if field in row), column) for column in columns]
-        if name != config and not any(isinstance(row.get(field), Mapping) for field in fields):
-            raise unknown
-        if lacking := [field for field in fields if field not in row]:
-            raise ValueError(f"{data} has no column {lacking[0].replace('|', ' or ')}; it has {', '.join(row)}")
-        yield where, [_named(row[field], order[field], where) if field in _LABELS else row[field] for field in fields]
-
-
-def _named(value: Any, labels: Sequence[str], where: str) -> list[str]:
-    """Returns the names of labels, which may be numbers."""
-    given = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-    names = [labels[x] if isinstance(x, int) and 0 <= x < len(labels) else x for x in given]
-    if wrong := [name for name in names if name not in labels]:
-        raise ValueError(f"{where} has the label {wrong[0]!r}; it must be one of {', '.join(labels)}, or their number")
-    return names
-
-
-def _words(values: Sequence[Any], where: str) -> list[tuple[Any, ...]]:
-    """Returns the values of each word; raises ValueError unless each word is text and has them all."""
-    counts = list(map(len, values))
-    if len(set(counts)) > 1 or 0 in counts or not all(isinstance(word, str) for word in values[0]):
-        raise ValueError(
-            f"{where} has {counts[0]} words and {counts[1:]} labels, or a word that is no text: {values[0]!r:.200}"
-        )
-    return list(zip(*values, strict=True))
-
-
-def _text(value: Any, data: Data, where: str) -> str:
-    """Returns a text, in the language of the configuration if the row has it in several."""
-    config = _parts(data)[1]
-    if isinstance(value, Mapping) and "translation" in value:  # of TranslationVariableLanguages
-        value = dict(zip(value["language"], value["translation"], strict=True))
-    text = value.get(config) if isinstance(value, Mapping) else value
-    if not isinstance(text, str):
-        raise ValueError(f"{where} has {value!r:.80}, which is not text in {config!r}")
-    return text

@@ -6,7 +6,6 @@ the data, a quarter by default, after which the development data are scored.
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, Self
@@ -19,18 +18,18 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax import SentenceEncoder
-from lsar_jax.checks import above_zero, at_least, below_one
 from lsar_jax.mesh import fetched, placed, replicated, split
 from lsar_jax.models.dropout import Dropout
-from train.defaults import filled, known
+from train.adam import updated
+from train.defaults import known
 from train.encoder_parameters import EncoderParts, Parameters, take_apart
 from train.finetune.examples import TaskBatch, TaskExample, task_batch, training_width
 from train.finetune.features import FeatureMix
-from train.finetune.task import TransferTask
-from train.finetune.text import LabelledText, TaskText
-from train.loop import Steps, StepTerms, TrainingTask, ValidationTerms, of_seed
+from train.finetune.options import FinetuneOptions
+from train.finetune.text import TaskText
+from train.training_task import Steps, StepTerms, TrainingTask, ValidationTerms, each_seed, of_seed, where_seed
 
-__all__ = ["FinetuneOptions", "FinetuneTraining", "LabelledText", "TaskText", "longest", "pass_order", "split_blocks"]
+__all__ = ["FinetuneTraining", "longest", "pass_order", "split_blocks"]
 
 # Passes over the data are cut into batches of similar length within this many batches.
 _SORTED = 16
@@ -38,54 +37,6 @@ _SORTED = 16
 _OUTPUT_DROPOUT = 0.2
 # Token positions to predict at a time: fewer leave a device idle, and more do not fit the cache of a CPU.
 _TOKENS = 1024
-
-
-@dataclass(frozen=True)
-class FinetuneOptions:
-    """How to train.
-
-    Attributes:
-      features: leave the encoder as it is, and train a mix of its layers, four blocks on top, and for ner a conditional
-        random field.
-      learning_rate: learning rate of Adam after the warm-up; it then falls linearly to 0. By default 2e-5; with
-        --features 1e-3, and 1e-4 for xnli and ner.
-      batch: number of sentences, or pairs, per step; by default 32, and 128 with --features.
-      epochs: number of passes over the training text; by default 5, and 20 with --features.
-      warmup: share of all steps for the warm-up.
-      validations: number of validations per pass; by default 4, and 1 with --features.
-      patience: number of validations without a better score after which training ends.
-      dropout: share of hidden states and attention weights to zero at random in training, in all blocks, whether they
-        are trained or not; with --features only in those on top. By default 0.1, and 0.2 with --features.
-      trained_blocks: number of blocks to train, from the last; by default all, and the embeddings too.
-    """
-
-    features: bool = False
-    learning_rate: float | None = None
-    batch: int | None = None
-    epochs: int | None = None
-    warmup: float = 0.1
-    validations: int | None = None
-    patience: int = 10
-    dropout: float | None = None
-    trained_blocks: int | None = None
-
-    def complete(self, task: TransferTask) -> Self:
-        """Returns the options with all defaults; raises ValueError if a number is out of range."""
-        names = ("learning_rate", "batch", "epochs", "validations", "dropout")
-        defaults = (task.rate_on_features, 128, 20, 1, 0.2) if self.features else (2e-5, 32, 5, 4, 0.1)
-        options = filled(self, **dict(zip(names, defaults, strict=True)))
-        at_least(1, batch=options.batch, epochs=options.epochs, validations=options.validations)
-        at_least(1, patience=self.patience)
-        below_one(warmup=self.warmup, dropout=options.dropout)
-        above_zero(learning_rate=options.learning_rate)
-        if self.features and self.trained_blocks is not None:
-            raise ValueError(f"--trained-blocks is {self.trained_blocks}, but with --features no block is trained")
-        return options
-
-    def parts(self, examples: int) -> list[int]:
-        """Returns the number of steps between validations, in each part of a pass over a number of examples."""
-        steps = examples // known(self.batch)
-        return [len(part) for part in np.array_split(np.arange(steps), min(known(self.validations), steps))]
 
 
 def pass_order(seed: int, number: int, lengths: Sequence[int], batch: int) -> Int[np.ndarray, "step example"]:
@@ -103,14 +54,9 @@ class FinetuneTraining(TrainingTask):
     """Trains a head, and the encoder under it."""
 
     def __init__(
-        self,
-        text: TaskText,
-        encoder: SentenceEncoder,
-        options: FinetuneOptions,
-        optimizer: optax.GradientTransformation,
-        seeds: tuple[int, ...],
-        mesh: Mesh,
-    ) -> None:
+        self, text: TaskText, encoder: SentenceEncoder, options: FinetuneOptions,
+        optimizer: optax.GradientTransformation, seeds: tuple[int, ...], mesh: Mesh,
+    ) -> None:  # fmt: skip
         self.seeds, self.learning_rate = seeds, known(options.learning_rate)
         self.text, self._options, self._optimizer, self._mesh = text, options, optimizer, mesh
         config = encoder.model.config
@@ -251,7 +197,7 @@ class FinetuneTraining(TrainingTask):
     def _take(
         self, state: dict[str, Any], frozen: Parameters, batch: TaskBatch, number: Any, active: Bool[Array, " seed"]
     ) -> tuple[dict[str, Any], Float[Array, " seed"]]:
-        def step(state: dict[str, Any], batch: TaskBatch) -> tuple[dict[str, Any], Array]:
+        def step(state: dict[str, Any], batch: TaskBatch, active: Array) -> tuple[dict[str, Any], Array]:
             key = jax.random.fold_in(jax.random.wrap_key_data(state["keys"]), number)
             inside, outside = jax.random.split(key)
 
@@ -259,21 +205,12 @@ class FinetuneTraining(TrainingTask):
                 return self._head.loss(*self._slots(parameters, frozen, batch, inside), batch, outside)
 
             value, gradient = jax.value_and_grad(loss)(state["parameters"])
-            with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
-                updates, optimizer = self._optimizer.update(gradient, state["optimizer"], state["parameters"])
-                parameters = optax.apply_updates(state["parameters"], updates)
-            return {"parameters": parameters, "optimizer": optimizer, "keys": state["keys"]}, value
+            parameters, optimizer = updated(self._optimizer, gradient, state["optimizer"], state["parameters"])
+            new = {"parameters": parameters, "optimizer": optimizer, "keys": state["keys"]}
+            # One seed trains until it stops.
+            return where_seed(active, new, state) if len(self.seeds) > 1 else new, value
 
-        if len(active) > 1:
-
-            def masked(state: dict[str, Any], batch: TaskBatch, active: Array) -> tuple[dict[str, Any], Array]:
-                new, value = step(state, batch)
-                return jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state), value
-
-            return jax.vmap(masked)(state, batch, active)
-        # One seed trains until it stops. Without a seed axis, which makes products slower on CPUs.
-        alone = step(*jax.tree.map(lambda x: x[0], (state, batch)))
-        return jax.tree.map(lambda x: x[None], alone)
+        return each_seed(step, state, batch, active)
 
 
 def split_blocks(parameters: Parameters, blocks: int, trained: int) -> tuple[Parameters, Parameters]:

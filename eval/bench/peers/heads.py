@@ -15,7 +15,8 @@ import numpy as np
 
 from eval.bench.peers.timing import HERE, Timing, fastest, import_torch, product_rate
 from lsar_jax.objectives.disentangle import Objective
-from train.disentangle.steps import EpochSteps, PairTable, epoch_order, init, run
+from train.disentangle.steps import PairTable, epoch_order, init, run
+from train.training_task import Steps
 
 __all__ = ["heads"]
 
@@ -54,7 +55,7 @@ def _ours(data: PairTable, order: np.ndarray, dim: int, seeds: int) -> Callable[
     def call() -> float:
         nonlocal state
         options: Any = {"objective": _OBJECTIVE, "learning_rate": _RATE, "mesh": None}
-        state, terms = run(state, data, EpochSteps(chosen, keys, 0, 0, active), **options)
+        state, terms = run(state, data, Steps(chosen, 0, 0, active), keys, **options)
         return float(sum(np.asarray(values)[0, -1] for name, values in terms.items() if name != "discriminator"))
 
     return call

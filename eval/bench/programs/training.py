@@ -19,8 +19,9 @@ from lsar_jax.tokens.packing import segments
 from lsar_jax.tokens.tokenizer import Specials
 from train.align.batches import Chunk, PairBatch
 from train.align.steps import EncoderObjective, EncoderSteps, StepOptions
-from train.disentangle.steps import EpochSteps, PairTable, init, run
+from train.disentangle.steps import PairTable, init, run
 from train.encoder_parameters import EncoderParts, take_apart
+from train.training_task import Steps
 
 __all__ = ["programs"]
 
@@ -49,8 +50,8 @@ def _disentangle(sizes: Sizes, objective: Objective, seeds: int, mesh: Mesh) -> 
     pair, language = integers(_PAIRS), integers(sizes.languages)
     pairs = PairTable(floats(2 * _PAIRS, sizes.dim), pair, pair, pair, language, language)
     order, active = integers(seeds, _STEPS, _BATCH), array((seeds,), bool)
-    steps = EpochSteps(order, keys, integers(), integers(), active)  # type: ignore[arg-type]
-    arguments = placed(replicated(mesh), state, pairs, steps)
+    steps = Steps(order, integers(), integers(), active)  # type: ignore[arg-type]
+    arguments = placed(replicated(mesh), state, pairs, steps, keys)
     return run.trace(*arguments, objective=objective, learning_rate=1e-5, mesh=mesh)
 
 
