@@ -11,8 +11,7 @@ from tests.conftest import TINY
 from tests.parity import GOLDEN
 from train.finetune.conllu_ner_xnli import ParsedSentence, SentencePair, TaggedSentence
 from train.finetune.examples import task_batch, windows
-from train.finetune.ner import chinese_words
-from train.finetune.scores import span_f1
+from train.finetune.ner import chinese_words, span_f1
 from train.finetune.task import ExampleOptions, Predictions
 from train.finetune.tasks import TASKS
 

@@ -9,7 +9,9 @@ from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 
 from train.finetune.conllu_ner_xnli import ParsedSentence
-from train.finetune.scores import accuracy, attachment, best_tree, span_f1, spans
+from train.finetune.ner import span_f1, spans
+from train.finetune.parsing import attachment, best_tree
+from train.finetune.task import accuracy
 
 TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 

@@ -1,15 +1,19 @@
 """Named entities, as in WikiAnn and Universal NER; on features they are decoded by a conditional random field."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
+
+import numpy as np
 
 from train.finetune.conllu_ner_xnli import TaggedSentence, read_tagged
 from train.finetune.heads import CRF, LINEAR
-from train.finetune.scores import span_f1
 from train.finetune.task import Labels, Predictions, TransferTask, tagging_examples
 from train.word_pairs.word_splitter import word_splitter
 
-__all__ = ["NER", "chinese_words"]
+__all__ = ["NER", "chinese_words", "span_f1", "spans"]
+
+# The type, the first word and the word after the last of a named entity.
+Span = tuple[str, int, int]
 
 
 def _labels(sentences: Sequence[TaggedSentence]) -> Labels:
@@ -19,6 +23,31 @@ def _labels(sentences: Sequence[TaggedSentence]) -> Labels:
 
 def _score(found: Predictions) -> dict[str, float]:
     return {"F1": span_f1([sentence.tags for sentence in found.sentences], found.tags("O"))}
+
+
+def spans(tags: Sequence[str]) -> set[Span]:
+    """Returns the named entities of a sentence; an ``I-`` that continues no entity of its type begins one."""
+    found: set[Span] = set()
+    start = 0
+    for at, tag in enumerate([*tags, "O"]):
+        kind = tags[at - 1][2:] if at else ""
+        if kind and tag != f"I-{kind}":
+            found.add((kind, start, at))
+        if tag.startswith("B-") or (tag.startswith("I-") and tag[2:] != kind):
+            start = at
+    return found
+
+
+def span_f1(right: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> float:
+    """Returns the F1 of named entities over all sentences and types, in percent; 0 if there are none.
+
+    An entity is found if its type, its first word and its last word are right.
+    """
+    counts = np.zeros(3, int)
+    for tags, guesses in zip(right, predicted, strict=True):
+        true, guessed = spans(tags), spans(guesses)
+        counts += len(true), len(guessed), len(true & guessed)
+    return 100 * 2 * counts[2] / counts[:2].sum() if counts[:2].sum() else 0.0
 
 
 def chinese_words(sentences: Sequence[TaggedSentence]) -> list[TaggedSentence]:

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from lsar_jax.languages import spaces_words
 from lsar_jax.tokens.word_tokens import tokenize_words
 from train.finetune.conllu_ner_xnli import ParsedSentence, read_parsed
 from train.finetune.examples import TaskExample, of_sentence
 from train.finetune.heads import BIAFFINE
-from train.finetune.scores import attachment, best_tree
 from train.finetune.task import ExampleOptions, Labels, Predictions, TransferTask
 
-__all__ = ["PARSING"]
+__all__ = ["PARSING", "attachment", "best_tree"]
 
 
 def _labels(sentences: Sequence[ParsedSentence]) -> Labels:
@@ -50,6 +50,28 @@ def _score(found: Predictions) -> dict[str, float]:
         relations = [found.labels[int(best[word, head])] for word, head in enumerate(heads, start=1)]
         total += attachment(sentence, heads.tolist(), relations)
     return {"LAS": 100 * total[2] / max(total[0], 1), "UAS": 100 * total[1] / max(total[0], 1)}
+
+
+def attachment(right: ParsedSentence, heads: Sequence[int], relations: Sequence[str]) -> tuple[int, int, int]:
+    """Returns how many words count, how many of them have the right head, and how many the right relation too.
+
+    Punctuation and symbols do not count; words beyond the number of predicted heads are wrong.
+    """
+    counted = [word for word, tag in enumerate(right.tags) if tag not in ("PUNCT", "SYM")]
+    attached = [word for word in counted if word < len(heads) and right.heads[word] == heads[word]]
+    return len(counted), len(attached), sum(right.relations[word] == relations[word] for word in attached)
+
+
+def best_tree(scores: Float[np.ndarray, "word word"]) -> Int[np.ndarray, " word"]:
+    """Returns the head of each word in the maximum spanning tree (Chu and Liu, 1965; Edmonds, 1967).
+
+    Heads are on the last axis, and position 0 is the root, whose own head is -1. Several words may depend on it, as in
+    AllenNLP's parser, which the authors used.
+    """
+    import ufal.chu_liu_edmonds as decoder
+
+    heads, _ = decoder.chu_liu_edmonds(np.asarray(scores, np.float64))
+    return np.array(heads, np.int32)
 
 
 PARSING = TransferTask("parsing", "LAS", read_parsed, _labels, _examples, _score, BIAFFINE)

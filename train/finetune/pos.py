@@ -5,8 +5,7 @@ from itertools import chain
 from lsar_jax.corpora.tables import Data
 from train.finetune.conllu_ner_xnli import ParsedSentence, read_parsed
 from train.finetune.heads import LINEAR
-from train.finetune.scores import accuracy
-from train.finetune.task import Predictions, TransferTask, tagging_examples
+from train.finetune.task import Predictions, TransferTask, accuracy, tagging_examples
 
 __all__ = ["POS"]
 

@@ -1,6 +1,6 @@
 """A task of transfer: how its text is read and tokenized, what is trained on it, and how predictions are scored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from lsar_jax.tokens.word_tokens import tokenize_words
 from train.finetune.examples import TaskExample, windows
 from train.finetune.heads import TaskHead
 
-__all__ = ["ExampleOptions", "Labels", "Predictions", "TransferTask", "tagging_examples"]
+__all__ = ["ExampleOptions", "Labels", "Predictions", "TransferTask", "accuracy", "tagging_examples"]
 
 # The labels, in the order of the head's outputs.
 Labels = tuple[str, ...]
@@ -105,3 +105,9 @@ def tagging_examples(sentences: Sequence[Any], options: ExampleOptions) -> list[
             valid = np.ones(len(new), bool)
             examples.append(TaskExample(ids, len(ids), positions, tags, np.zeros_like(tags), valid, number, new))
     return examples
+
+
+def accuracy(right: Iterable[str], predicted: Iterable[str]) -> float:
+    """Returns the share of equal labels, in percent."""
+    equal = [label == guess for label, guess in zip(right, predicted, strict=True)]
+    return 100 * sum(equal) / len(equal)

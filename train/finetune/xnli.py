@@ -8,8 +8,7 @@ from lsar_jax.tokens.pair_tokens import tokenize_pairs
 from train.finetune.conllu_ner_xnli import LABELS, SentencePair, read_inference
 from train.finetune.examples import TaskExample, of_sentence
 from train.finetune.heads import LINEAR
-from train.finetune.scores import accuracy
-from train.finetune.task import ExampleOptions, Predictions, TransferTask
+from train.finetune.task import ExampleOptions, Predictions, TransferTask, accuracy
 
 __all__ = ["XNLI"]
 
