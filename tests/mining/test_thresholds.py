@@ -42,27 +42,6 @@ def test_an_estimate_is_nearly_the_best_on_planted_scores(rng, wrong, right, sha
     assert estimate_threshold(score.astype(np.float32)).value == pytest.approx(got.value, abs=1e-5)
 
 
-def test_an_estimate_equals_its_twin(rng):
-    """Expectation maximisation on every score, as the textbook has it."""
-    score, _ = planted(rng, (1.0, 0.03), (1.2, 0.06), count=400)
-    w, m, v = [0.5, 0.5], [0.95, 1.25], [0.01, 0.01]
-    for _ in range(300):
-        density = [w[c] / np.sqrt(2 * np.pi * v[c]) * np.exp(-((score - m[c]) ** 2) / (2 * v[c])) for c in (0, 1)]
-        density = np.array(density).T
-        r = density / density.sum(axis=1, keepdims=True)
-        w = r.mean(axis=0)
-        m = (r * score[:, None]).sum(axis=0) / r.sum(axis=0)
-        v = (r * (score[:, None] - m) ** 2).sum(axis=0) / r.sum(axis=0)
-    right = np.where(score > m[1], 1, np.where(score < m[0], 0, r[:, 1]))
-    order = np.argsort(-score)
-    f1 = 2 * np.cumsum(right[order]) / (np.arange(1, 401) + right.sum())
-    best = int(f1.argmax())
-    got = estimate_threshold(score)
-    assert got.value == pytest.approx(score[order][best : best + 2].mean(), abs=1e-4)
-    assert got.f1 == pytest.approx(100 * f1[best], abs=0.1)
-    assert got.recall == pytest.approx(100 * right[order][: best + 1].sum() / right.sum(), abs=0.1)
-
-
 @pytest.mark.parametrize("count", [20, 60, 300, 2000])
 def test_scores_of_one_group_are_refused(rng, count):
     """Also with long tails; two normal distributions fit these better than one does."""

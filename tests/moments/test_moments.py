@@ -129,11 +129,9 @@ def test_other_float_dtypes(rng, dtype):
     ("x", "message"),
     [
         (np.zeros((0, 3), np.float32), "shape"),
-        (np.zeros((3, 0), np.float32), "shape"),
         (np.zeros(3, np.float32), "shape"),
         (np.zeros((3, 3), np.int32), "array of floats, not a numpy.ndarray of int32"),
         (np.array([[1.0, 2.0], [np.nan, 1.0]], np.float32), "hold NaN, infinity .*, first in row 1"),
-        (np.array([[1.0, np.inf], [0.0, 1.0]], np.float32), "hold NaN, infinity .*, first in row 0"),
     ],
 )
 def test_bad_arrays(unchecked, x, message):
@@ -169,7 +167,6 @@ MIXED = {"zho": X[:5], "deu": Moments.from_embeddings(X)}
         ({"zho": X}, False, r"1 language is given \(zho\); at least 2 are needed"),
         (MIXED, True, "de: the second moment was not kept"),
         (MIXED | {"zho": X[:, :3]}, False, "differ in width: {'de': 24, 'zh': 3}"),
-        (MIXED | {"klingon": X}, False, "'klingon' is not a language code"),
         (MIXED | {"zho": X[0]}, False, "zh: the shape of embeddings is"),
         ([X], False, "expected a mapping from language to embeddings, not a list"),
     ],

@@ -40,6 +40,10 @@ def sparse_autoencoder(x, *, source=None):
     return Transform((step,), (fit,), source)
 
 
+def identified(x):
+    return fit_center(x).with_identifier(fit_identifier(x))
+
+
 FITS = {
     "center": fit_center,
     "lir": lambda x, **kwargs: fit_lir(x, 3, **kwargs),
@@ -156,16 +160,12 @@ def test_vmap_over_layers(x):
         (np.zeros((3, 40), np.float32), None, "depends on the language; give one of de, en, fr"),
         (np.zeros((3, 40), np.float32), "sv", r"language 'sv' is not in center\(\); known languages are de, en"),
         (np.zeros((3, 40), np.float32), "klingon", "'klingon' is not a language code"),
+        (np.zeros((3, 40), np.float32), ["de", "en"], "there are 2 languages and 3 embeddings"),
     ],
 )
 def test_bad_calls(x, unchecked, rows, language, message):
-    center = fit_center(x)
     with pytest.raises(ValueError, match=message):
-        center(rows, language)
-    with pytest.raises(ValueError, match="there are 2 languages and 30 embeddings"):
-        fit_lsar(x)(x["de"], ["de", "en"])
-    with pytest.raises(ValueError, match="depends on the language"):
-        center.as_affine()
+        fit_center(x)(rows, language)
 
 
 def test_what_cannot_be_chained(x):
@@ -182,48 +182,37 @@ def test_what_cannot_be_chained(x):
         fit_lsar(x).then(fit_center(x)).then(fit_center(x))
 
 
+def changed(name, change):
+    """A change of one array of a file."""
+    return lambda arrays, _: arrays.update({name: change(arrays[name])})
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("fit", "change", "message"),
     [
-        (lambda t, h: h.update(format="v9"), "has format 'v9', expected"),
-        (lambda t, h: h["fits"][0].pop("dim"), "do not fit together: TypeError"),
-        (lambda t, h: h.update(fits=[]), "do not fit together: KeyError"),
-        (lambda t, h: t.update(extra=t["0.shift"]), "do not fit together: KeyError.'extra'"),
-        (lambda t, h: t.update({"0.shift": t["0.shift"][:2]}), r"shift has shape \[2, 40\] .*; expected \[6, 40\]"),
-        (lambda t, h: h["fits"][0].update(languages=["de"]), r"expected \[1, 40\]"),
-        (
-            lambda t, h: h["fits"][0].update(languages=["??", "ar", "de", "en", "fr", "ja"]),
-            "'[?][?]' is not a language code",
-        ),
-        (lambda t, h: t["0.shift"].fill(np.nan), "shift .* without NaN"),
-        (
-            lambda t, h: t.update({"0.shift": t["0.shift"].astype(np.float64)}),
-            "and dtype float64; expected .* of float32",
-        ),
-        (lambda t, h: t.update({"0.basis": 1.01 * np.eye(40, dtype=np.float32)}), "the basis are not orthonormal"),
+        (fit_center, lambda _, h: h.update(format="v9"), "has format 'v9', expected"),
+        (fit_center, lambda _, h: h["fits"][0].pop("dim"), "do not fit together: TypeError"),
+        (fit_center, lambda _, h: h.update(fits=[]), "do not fit together: KeyError"),
+        (fit_center, lambda t, h: t.update(extra=t["0.shift"]), "do not fit together: KeyError.'extra'"),
+        (fit_center, changed("0.shift", lambda part: part[:2]), r"shift has shape \[2, 40\] .*; expected \[6, 40\]"),
+        (fit_center, lambda _, h: h["fits"][0].update(languages=["de"]), r"expected \[1, 40\]"),
+        (fit_center, lambda _, h: h["fits"][0]["languages"].__setitem__(0, "??"), "'[?][?]' is not a language code"),
+        (fit_center, changed("0.shift", lambda part: part * np.nan), "shift .* without NaN"),
+        (fit_center, changed("0.shift", np.float64), "and dtype float64; expected .* of float32"),
+        (fit_lsar, changed("0.basis", lambda part: 1.01 * part), "the basis are not orthonormal"),
+        (sparse_autoencoder, changed("0.decoder", lambda part: part[:-1]), r"shape \[79, 40\] .*; expected \[80, 40\]"),
+        (sparse_autoencoder, changed("0.factors", lambda part: part[None]), r"shape \[1, 80\] .*; expected \[80\]"),
+        (sparse_autoencoder, changed("0.active", lambda part: np.repeat(part, 2)), "do not fit together"),
+        (identified, changed("identifier.axes", lambda part: part.astype(bool)), "axes has .* dtype bool; expected"),
+        (identified, changed("identifier.weights", lambda part: part[:, :-1]), r"\[6, 39\].*; expected \[6, 40\]"),
+        (identified, changed("identifier.unit", lambda part: part * np.nan), "the identifier in .*: unit has .* NaN"),
     ],
 )
-def test_parts_that_do_not_fit_together_are_refused(x, tmp_path, change, message):
+def test_parts_that_do_not_fit_together_are_refused(x, tmp_path, unchecked, fit, change, message):
     path = tmp_path / "transform.safetensors"
-    fit_center(x).save(path)
+    fit(x).save(path)
     rewrite(path, change)
     with pytest.raises(ValueError, match=message):
-        Transform.load(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("axes", lambda part: part.astype(bool), "has .* dtype bool; expected"),
-        ("weights", lambda part: part[:, :-1], r"has shape \[6, 39\].*; expected \[6, 40\]"),
-        ("unit", lambda part: part * np.nan, "has .* without NaN"),
-    ],
-)
-def test_arrays_of_an_identifier_that_do_not_fit_are_refused(x, tmp_path, name, change, message):
-    path = tmp_path / "transform.safetensors"
-    fit_center(x).with_identifier(fit_identifier(x)).save(path)
-    rewrite(path, lambda arrays, _: arrays.update({f"identifier.{name}": change(arrays[f"identifier.{name}"])}))
-    with pytest.raises(ValueError, match=f"the identifier in .*: {name} {message}"):
         Transform.load(path)
 
 
@@ -262,12 +251,14 @@ def test_what_cannot_take_languages(x):
 
 def test_large_calls_are_taken_in_parts(x, rng):
     # More rows than bases are gathered for at a time; what only shifts is taken whole.
-    for name, loops in (("lir", True), ("cbie", True), ("whitening per language", True), ("center", False)):
+    for name in ("lir", "cbie", "whitening per language", "sparse autoencoder", "center"):
         transform = FITS[name](x)
         codes = [list(x)[i] for i in rng.integers(0, 6, 3000)]
         rows = np.stack([x[code][rng.integers(0, len(x[code]))] for code in codes])
         mixed = np.asarray(transform(rows, iter(codes)))
-        assert ("scan[" in str(jax.make_jaxpr(transform.apply)(rows, transform.language_ids(codes)))) == loops
+        assert ("scan[" in str(jax.make_jaxpr(transform.apply)(rows, transform.language_ids(codes)))) == (
+            name != "center"
+        )
         for code in x:
             same = np.array(codes) == code
             np.testing.assert_allclose(mixed[same], transform(rows[same], code), atol=2e-5)
@@ -281,7 +272,7 @@ def test_a_shared_step_that_both_have_alike_is_kept(x):
 
 
 def test_an_identifier_stays_with_the_languages_of_a_chain(x):
-    center = fit_center(x).with_identifier(fit_identifier(x))
+    center = identified(x)
     with pytest.raises(ValueError, match="the identifier may detect fr, ja, th, zh, which .* does not know"):
         center.then(fit_center({"de": x["de"] + 1, "en": x["en"] + 1}))
 

