@@ -18,12 +18,7 @@ from lsar_jax.languages import code_or_none, language_code
 
 __all__ = ["read_parallel"]
 
-_NAMES = (
-    r"newstest2019-(?:src|ref)\.([\w-]+)\.txt",
-    r"([\w-]+)\.devtest",
-    r"devtest\.([\w-]+)",
-    r"([\w-]+)\.txt",
-)
+_NAMES = (r"newstest2019-(?:src|ref)\.([\w-]+)\.txt", r"([\w-]+)\.devtest", r"devtest\.([\w-]+)", r"([\w-]+)\.txt")
 
 
 def read_parallel(data: Data, languages: Sequence[str] = (), where: str = "") -> dict[str, list[str]]:

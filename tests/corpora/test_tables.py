@@ -104,10 +104,7 @@ def test_which_column_is_english(config, row, tmp_path):
     [
         ([{"sentence1": ["a", "b"], "sentence2": "e"}], "row 1 has text in sentence2; expected a pair of columns"),
         ([{"translation": None}], "row 1 has text in translation; expected a pair of columns: sentence1, sentence2;"),
-        (
-            [{"sentence1": "o", "sentence2": "e"}, {"sentence1": "a"}],
-            "test of de-en of .*, row 2 has text in senten",
-        ),
+        ([{"sentence1": "o", "sentence2": "e"}, {"sentence1": "a"}], "test of de-en of .*, row 2 has text in senten"),
         ([], "test of de-en of .* has no rows"),
     ],
 )

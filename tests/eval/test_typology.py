@@ -94,10 +94,7 @@ def test_damaged_and_missing_files(tmp_path):
     wide = packed(sparse.csr_matrix(np.ones((7, 8))))
     with pytest.raises(ValueError, match="as distances_languages.txt lists it: zip.* argument 2 is longer"):
         syntactic_distances(["fr"], precomputed=write(tmp_path, wide))
-    for content, member, message in (
-        (b"no array", MATRIX, "pickle"),
-        (None, "SYNTACTIC.csv", MATRIX),
-    ):
+    for content, member, message in ((b"no array", MATRIX, "pickle"), (None, "SYNTACTIC.csv", MATRIX)):
         with pytest.raises(ValueError, match=f"not lang2vec's distances2.zip, .*{message}"):
             syntactic_distances(["fr"], precomputed=write(tmp_path, content, member))
     path = write(tmp_path)
