@@ -5,8 +5,9 @@ A card is read from ``cards/PAPER.toml``. Its commands are values, which ``eval.
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def _read(path: Path) -> Paper:
         """The step, or one for each combination of the values in ``each``, which fill its ``{names}``."""
         made: list[CardStep] = []
         for values in product(*(each := fields.pop("each", {})).values()):
-            filled = _filled(fields, dict(zip(each, values, strict=True)))
+            filled = _each_text(fields, partial(_filled, dict(zip(each, values, strict=True))))
             for name in filled.pop("with", ()):
                 filled["options"] = {**options.get(name, {}), **filled.get("options", {})}
             made.append(step({"on_page": not made, **filled}))
@@ -104,23 +105,22 @@ def _read(path: Path) -> Paper:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Reads a TOML file, with tuples for lists."""
-    content: dict[str, Any] = _tuples(tomllib.loads(path.read_text(encoding="utf-8")))
+    content: dict[str, Any] = _each_text(tomllib.loads(path.read_text(encoding="utf-8")), str)
     return content
 
 
-def _filled(value: Any, names: Mapping[str, str]) -> Any:
-    """Puts values into ``{names}`` in all texts of a value; other names in braces stay."""
-    if isinstance(value, dict):
-        return {key: _filled(part, names) for key, part in value.items()}
-    if isinstance(value, tuple):
-        return tuple(_filled(part, names) for part in value)
-    return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], found[0]), value) if isinstance(value, str) else value
+def _filled(names: Mapping[str, str], text: str) -> str:
+    """Puts values into ``{names}``; other names in braces stay."""
+    return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], found[0]), text)
 
 
-def _tuples(value: Any) -> Any:
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """Changes all texts in a value, and makes its lists tuples."""
     if isinstance(value, dict):
-        return {name: _tuples(part) for name, part in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+        return {key: _each_text(part, change) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(_each_text(part, change) for part in value)
+    return change(value) if isinstance(value, str) else value
 
 
 # In the order of the page.

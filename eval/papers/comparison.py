@@ -27,7 +27,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from eval.papers.card import PaperSetting
-from eval.papers.published import Published, published
+from eval.papers.published import Published
 from lsar_jax.files import write_text
 from lsar_jax.measures.methods import label
 from lsar_jax.measures.results import Result
@@ -94,14 +94,9 @@ def compare(ours: Sequence[OurValue], expected: Iterable[Published]) -> list[Com
     """Puts the published values of an encoder beside ours, and our other values after them."""
     rows: list[ComparedValue] = []
     used: set[int] = set()
-    beside: dict[int, list[int]] = {}
-    for n, measured in enumerate(ours):
-        for value in published(measured.first):
-            if _comparable(measured, value):
-                beside.setdefault(id(value), []).append(n)
     for value in expected:
-        same = beside.get(id(value), ())
-        used |= set(same)
+        same = [n for n, measured in enumerate(ours) if _comparable(measured, value)]
+        used |= {*same}
         rows += [_judged(ours[n], value) for n in same] or [_not_compared(value)]
     for n, measured in enumerate(ours):
         name = f"{measured.first.task} {measured.first.metric}"
@@ -135,10 +130,11 @@ def cells(row: ComparedValue) -> list[str]:
 
 
 def _comparable(measured: OurValue, value: Published) -> bool:
-    """Whether a result has the encoder, layer and method of a published value."""
+    """Whether a result has the quantity, encoder, layer and method of a published value."""
+    same = (value.task, value.metric) == (measured.first.task, measured.first.metric) and value.measured(measured.first)
     layers = (value.layer,) if value.layer else measured.setting.layers
     at = value.encoder in ("", measured.setting.name) and (not layers or measured.first.layer in layers)
-    return at and value.is_of(measured.method)
+    return same and at and value.is_of(measured.method)
 
 
 def _judged(measured: OurValue, value: Published) -> ComparedValue:

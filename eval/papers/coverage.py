@@ -3,8 +3,8 @@
 import re
 import textwrap
 
-from eval.papers.card import PAPERS, Card, Paper
-from eval.papers.published import PROTOCOLS, PUBLISHED, TABLES, items_of
+from eval.papers.card import PAPERS, Card
+from eval.papers.published import PROTOCOLS, PUBLISHED, items_of
 from eval.papers.sources import SOURCES
 
 __all__ = ["coverage"]
@@ -12,22 +12,18 @@ __all__ = ["coverage"]
 
 def coverage() -> dict[tuple[str, str], str]:
     """Returns the line of each table and figure, by paper and name, by number with tables first."""
-    return {(paper.name, name): line for paper in PAPERS for name, line in _lines(paper)}
-
-
-def _lines(paper: Paper) -> list[tuple[str, str]]:
-    cards = {item: card for card in paper.cards for item in items_of(card.items)}
-    reasons = {table: PROTOCOLS[of, table] for of, table in TABLES if of == paper.name}
-    reasons |= {item: reason for items, reason in paper.not_run.items() for item in items_of(items)}
-    names = sorted({**reasons, **cards}, key=lambda name: (name.split()[0] == "Figure", int(name.split()[1])))
-    lines = []
-    for name in names:
-        numbers = [n for n in PUBLISHED if n.paper == paper.name and name in items_of(n.table)]
-        comparable = [number for number in numbers if not number.other]
-        judged = " but not judged" if any(number.quantity.unlike for number in comparable) else ""
-        counts = f"{len(numbers)} numbers, {len(comparable)} comparable{judged}"
-        what = _run(cards[name]) if name in cards else f"not run here: {reasons[name]}"
-        lines.append((name, f"{paper.name}, {name}: {counts}; {what}"))
+    lines = {}
+    for paper in PAPERS:
+        cards = {item: card for card in paper.cards for item in items_of(card.items)}
+        reasons = {table: protocol for (of, table), protocol in PROTOCOLS.items() if of == paper.name}
+        reasons |= {item: reason for items, reason in paper.not_run.items() for item in items_of(items)}
+        for name in sorted({**reasons, **cards}, key=lambda name: (name.startswith("Figure"), int(name.split()[1]))):
+            numbers = [n for n in PUBLISHED if n.paper == paper.name and name in items_of(n.table)]
+            comparable = [number for number in numbers if not number.other]
+            judged = " but not judged" if any(number.quantity.unlike for number in comparable) else ""
+            counts = f"{len(numbers)} numbers, {len(comparable)} comparable{judged}"
+            what = _run(cards[name]) if name in cards else f"not run here: {reasons[name]}"
+            lines[paper.name, name] = f"{paper.name}, {name}: {counts}; {what}"
     return lines
 
 

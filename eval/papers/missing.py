@@ -4,17 +4,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from eval.data.fit_text import fit_text
 from eval.fitting import FitOptions
 from eval.papers.card import Card, CardStep
 from eval.papers.plan import CardOptions, Planned, plan_step, train_module
 from eval.papers.sources import LANGUAGES, SOURCES
-from lsar_jax import corpora
-from lsar_jax.checkpoints.bundled import open_bundled
-from lsar_jax.checkpoints.checkpoint import read_folder
-from lsar_jax.checkpoints.locate import is_folder, locate, preset_of
+from lsar_jax.checkpoints.locate import is_folder, preset_of
 from lsar_jax.checkpoints.presets import PRESETS
 from lsar_jax.corpora.by_language import chosen, folder_at
-from lsar_jax.corpora.tfds import prepared_languages
+from lsar_jax.encoders.load import open_checkpoint
 from lsar_jax.hub import Repository
 from lsar_jax.languages import language_code
 
@@ -82,15 +80,13 @@ def _source(key: str) -> Iterator[Missing]:
 
 def _fit_text(place: str, step: CardStep) -> Iterator[Missing]:
     """Yields what the text to fit on lacks: itself, or languages of the data, or English."""
-    kind, _, name = place.partition(":")
-    if place in ("udhr", "evaluated") or kind == "hub":
+    if place in ("udhr", "evaluated") or place.startswith("hub:"):
         return
     get = next((source.where for source in SOURCES.values() if source.path == place), "`xx.txt`, a sentence a line")
-    get = SOURCES["wiki40b"].where if kind == "tfds" else get
+    get = SOURCES["wiki40b"].where if place.startswith("tfds:") else get
     languages = [code for key in step.data for code in SOURCES[key].languages]
     try:
-        there = prepared_languages(name) if kind == "tfds" else corpora.language_files(place, ".txt")
-        chosen(there, [*languages, "en"] if languages else None, place)
+        chosen(dict.fromkeys(fit_text(place).languages()), [*languages, "en"] if languages else None, place)
     except (FileNotFoundError, ValueError) as error:
         text = f"the text to fit on: {error}: put there {get}, or name other text with --fit-on, such as udhr, with "
         yield Missing(place, f"{text}which fitted methods have no published number")
@@ -116,10 +112,8 @@ def _encoder(planned: Sequence[Planned], name: str, download: bool) -> Iterator[
     try:
         preset = None if name == "bundled" else preset_of(name)
         id, revision = (preset.id, preset.revision) if preset else (name, None)
-        if name == "bundled":
-            checkpoint = open_bundled()
-        elif download or is_folder(id):
-            checkpoint = read_folder(locate(id, revision)[0], id=id)
+        if name == "bundled" or download or is_folder(id):
+            checkpoint, _ = open_checkpoint(name, None)
         else:
             if (repository := Repository(id, revision, "model")).info() is None:
                 repository.cached()

@@ -9,7 +9,7 @@ are the same; encoders and layers are compared in ``eval/papers/comparison.py``.
 import csv
 import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from eval.papers.card import read_toml
 from lsar_jax.measures.results import Result
 
-__all__ = ["PROTOCOLS", "PUBLISHED", "TABLES", "Published", "Quantity", "items_of", "published"]
+__all__ = ["PROTOCOLS", "PUBLISHED", "Published", "Quantity", "items_of", "published"]
 
 _FOLDER = Path(__file__).parent
 # Methods that are the same whatever text they are fitted on.
@@ -153,22 +153,12 @@ def _number(row: Mapping[str, str]) -> Published:
     )  # fmt: skip
 
 
-def _numbers() -> tuple[Published, ...]:
-    found = []
-    for row in _rows("published.csv"):
-        try:
-            found += [_number(row)] if items_of(row["table"]) else []
-        except InvalidOperation:  # a word, as in Ki et al.'s Table 1
-            continue
-    return tuple(found)
-
-
-# The numbers of tables and figures; those of the papers' text are only in the file.
-PUBLISHED = _numbers()
+# The numbers of tables and figures; the words of a table, and the numbers of the papers' text, are only in the file.
+PUBLISHED = tuple(
+    _number(row) for row in _rows("published.csv") if items_of(row["table"]) and row["task"] != "loss components"
+)
 # (paper, table) -> how it was measured.
 PROTOCOLS = {(row["paper"], item): row["protocol"] for row in _rows("protocols.csv") for item in items_of(row["table"])}
-# The tables, in the order of the papers.
-TABLES = tuple(PROTOCOLS)
 
 _BY_NAME: dict[tuple[str, str], list[Published]] = {}
 for _value in PUBLISHED:

@@ -10,7 +10,7 @@ from lsar_jax import corpora
 from lsar_jax.corpora.builders import Bucc, Parallel, XquadR
 from lsar_jax.files import sha256, text_sha256
 
-__all__ = ["LANGUAGES", "SOURCES", "DataSource", "checksum_of", "languages_of_text"]
+__all__ = ["LANGUAGES", "SOURCES", "DataSource", "checksum_of"]
 
 
 class DataSource(NamedTuple):
@@ -26,11 +26,6 @@ class DataSource(NamedTuple):
     languages: tuple[str, ...] = ()  # codes that it must have
 
 
-def languages_of_text(folder: Path) -> list[str]:
-    """Lists the languages of a folder of text files."""
-    return list(corpora.language_files(folder, ".txt"))
-
-
 def _of_bitext(folder: Path) -> list[str]:
     return [code for pair in Parallel.known(folder) for code in pair.split("-")]
 
@@ -40,7 +35,7 @@ LANGUAGES: dict[str, Callable[[Path], Iterable[str]]] = {
     **dict.fromkeys(("tatoeba", "tatoeba-2023"), files_of),
     **dict.fromkeys(("xquad-r", "mlqa-r"), XquadR.known),
     **dict.fromkeys(("bitext", "multiun", "opus-100", "oracle"), _of_bitext),
-    **dict.fromkeys(("oscar", "wiki"), languages_of_text),
+    **dict.fromkeys(("oscar", "wiki"), lambda folder: corpora.language_files(folder, ".txt")),
     "bucc": lambda folder: [pair.removesuffix("-en") for pair in Bucc.known(folder)],
     "amazon": lambda folder: [p.name.removesuffix("_test.tsv").replace("jp", "ja") for p in folder.glob("*_test.tsv")],
     "dictionaries": lambda folder: [path.name.removesuffix("-en.txt") for path in folder.glob("*-en.txt")],

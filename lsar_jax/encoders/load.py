@@ -20,7 +20,7 @@ from lsar_jax.models.pooling import POOLINGS, pooled_width
 from lsar_jax.models.projection import Layer, Normalize, Projection, Truncate, width_after
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["load_encoder"]
+__all__ = ["load_encoder", "open_checkpoint"]
 
 _DTYPES = ("float32", "bfloat16")
 _OPTIONS = ("revision", "layer", "pooling", "dim", "final_norm", "dtype", "param_dtype", "mesh")
@@ -84,7 +84,7 @@ def load_encoder(
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)
     mesh = _with_auto_axes(mesh)
-    checkpoint, preset = _open(str(name_or_path), revision)
+    checkpoint, preset = open_checkpoint(str(name_or_path), revision)
     blocks = checkpoint.config.blocks
     has = f"{checkpoint.id} has the embedding output, 0, and {blocks} blocks"
     loaded = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
@@ -126,7 +126,8 @@ def _with_auto_axes(mesh: Mesh | None) -> Mesh:
     return data_mesh(list(mesh.devices.flat), model=mesh.size // shares(mesh))
 
 
-def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
+def open_checkpoint(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
+    """Returns the checkpoint of a name, a Hub id or a folder, and its preset if it has one; see ``load_encoder``."""
     if name_or_path == "bundled":
         if revision is not None:
             raise ValueError(f"revision is {revision!r}, but the bundled encoder has only one revision; leave it out")

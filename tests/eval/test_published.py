@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eval.data.tatoeba import XTREME_36, read_pairs
-from eval.papers.published import PUBLISHED, TABLES, items_of, published
+from eval.papers.published import PROTOCOLS, PUBLISHED, items_of, published
 from tests.made_results import made_result
 
 ROOT = Path(__file__).parents[2]
@@ -70,8 +70,8 @@ def test_every_number_of_the_tables_is_there():
     words = sum(row["task"] == "loss components" for row in rows)
     assert len(PUBLISHED) + words == sum(bool(items_of(row["table"])) for row in rows)
     counts = Counter((number.paper, item) for number in PUBLISHED for item in items_of(number.table))
-    assert len(TABLES) == 37
-    assert {table for table in TABLES if not counts[table]} == {("Ki et al. 2024", "Table 1")}
+    assert len(PROTOCOLS) == 37
+    assert {table for table in PROTOCOLS if not counts[table]} == {("Ki et al. 2024", "Table 1")}
     # Rows that look permuted, and cells that contradict others, stand beside nothing.
     suspect = [number for number in PUBLISHED if "suspect" in number.note]
     assert len(suspect) == 24
