@@ -8,25 +8,22 @@ on the text itself, all of it up to ``--count`` sentences of a language.
 """
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import tyro
-from jaxtyping import Float
 
 from lsar_jax.console.output import console
-from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
 from lsar_jax.languages import code_or_none
 from lsar_jax.options.text_folder import TextFolderOptions
-from lsar_jax.options.user_text import UserText, read_user_vectors
-from lsar_jax.report.explorer import DEFAULT_METHODS, explore
-from lsar_jax.report.method_comparison import judged
-from lsar_jax.report.usage_code import Usage, opening_code
+from lsar_jax.options.user_text import UserText
+from lsar_jax.report.embedded_text import embed
+from lsar_jax.report.explorer import explore
+from lsar_jax.report.page_kit import Usage, usage_of
+from lsar_jax.report.sliders import DEFAULT_METHODS
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["Explore"]
@@ -70,31 +67,22 @@ class Explore(TextFolderOptions):
         for module in ("bokeh", "jinja2", "threadpoolctl"):
             import_extra(module, "report", "the explorer")
         text = self.read_text()
-        layers: tuple[int, ...] = ()
-        x: Mapping[str, Float[np.ndarray, "*layer sentence dim"]]
-        if self.vectors is None:
-            layers, x, usage = self._encoded(text)
-        else:
-            x, usage = read_user_vectors(self.vectors, self.place, text), Usage()
-        text = judged(text, {code: rows[-1] if rows.ndim == 3 else rows for code, rows in x.items()}, self.aligned)
+        encoder = None if self.vectors else self.open(max(self.layers or (), default=None))
+        layers = () if encoder is None else self._layers(encoder.spec.layer)
+        embedded = embed(self, text, encoder, layers, cache=self.cache)
+        text = embedded.text
         page = explore(
-            x, text.sentences, layers=layers, units=text.units if text.aligned else None,
+            embedded.x, text.sentences, layers=layers, units=text.units if text.aligned else None,
             methods=None if self.transforms == DEFAULT_METHODS else self.transforms, tsne=self.tsne, title=self.title,
         )  # fmt: skip
-        fit_options = self._fit_options(text)
-        page = replace(page, usage=replace(usage, fit_options=fit_options, reading=self._reading(usage)))
+        usage = usage_of(self, encoder)
+        page = replace(page, usage=replace(usage, fit_options=self._fit_options(text), reading=self._reading(usage)))
         page.save(self.out)
         console.print(f"wrote {self.out}: {page.about}, {page.size / 1e6:.1f} MB; open it in a browser")
 
-    def _encoded(self, text: UserText) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "layer _ dim"]], Usage]:
-        """The layers, the embeddings of the text by language, and how they were made."""
-        encoder = self.open(max(self.layers or (), default=None))
-        last = encoder.spec.layer
-        layers = tuple(sorted({2 * last // 3, last})) if self.layers is None else self.layers or tuple(range(last + 1))
-        codes = {code: code for code in text.codes}
-        x = encode_all(encoder, text.sentences, layers, self.max_length, codes, self.cache)
-        encoding = f"max_length={self.max_length}" + ", language='{language}'" * encoder.uses_language
-        return layers, x, Usage(opening_code(self, encoder.spec.prompt or ""), encoding)
+    def _layers(self, last: int) -> tuple[int, ...]:
+        """The layers on the page, of an encoder whose last loaded layer is ``last``."""
+        return tuple(sorted({2 * last // 3, last})) if self.layers is None else self.layers or tuple(range(last + 1))
 
     def _fit_options(self, text: UserText) -> str:
         """The options of ``lsar-jax fit`` that read the same text; empty if there are none, as for pairs."""

@@ -17,7 +17,7 @@ command is repeated: embeddings and the measures of each layer are kept in ``--o
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +25,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lsar_jax.console.output import console, print_table
-from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.embeddings.job import remove_partial_files, work_folder
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import check_outputs, write_text
@@ -35,14 +34,14 @@ from lsar_jax.measures.results import Result, read_results, write_results
 from lsar_jax.measures.run_record import digest_of, record, recorded
 from lsar_jax.moments import Moments, pool_moments, save_moments
 from lsar_jax.options.text_folder import TextFolderOptions
-from lsar_jax.options.user_text import UserText, read_user_vectors
+from lsar_jax.options.user_text import UserText
 from lsar_jax.report.drawings import draw_layers, draw_space
+from lsar_jax.report.embedded_text import Embedded, embed, embed_reference
 from lsar_jax.report.findings import answer, caption, details
-from lsar_jax.report.held_out import Measured
-from lsar_jax.report.method_comparison import Comparison, Embedded, compare, difference, embed, most_neutral_or_best
+from lsar_jax.report.measured import Measured
+from lsar_jax.report.method_comparison import Comparison, compare, difference, most_neutral_or_best
+from lsar_jax.report.page_kit import usage_of
 from lsar_jax.report.report_page import columns_of, report_html, row_of, title_of_table
-from lsar_jax.report.usage_code import Usage, opening_code
-from lsar_jax.spec import EncoderSpec
 
 __all__ = ["Report"]
 
@@ -57,7 +56,7 @@ _FIGURE = (
 )
 # Sentences of a language that the first answer is from.
 _FIRST = 100
-# The measures of the space in results, in the order of ``Neutrality``.
+# The measures of the space in results.
 _MEASURES = (
     Metric("own language among neighbours", "lower"), Metric("own language without preference", "neither"),
     Metric("language identified", "lower"), Metric("IsoScore"), Metric("mean cosine", "neither"),
@@ -109,6 +108,8 @@ class Report(TextFolderOptions):
                 around = self._first_answer(encoder, layers)
             order = sorted(layers, key=lambda layer: abs(layer - around))
             embedded = self._embed(text, encoder, layers)
+            if same := [f"{layer}" for layer in layers if layer not in embedded.spans]:
+                console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
             found = compare(embedded, self.transforms, self.ranks, order=order, work=(work, digest_of(self)))
             write_results(self._results(found), self.out / _RESULTS)
             record(self)  # so that the same command goes on if this one is killed while it draws
@@ -124,21 +125,15 @@ class Report(TextFolderOptions):
         overwrite = self.overwrite or (self.out / _RESULTS).is_file()
         check_outputs([self.out / name for name in (_REPORT, _TRANSFORM, _MOMENTS)], overwrite=overwrite)
 
-    def _embed(
-        self, text: UserText, encoder: SentenceEncoder | None, layers: Sequence[int], *, quiet: bool = False
-    ) -> Embedded:
-        if encoder is None:
-            assert self.vectors is not None
-            x = {code: rows[None] for code, rows in read_user_vectors(self.vectors, self.place, text).items()}
-            check_methods(self.transforms, {"rank": self.ranks}, text.codes, next(iter(x.values())).shape[-1])
-            specs = [EncoderSpec(f"{self.vectors}", "", 0, "", "")]  # only their name is known
-            return embed(text, self.aligned, specs, lambda _: x, quiet=quiet)
+    def _embed(self, text: UserText, encoder: SentenceEncoder | None, layers: Sequence[int], **quiet: bool) -> Embedded:
+        """Embeds the text, and the reference text if it is not aligned; a model of vectors could not encode that."""
         cache = self.cache or self.out / _WORK / "embeddings"
-
-        def encode(texts: Mapping[str, Sequence[str]]) -> Mapping[str, np.ndarray]:
-            return encode_all(encoder, texts, layers, self.max_length, {code: code for code in texts}, cache)
-
-        return embed(text, self.aligned, [replace(encoder.spec, layer=of) for of in layers], encode, quiet=quiet)
+        embedded = embed(self, text, encoder, layers, cache=cache, **quiet)
+        if encoder is None:
+            check_methods(self.transforms, {"rank": self.ranks}, text.codes, next(iter(embedded.x.values())).shape[-1])
+        elif not embedded.text.aligned:
+            return embed_reference(embedded, encoder, self.max_length, cache)
+        return embedded
 
     def _first_answer(self, encoder: SentenceEncoder | None, layers: Sequence[int]) -> int:
         """Measures a third of the way, two thirds and the last layer on a part of the text; returns the best layer."""
@@ -164,7 +159,7 @@ class Report(TextFolderOptions):
                 languages, count = found.reference or text.codes, int(np.isfinite(of.search.values).sum())
                 searched = result(Metric(found.metric, shown=True), of.score, languages, count)
                 results.append(searched.resampled(of.search))
-            for metric, value in zip(_MEASURES, of.neutrality, strict=True):
+            for metric, value in zip(_MEASURES, (of.own, of.expected, *of.space), strict=True):
                 results.append(result(metric, value, text.codes, text.count))
         return results
 
@@ -202,11 +197,11 @@ class Report(TextFolderOptions):
                 path.unlink()  # of an earlier report
         for name, svg in (layers | space).items():
             write_text(self.out / _FIGURES / f"{re.sub(r'[^a-zA-Z]+', '-', name)}.svg", svg)
-        opening = "" if encoder is None else opening_code(self, encoder.spec.prompt or "")
-        usage = Usage(opening, f"max_length={self.max_length}")
         # The results are read again for the day that they were written on.
         result = read_results(self.out / _RESULTS)[0]
-        page = report_html(found, self.title, usage, str(self.out / _TRANSFORM), (layers, space), result)
+        page = report_html(
+            found, self.title, usage_of(self, encoder), str(self.out / _TRANSFORM), (layers, space), result
+        )
         write_text(self.out / _REPORT, page)
 
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from lsar_jax.measures.methods import Method
 from lsar_jax.options.user_text import UserText
-from lsar_jax.report.held_out import Measured
 from lsar_jax.report.marks import lines
-from lsar_jax.report.neighbours import ByLanguage
+from lsar_jax.report.measured import ByLanguage, Measured
 from lsar_jax.report.planes import draw_languages, draw_units, flat
 
 __all__ = ["draw_layers", "draw_space"]
@@ -39,9 +38,9 @@ def draw_layers(measured: Sequence[Measured], metric: str) -> dict[str, str]:
     """
     measures: dict[str, Callable[[Measured], float]] = {
         metric: lambda of: of.score,
-        "neighbours in the own language": lambda of: of.neutrality.own,
-        "language identified by a linear classifier": lambda of: of.neutrality.identified,
-        "IsoScore": lambda of: of.neutrality.isoscore,
+        "neighbours in the own language": lambda of: of.own,
+        "language identified by a linear classifier": lambda of: of.space.identified,
+        "IsoScore": lambda of: of.space.isoscore,
     }
     best: dict[str, Measured] = {}
     for of in measured:
@@ -50,7 +49,7 @@ def draw_layers(measured: Sequence[Measured], metric: str) -> dict[str, str]:
             best[of.method.name] = of
     labels = [of.method.label for of in best.values()]
     curves = {label: [of for of in measured if of.method.label == label] for label in labels}
-    layers, expected = sorted({of.layer for of in measured}), measured[0].neutrality.expected
+    layers, expected = sorted({of.layer for of in measured}), measured[0].expected
     drawn: dict[str, str] = {}
     with _picture(drawn, "the methods", (4.6, 0.3 + 0.22 * (len(curves) // 2 + 1))) as axis:
         lines(axis, {label: {0: np.nan} for label in curves})

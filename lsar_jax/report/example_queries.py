@@ -10,12 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.measures.methods import FITTED, Method, fit_methods
 from lsar_jax.measures.resampling import Interval, QueryScores, interval, simultaneous_intervals
 from lsar_jax.options.user_text import UserText
-from lsar_jax.report.held_out import Folds, Measured
-from lsar_jax.report.neighbours import ByLanguage, Pool
-from lsar_jax.spec import EncoderSpec
+from lsar_jax.report.held_out import Folds
+from lsar_jax.report.measured import Measured
 
 __all__ = [
     "HITS",
@@ -84,21 +82,15 @@ class HeldOutSearch(NamedTuple):
     hits: Int[np.ndarray, "2 query hit"]
 
 
-def search_held_out(folds: Folds, x: ByLanguage, method: Method, spec: EncoderSpec | None) -> HeldOutSearch:
-    """Searches the held-out sentences of each fold; ``x`` has the embeddings of all sentences at the layer."""
-    language = np.repeat(np.arange(len(x)), [len(rows) for rows in x.values()])
-    start = dict(zip(x, np.flatnonzero(np.diff(language, prepend=-1)), strict=True))
-    asked, own, hits = [], [], []
-    for held_out, few in folds:
-        rows = {code: of[few[code]] for code, of in x.items()}
-        ids = np.concatenate([start[code] + np.flatnonzero(chosen) for code, chosen in few.items()])
-        fitted = _fitted(method, {code: of[~held_out[code]] for code, of in x.items()}, spec)
-        pool = Pool(language[ids])
-        near = [pool.search(np.concatenate(list(of.values()))) for of in (rows, fitted.transform_languages(rows))]
-        asked.append(ids)
-        own.append(100.0 * np.stack([of.own for of in near]))
-        hits.append(ids[np.stack([of.rows for of in near])][..., :HITS])
-    return HeldOutSearch(np.concatenate(asked), np.concatenate(own, axis=1), np.concatenate(hits, axis=1))
+def search_held_out(folds: Folds, before: Measured, after: Measured) -> HeldOutSearch:
+    """Returns the held-out sentences of all folds, with the nearest sentences that were found in each."""
+    ids = [fold.ids for fold in folds]
+    own = [100.0 * np.concatenate([part.own for part in of.parts]) for of in (before, after)]
+    hits = [
+        np.concatenate([rows[part.rows[:, :HITS]] for rows, part in zip(ids, of.parts, strict=True)])
+        for of in (before, after)
+    ]
+    return HeldOutSearch(np.concatenate(ids), np.stack(own), np.stack(hits))
 
 
 def own_by_language(text: UserText, found: HeldOutSearch) -> dict[str, BeforeAfter]:
@@ -135,7 +127,7 @@ def search_by_language(
     if first.strata is not None:
         codes = np.array(list(text.pairs))[first.strata]
     elif text.aligned:
-        codes = np.concatenate([np.repeat(code, rows.sum()) for _, few in folds for code, rows in few.items()])
+        codes = np.concatenate([np.repeat(code, rows.sum()) for fold in folds for code, rows in fold.few.items()])
     else:
         codes = np.repeat(reference, len(first.values) // len(reference))
     clusters = np.arange(len(codes)) if first.clusters is None else first.clusters
@@ -193,13 +185,3 @@ def _changes(scores: Mapping[str, Sequence[QueryScores]]) -> dict[str, BeforeAft
         first, second = (Interval(queries.mean, *interval(queries)) for queries in (before, after))
         result[name] = BeforeAfter(first, second, Interval(after.mean - before.mean, *gain))
     return result
-
-
-def _fitted(method: Method, x: ByLanguage, spec: EncoderSpec | None) -> Method:
-    """The same method, fitted on other embeddings."""
-    if method.transform is None:
-        return method
-    option = FITTED[method.name].varied
-    varied = {option: (method.parameters[option],)} if option in method.parameters else {}
-    [again] = fit_methods(x, (method.name,), varied, source=spec)
-    return again

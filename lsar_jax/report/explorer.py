@@ -1,36 +1,30 @@
 """``explore``: one page to look at embeddings before and after transforms of any rank."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.arrays import check_floats
-from lsar_jax.checks import check_flags, whole_number
+from lsar_jax.checks import check_flags, whole_number, whole_numbers
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
-from lsar_jax.measures.methods import Method, fit_methods
-from lsar_jax.moments import moments_by_language, stack_means
+from lsar_jax.measures.methods import Method
+from lsar_jax.options.user_text import UserText
 from lsar_jax.report.explorer_page import Explorer, look_of_language
 from lsar_jax.report.marks import Plane
-from lsar_jax.report.neighbours import ByLanguage, Neighbours, Pool, spanned_rank
-from lsar_jax.report.page_kit import packed
+from lsar_jax.report.measured import ByLanguage, Measured, Pool
+from lsar_jax.report.page_kit import Usage, packed
 from lsar_jax.report.planes import flat, language_plane
-from lsar_jax.report.usage_code import Usage
+from lsar_jax.report.sliders import at_ranks, fit_layers, options_of, ranks_of, slides
 from lsar_jax.shapes import AnyArray
+from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.tokenizer import check_sentences
-from lsar_jax.transforms.base import Step
-from lsar_jax.transforms.methods import METHODS, by_default
+from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["Explorer", "explore"]
-
-_log = logging.getLogger("lsar_jax")
-
-# Those with a slider first.
-DEFAULT_METHODS = tuple(sorted(by_default("explorer"), key=lambda name: METHODS[name].varied != "rank"))
 
 # Characters of a sentence that the page shows.
 _SHOWN = 300
@@ -84,151 +78,84 @@ def explore(
     """
     check_flags(tsne=tsne)
     by_layer, names = _by_layer(x, layers)
-    codes = list(by_layer[0])
-    sentences = _sentences(texts, {code: len(rows) for code, rows in by_layer[0].items()})
-    numbers = _units(units, sentences)
-    if methods is not None:
-        _check_methods(methods)
-    count = whole_number("count", count, 2 * len(codes), 65_535, "at least two sentences of each language")
-    chosen = _drawn(numbers, sentences, count)
-    language = np.repeat(np.arange(len(codes)), [len(rows) for rows in chosen.values()])
-    unit = None if numbers is None else np.concatenate([numbers[code][rows] for code, rows in chosen.items()])
+    text = _text(texts, units, {code: len(rows) for code, rows in by_layer[0].items()})
+    if methods is not None and (isinstance(methods, str) or not {*methods} or {*methods} - {*METHODS}):
+        raise ValueError(f"methods is {methods!r}; give a list of some of {', '.join(METHODS)}")
+    count = whole_number("count", count, 2 * len(text.codes), 65_535, "at least two sentences of each language")
+    rows = _drawn(text, count)
+    language = np.repeat(np.arange(len(rows)), [len(of) for of in rows.values()])
+    unit = np.concatenate([text.units[code][of] for code, of in rows.items()]) if text.aligned else None
     pool = Pool(language, unit)
     pools = import_extra("threadpoolctl", "report", "the explorer")
     # BLAS's threads wait for each other without sleeping, which on processors that are in use takes most of the time.
     with pools.threadpool_limits(1, "blas"):
-        fitted = _fit_layers(by_layer, names, methods)
-        shown = [
-            _layer(
-                {code: rows[chosen[code]] for code, rows in of.items()}, of_layer, pool, _STATES // len(by_layer), tsne
-            )
-            for of, of_layer in zip(by_layer, fitted, strict=True)
-        ]
+        fitted = fit_layers(by_layer, names, methods)
+        shown = []
+        for number, (name, of) in enumerate(zip(names, by_layer, strict=True)):
+            spec = EncoderSpec("x", "", number, "", "")  # only its name is known
+            part = {code: vectors[rows[code]] for code, vectors in of.items()}
+            layer = _layer(part, spec, fitted[number], pool, _STATES // len(by_layer), tsne)
+            shown.append({"name": str(name)} | layer)
     data = {
-        "languages": codes, "language": language.tolist(), "unit": None if unit is None else unit.tolist(),
-        "texts": [_shortened(sentences[code][row]) for code, rows in chosen.items() for row in rows],
-        "looks": [{"colour": colour, "marker": marker} for colour, marker in map(look_of_language, range(len(codes)))],
-        "fair": pool.fair, "k": pool.k, "summaries": {of.name: METHODS[of.name].summary for of in fitted[0]},
-        "layers": [{"name": str(name)} | layer for name, layer in zip(names, shown, strict=True)],
+        "languages": text.codes, "language": language.tolist(), "unit": None if unit is None else unit.tolist(),
+        "texts": [_shortened(text.sentences[code][row]) for code, of in rows.items() for row in of],
+        "looks": [{"colour": colour, "marker": marker} for colour, marker in map(look_of_language, range(len(rows)))],
+        "fair": pool.fair, "k": pool.k, "layers": shown,
+        "summaries": {of.name: METHODS[of.name].summary for of in fitted[0]},
     }  # fmt: skip
     stacked = np.ndim(next(iter(x.values()))) == 3
     reading = Usage().reading + "\nx = {code: rows[{number}] for code, rows in x.items()}" * stacked
     return Explorer(title, data, Usage(reading=reading))
 
 
-class _View(NamedTuple):
-    """The sentences after a method at a rank: their neighbours, and the map with its share of the variance."""
-
-    neighbours: Neighbours
-    plane: Plane
-    variance: float
-
-
-def _layer(x: ByLanguage, methods: Sequence[Method], pool: Pool, states: int, tsne: bool) -> dict[str, Any]:
+def _layer(
+    x: ByLanguage, spec: EncoderSpec, methods: Sequence[Method], pool: Pool, states: int, tsne: bool
+) -> dict[str, Any]:
     """Returns the data of a layer, in JSON's types: for each method and rank, lists of neighbours, shares and a map."""
-    sliders = sum(map(_slides, methods))
+    sliders = sum(map(slides, methods))
     most = max((states - 1 - len(methods) + sliders) // max(sliders, 1), 2)
-    original = Method("original", {})
-    views = _views(x, original, [None], pool)
+    measured: list[Measured] = []
+    planes: list[Plane] = []
     written: list[dict[str, Any]] = []
-    for method in methods:
-        ranks = _ranks(method, most)
-        by_language = method.transform is not None and method.transform.languages is not None
-        written.append({"name": method.name, "ranks": None if ranks == [None] else ranks, "first": len(views)})
-        written[-1] |= {"by_language": by_language, "options": _options(method)}
-        views += _views(x, method, ranks, pool)
-    drawn = flat({of.label: _transformed(of, x) for of in (original, *methods)}) if tsne else {}
+    states_of: list[dict[str, Any]] = []
+    every = [Method("original", {}), *methods]
+    for method in every:
+        ranks, plane = ranks_of(method, most), None
+        written.append({"name": method.name, "ranks": ranks, "first": len(measured), "options": options_of(method)})
+        for at_rank in at_ranks(method, ranks):
+            y = _transformed(at_rank, x)
+            measured.append(Measured(spec, at_rank, [pool.search(y)]))
+            plane, variance = language_plane(y, pool.language, plane)  # turned towards the last rank's
+            planes.append(plane)
+            states_of.append(_shares(pool, measured[-1]) | {"variance": variance})
+        written[-1]["by_language"] = measured[-1].needs_language
+    drawn = flat({of.label: _transformed(of, x) for of in every}).values() if tsne else ()
+    near = [of.parts[0] for of in measured]
     return {
-        "methods": written,
-        "states": [_shares(pool, of.neighbours) | {"variance": of.variance} for of in views],
+        "methods": written[1:],
+        "states": states_of,
         # A sentence's lists stand beside each other: those of near ranks and methods are alike, and take little space.
-        "near": packed(np.stack([of.neighbours.rows for of in views], axis=1)),
-        "cosines": packed(np.rint(1000 * np.stack([of.neighbours.cosines for of in views], axis=1))),
-        "planes": packed(np.stack([_in_12_bits(of.plane) for of in views])),
-        "tsne": packed(np.stack([_in_12_bits(plane) for plane in drawn.values()])) if tsne else "",
+        "near": packed(np.stack([of.rows for of in near], axis=1)),
+        "cosines": packed(np.rint(1000 * np.stack([of.cosines for of in near], axis=1))),
+        "planes": packed(np.stack([*map(_in_12_bits, planes)])),
+        "tsne": packed(np.stack([*map(_in_12_bits, drawn)])) if tsne else "",
     }
-
-
-def _views(x: ByLanguage, method: Method, ranks: Sequence[int | None], pool: Pool) -> list[_View]:
-    """Transforms the sentences at each rank, and finds their neighbours; each map is turned towards the last."""
-    views: list[_View] = []
-    for rank in ranks:
-        y = _transformed(method if rank is None else _at_rank(method, rank), x)
-        views.append(_View(pool.search(y), *language_plane(y, pool.language, views[-1].plane if views else None)))
-    return views
 
 
 def _transformed(method: Method, x: ByLanguage) -> Float[np.ndarray, "sentence dim"]:
     return np.concatenate(list(method.transform_languages(x).values()))
 
 
-def _ranks(method: Method, most: int) -> list[Any]:
-    """The ranks of the slider, of many ranks evenly spaced ones; a method without one has a single state."""
-    if not _slides(method):
-        return [None]
-    top = int(method.parameters["rank"])
-    return np.unique(np.linspace(0, top, min(most, top + 1)).round().astype(int)).tolist()
-
-
-def _shares(pool: Pool, near: Neighbours) -> dict[str, Any]:
+def _shares(pool: Pool, measured: Measured) -> dict[str, Any]:
     """The shares of neighbours of all sentences and by language, in JSON's types."""
-    result: dict[str, Any] = {}
-    for name, shares in (("own", near.own), ("found", near.found)):
-        known = shares[~np.isnan(shares)]
-        result[name] = float(known.mean()) if len(known) else None
-        result[f"{name}_of"] = [None if np.isnan(share) else round(share, 3) for share in pool.by_language(shares)]
-    return result
-
-
-def _slides(method: Method) -> bool:
-    """Whether the first directions of a fit are those of a lower rank, which is not so in variants of a method."""
-    return METHODS[method.name].varied == "rank" and not METHODS[method.name].fixed
-
-
-def _at_rank(method: Method, rank: int) -> Method:
-    """The method that removes only the first directions; the others become zero, so that all ranks share a program."""
-    assert method.transform is not None
-    steps = []
-    for step in method.transform.steps:
-        assert isinstance(step, Step), "methods with a rank have these steps"
-        bases = {name: np.asarray(part) for name, part in step.arrays().items() if name in ("basis", "dual")}
-        steps.append(step._replace(**{name: part * (np.arange(part.shape[-1]) < rank) for name, part in bases.items()}))
-    return replace(method, transform=replace(method.transform, steps=tuple(steps)))
-
-
-def _fit_layers(
-    by_layer: Sequence[ByLanguage], names: Sequence[int | str], given: Sequence[str] | None
-) -> list[list[Method]]:
-    """Fits each method at each layer, at its highest rank; without given names, those that can be at every layer."""
-    fitted: list[dict[str, Method]] = []
-    for x, layer in zip(by_layer, names, strict=True):
-        methods = DEFAULT_METHODS if given is None else given
-        second = any(METHODS[name].needs in ("pooled", "languages") for name in methods)
-        moments = moments_by_language(x, least=2, second_moment=second)
-        top = spanned_rank(stack_means(moments))
-        if not top:
-            raise ValueError(f"the means of {', '.join(moments)} do not differ at layer {layer}; leave it out")
-        fitted.append({})
-        for name in methods:
-            try:
-                [fitted[-1][name]] = fit_methods(
-                    x, (name,), {"rank": (top,), "seed": (0,)}, source=None, moments=moments
-                )
-            except ValueError as error:
-                where = f" at layer {layer}" if layer != "" else ""
-                if given is not None:
-                    raise ValueError(f"{name} cannot be fitted{where}: {error}; leave it out of the methods") from error
-                _log.warning("the page is without %s, which cannot be fitted%s: %s", name, where, error)
-    common = [name for name in fitted[0] if all(name in of for of in fitted)]
-    return [[of[name] for name in common] for of in fitted]
-
-
-def _options(method: Method) -> dict[str, Any]:
-    """The options of ``lsar-jax fit`` that fit it; the page fills in the rank."""
-    varied = METHODS[method.name].varied
-    if _slides(method):
-        return {"rank": "{rank}"}
-    return {varied: method.parameters[varied]} if varied in ("rank", "seed") else {}
+    [near] = measured.parts
+    found = near.found[~np.isnan(near.found)]
+    return {
+        "own": measured.own / 100,
+        "own_of": pool.by_language(near.own),
+        "found": float(found.mean()) if len(found) else None,
+        "found_of": pool.by_language(near.found),
+    }
 
 
 def _in_12_bits(plane: Plane) -> Float[np.ndarray, "sentence 2"]:
@@ -242,70 +169,51 @@ def _by_layer(
     """The embeddings of each layer by language, in alphabetical order, and the names of the layers."""
     if not isinstance(x, Mapping) or len(x) < 2:
         raise ValueError("x must be a mapping from at least two languages to embeddings")
-    arrays = {code: np.asarray(value) for code, value in canonical_keys(x).items()}
-    depths = {code: 1 if value.ndim < 3 else len(value) for code, value in arrays.items()}
-    if len({*depths.values()}) > 1 or any(value.ndim not in (2, 3) for value in arrays.values()):
-        shapes = {code: value.shape for code, value in arrays.items()}
+    arrays = {code: value[None] if value.ndim == 2 else value for code, value in _arrays(x).items()}
+    shapes = {code: value.shape for code, value in arrays.items()}
+    depths = {shape[0] if len(shape) == 3 else 0 for shape in shapes.values()}
+    if len(depths) > 1 or 0 in depths:
         raise ValueError(f"x has the shapes {shapes}; expected [n, dim] of all, or [layer, n, dim] of as many layers")
-    depth = next(iter(depths.values()))
+    [depth] = depths
     names = list(layers) or ([""] if depth == 1 else [])
     if len(names) != depth or len({*map(str, names)}) < depth:
         raise ValueError(f"layers is {tuple(layers)}; give a different name for each of the {depth} layers of x")
-    by_layer = [{code: a[at] if a.ndim == 3 else a for code, a in arrays.items()} for at in range(depth)]
-    for of in by_layer:
-        for code, rows in of.items():
-            check_floats(code, rows, 2)
-    return by_layer, names
+    for code, of in arrays.items():
+        check_floats(code, of[0], 2)
+    return [{code: of[at] for code, of in arrays.items()} for at in range(depth)], names
 
 
-def _sentences(texts: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> dict[str, list[str]]:
-    """The sentences of each language, as many as its embeddings."""
-    given = {code: list(text) for code, text in canonical_keys(texts).items()}
-    if given.keys() != counts.keys():
-        raise ValueError(
-            f"texts has the languages {', '.join(given)}, and x {', '.join(counts)}; they must be the same"
-        )
-    for code, text in given.items():
-        if len(text) != counts[code]:
-            raise ValueError(f"texts has {len(text)} sentences in {code}, and x {counts[code]} vectors")
-        check_sentences(text, what=f"{code}: sentence")
-    return given
+def _arrays(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    return {code: np.asarray(value) for code, value in canonical_keys(values).items()}
 
 
-def _units(
-    units: Mapping[str, Sequence[int] | Int[AnyArray, " _"]] | None, sentences: Mapping[str, Sequence[str]]
-) -> dict[str, Int[np.ndarray, " _"]] | None:
-    """The unit of each sentence by language."""
+def _text(texts: Mapping[str, Sequence[str]], units: Mapping[str, Any] | None, counts: Mapping[str, int]) -> UserText:
+    """The sentences of each language, as many as its embeddings; aligned if there are units."""
+    sentences = {code: list(text) for code, text in canonical_keys(texts).items()}
+    for code in counts.keys() | sentences.keys():
+        if len(sentences.get(code, ())) != counts.get(code, 0):
+            raise ValueError(
+                f"texts has {len(sentences.get(code, ()))} sentences in {code}, and x {counts.get(code, 0)} vectors"
+            )
+        check_sentences(sentences[code], what=f"{code}: sentence")
+    text = UserText(sentences, {}, {}, False).not_aligned()
     if units is None:
-        return None
-    given = {code: np.asarray(of) for code, of in canonical_keys(units).items()}
-    for code, text in sentences.items():
-        of = given.get(code, np.zeros(0, int))
-        if of.shape != (len(text),) or of.dtype.kind not in "iu" or (of < 0).any():
-            raise ValueError(f"units of {code}: expected {len(text)} whole numbers from 0, one for each sentence")
-    return given
+        return text
+    given = _arrays(units)
+    checked = {
+        code: whole_numbers(f"units of {code}", given.get(code, np.zeros(0)), n, 0) for code, n in counts.items()
+    }
+    return replace(text, units=checked, aligned=True)
 
 
-def _check_methods(methods: Sequence[str]) -> None:
-    choices = f"choose among {', '.join(METHODS)}"
-    if isinstance(methods, str) or not methods or len({*methods}) < len(methods):
-        raise ValueError(f"methods is {methods!r}; give a list of different names; {choices}")
-    for name in methods:
-        if name not in METHODS:
-            raise ValueError(f"there is no method {name!r}; {choices}")
-
-
-def _drawn(
-    units: Mapping[str, Int[np.ndarray, " _"]] | None, sentences: Mapping[str, Sequence[str]], count: int
-) -> dict[str, Int[np.ndarray, " _"]]:
+def _drawn(text: UserText, count: int) -> dict[str, Int[np.ndarray, " _"]]:
     """The rows on the page, in their order; of each language, the first in a random order of the units."""
     rng = np.random.default_rng(0)
-    if units is None:
-        place = {code: rng.permutation(len(text)) for code, text in sentences.items()}
+    if text.aligned:
+        place = text.order(0)
     else:
-        order = rng.permutation(1 + max(int(of.max()) for of in units.values()))
-        place = {code: order[of] for code, of in units.items()}
-    most = count // len(sentences)
+        place = {code: rng.permutation(len(sentences)) for code, sentences in text.sentences.items()}
+    most = count // len(place)
     return {code: np.sort(np.argsort(of, kind="stable")[:most]) for code, of in place.items()}
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from lsar_jax.extras import import_extra
 from lsar_jax.files import write_text
-from lsar_jax.report.page_kit import render
-from lsar_jax.report.usage_code import Usage
+from lsar_jax.report.page_kit import Usage, render
 
 __all__ = ["Explorer", "look_of_language"]
 

@@ -1,7 +1,7 @@
 """The findings of a report in words, each fact once: the answer, and after it the details."""
 
 from lsar_jax import corpora
-from lsar_jax.report.held_out import Measured
+from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.transforms.methods import METHODS
 
@@ -24,7 +24,7 @@ def caption(found: Comparison) -> str:
 
 def prefers_language(found: Comparison) -> bool:
     """Whether search without a map prefers the query's language by more than a percent."""
-    return found.before.neutrality.own > found.before.neutrality.expected + 1
+    return found.before.own > found.before.expected + 1
 
 
 def answer(found: Comparison) -> list[str]:
@@ -34,9 +34,7 @@ def answer(found: Comparison) -> list[str]:
 
 def details(found: Comparison) -> list[str]:
     """Returns how sure that is, and what else was found."""
-    lines = [
-        f"A linear classifier identifies the language of {found.before.neutrality.identified:.1f}% of the sentences."
-    ]
+    lines = [f"A linear classifier identifies the language of {found.before.space.identified:.1f}% of the sentences."]
     if found.recommendation is None:
         return lines
     return [*lines, *_certainty(found), *_alternatives(found), *_reference(found), _MINING]
@@ -54,10 +52,10 @@ def _where(of: Measured) -> str:
 
 
 def _bias(found: Comparison) -> str:
-    before = found.before.neutrality
+    before = found.before
     near = (
         f"{before.own:.1f}% of a sentence's {found.folds.neighbours} nearest neighbours are in its own language"
-        f"{_where(found.before)} without a map, where {before.expected:.1f}% would be fair"
+        f"{_where(before)} without a map, where {before.expected:.1f}% would be fair"
     )
     if found.text.aligned and not prefers_language(found):
         return (

@@ -2,34 +2,46 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
-from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.geometry import expected_anisotropy, isoscore
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import pool_precision, probe_accuracy, probe_folds, top1_hits
 from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.moments import Moments, merge_moments
 from lsar_jax.options.user_text import UserText
-from lsar_jax.report.neighbours import ByLanguage, Pool
+from lsar_jax.report.measured import ByLanguage, Measured, Neighbours, Pool, Space, read_measured, write_measured
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["Folds", "Measured", "Neutrality", "measure_layer"]
+__all__ = ["Fold", "Folds", "measure_layer"]
 
 # Sentences of all languages that are measured together in a fold.
 _MEASURED = 2000
-# Format of the files of what was measured.
-_FORMAT = "lsar_jax.bias.v1"
 
 # Language -> which of its sentences.
 Rows = Mapping[str, Bool[np.ndarray, " _"]]
 # Fits all methods on embeddings, whose moments are known.
 Fit = Callable[[ByLanguage, Mapping[str, Moments]], list[Method]]
+
+
+class Fold(NamedTuple):
+    """A part of a text.
+
+    Attributes:
+      held_out: its sentences.
+      few: those of them that are measured together.
+      ids: the numbers of these in the text, language by language.
+      pool: these, to search neighbours in.
+    """
+
+    held_out: Rows
+    few: Rows
+    ids: Int[np.ndarray, " sentence"]
+    pool: Pool
 
 
 @dataclass(frozen=True)
@@ -40,12 +52,14 @@ class Folds:
     count: int
     seed: int
 
-    def __iter__(self) -> Iterator[tuple[Rows, Rows]]:
-        """Yields the sentences that each fold holds out, and those of them that are measured together."""
+    def __iter__(self) -> Iterator[Fold]:
         fold_of, order = self.text.folds(self.count, self.seed), self.text.order(self.seed)
+        language = np.repeat(np.arange(len(order)), list(map(len, order.values())))
         for fold in range(self.count):
             held_out = {code: of == fold for code, of in fold_of.items()}
-            yield held_out, {code: _drawn(rows, order[code], self._most) for code, rows in held_out.items()}
+            few = {code: _drawn(rows, order[code], self._most) for code, rows in held_out.items()}
+            ids = np.flatnonzero(np.concatenate(list(few.values())))
+            yield Fold(held_out, few, ids, Pool(language[ids]))
 
     @property
     def _most(self) -> int:
@@ -63,65 +77,6 @@ class Folds:
         return Pool(np.zeros(self.pool, int)).k
 
 
-class Neutrality(NamedTuple):
-    """How much of the language is left in a pool of held-out sentences, in percent.
-
-    Attributes:
-      own: share of the nearest neighbours that are in the sentence's language.
-      expected: the same without preference: the share of the other sentences that are in its language.
-      identified: sentences of which a linear classifier, fitted on others of them, identifies the language.
-      isoscore: IsoScore of the pool.
-      cosine: mean cosine of two of its sentences, times 100.
-    """
-
-    own: float
-    expected: float
-    identified: float
-    isoscore: float
-    cosine: float
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """A layer, a method and its rank, and what was measured of them.
-
-    Attributes:
-      method: fitted on the whole text.
-      neutrality: the mean over the folds.
-      search: the scores of queries, in percent; None if there is nothing aligned to search.
-    """
-
-    spec: EncoderSpec
-    method: Method
-    neutrality: Neutrality
-    search: QueryScores | None
-
-    @property
-    def layer(self) -> int:
-        """The layer."""
-        return self.spec.layer
-
-    @property
-    def label(self) -> str:
-        """Its name in tables; vectors, which have no pooling, have no known layer."""
-        return f"layer {self.layer}, {self.method.label}" if self.spec.pooling else self.method.label
-
-    @cached_property
-    def score(self) -> float:
-        """The score in search, in percent; NaN without search."""
-        return float("nan") if self.search is None else self.search.mean
-
-    @property
-    def moves(self) -> bool:
-        """Whether there is a transform: the original embeddings have none."""
-        return self.method.transform is not None
-
-    @property
-    def needs_language(self) -> bool:
-        """Whether its transform needs the language of each sentence."""
-        return self.method.transform is not None and self.method.transform.languages is not None
-
-
 def measure_layer(
     folds: Folds, spec: EncoderSpec, fit: Fit, x: ByLanguage, reference: ByLanguage, kept: Path | None = None
 ) -> list[Measured]:
@@ -131,41 +86,44 @@ def measure_layer(
     """
     # The moments of each fold, which are subtracted from those of the whole text: a fit reads no embeddings again.
     parts = [
-        {code: Moments.from_embeddings(of[rows[code]], second_moment=True, precise=True) for code, of in x.items()}
-        for rows, _ in folds
+        {
+            code: Moments.from_embeddings(of[fold.held_out[code]], second_moment=True, precise=True)
+            for code, of in x.items()
+        }
+        for fold in folds
     ]
     total = merge_moments(*parts)
     methods = fit(x, total)
     if kept is not None and kept.is_file():
-        return _read(kept, spec, methods)
-    scored: list[list[tuple[Neutrality, QueryScores | None]]] = [[] for _ in methods]
-    for rows, part in zip(folds, parts, strict=True):
+        return read_measured(kept, spec, methods, [fold.pool for fold in folds])
+    found = []
+    for fold, part in zip(folds, parts, strict=True):
         others = {code: without(moments, part[code]) for code, moments in total.items()}
-        fitted = fit({code: of[~rows[0][code]] for code, of in x.items()}, others)
-        for scores, found in zip(scored, _measure_fold(folds.text, x, fitted, *rows), strict=True):
-            scores.append(found)
+        fitted = fit({code: of[~fold.held_out[code]] for code, of in x.items()}, others)
+        found.append(list(_measure_fold(folds.text, x, fitted, fold)))
     measured = []
-    for method, scores in zip(methods, scored, strict=True):
-        search = pool_precision(method.transform_languages(reference)) if reference else _joined([s for _, s in scores])
-        neutrality = Neutrality(*np.mean([of for of, _ in scores], axis=0).tolist())
-        measured.append(Measured(spec, method, neutrality, search))
+    for method, of_method in zip(methods, zip(*found, strict=True), strict=True):
+        near, spaces, searches = zip(*of_method, strict=True)
+        search = pool_precision(method.transform_languages(reference)) if reference else _joined(searches)
+        measured.append(Measured(spec, method, near, Space(*np.mean(spaces, axis=0).tolist()), search))
     if kept is not None:
-        _write(kept, measured)
+        write_measured(kept, measured)
     return measured
 
 
 def _measure_fold(
-    text: UserText, x: ByLanguage, methods: Sequence[Method], held_out: Rows, few: Rows
-) -> Iterator[tuple[Neutrality, QueryScores | None]]:
+    text: UserText, x: ByLanguage, methods: Sequence[Method], fold: Fold
+) -> Iterator[tuple[Neighbours, Space, QueryScores | None]]:
     """Yields what each method, fitted on the other folds, makes of a fold."""
     # Pairs are searched language by language, a pool of all languages is not: it is kept small.
-    searched = held_out if text.pairs else few
-    codes = [code for code, rows in few.items() for _ in range(rows.sum())]
-    probed = probe_folds(codes, np.concatenate([text.units[code][rows] for code, rows in few.items()]).tolist())
+    searched = fold.held_out if text.pairs else fold.few
+    codes = [code for code, rows in fold.few.items() for _ in range(rows.sum())]
+    probed = probe_folds(codes, np.concatenate([text.units[code][rows] for code, rows in fold.few.items()]).tolist())
     for method in methods:
         test = method.transform_languages({code: rows[searched[code]] for code, rows in x.items()})
-        pool = {code: rows[few[code][searched[code]]] for code, rows in test.items()}
-        yield measure_neutrality(pool, probed), measure_search(test, text, searched) if text.aligned else None
+        pool = np.concatenate([rows[fold.few[code][searched[code]]] for code, rows in test.items()])
+        search = measure_search(test, text, searched) if text.aligned else None
+        yield fold.pool.search(pool), measure_space(pool, codes, probed), search
 
 
 def measure_search(x: ByLanguage, text: UserText, held_out: Rows) -> QueryScores:
@@ -193,15 +151,13 @@ def measure_search(x: ByLanguage, text: UserText, held_out: Rows) -> QueryScores
     return QueryScores(np.concatenate(values), np.concatenate(strata), np.concatenate(clusters))
 
 
-def measure_neutrality(x: ByLanguage, probed: Int[np.ndarray, " vector"]) -> Neutrality:
+def measure_space(
+    x: Float[np.ndarray, "vector dim"], languages: Sequence[str], probed: Int[np.ndarray, " vector"]
+) -> Space:
     """Measures transformed held-out sentences; ``probed`` is the fold of each for the classifier of languages."""
-    vectors = np.concatenate(list(x.values()))
-    pool = Pool(np.repeat(np.arange(len(x)), [len(rows) for rows in x.values()]))
-    own = float(pool.search(vectors).own.mean())
-    identified = probe_accuracy(vectors, [code for code, rows in x.items() for _ in rows], probed)
     # Zero is printed without a sign.
-    cosine = 100 * float(expected_anisotropy(vectors)) + 0.0
-    return Neutrality(100 * own, 100 * pool.fair, identified, 100 * isoscore(vectors), cosine)
+    cosine = 100 * float(expected_anisotropy(x)) + 0.0
+    return Space(probe_accuracy(x, languages, probed), 100 * isoscore(x), cosine)
 
 
 def without(whole: Moments, part: Moments) -> Moments:
@@ -223,27 +179,6 @@ def _joined(folds: Sequence[QueryScores | None]) -> QueryScores | None:
         for name in ("strata", "clusters")
     )
     return QueryScores(np.concatenate([fold.values for fold in known]), strata, clusters)
-
-
-def _write(path: Path, measured: Sequence[Measured]) -> None:
-    """Writes what was measured of the methods of a layer; all have scores of the same queries."""
-    arrays = {"neutrality": np.array([of.neutrality for of in measured])}
-    if searches := [of.search for of in measured if of.search is not None]:
-        queries = {"strata": searches[0].strata, "clusters": searches[0].clusters}
-        arrays |= {"values": np.stack([search.values for search in searches])}
-        arrays |= {name: array for name, array in queries.items() if array is not None}
-    save_arrays(path, arrays, format=_FORMAT, header=[of.method.label for of in measured])
-
-
-def _read(path: Path, spec: EncoderSpec, methods: Sequence[Method]) -> list[Measured]:
-    with open_arrays(path, format=_FORMAT, what="measures of a layer") as file:
-        if file.header != [method.label for method in methods]:
-            raise ValueError(f"{path} has measures of other methods; delete the file")
-        strata, clusters = (file.read(name) if name in file.names else None for name in ("strata", "clusters"))
-        values = file.read("values") if "values" in file.names else [None] * len(methods)
-        searches = [None if value is None else QueryScores(value, strata, clusters) for value in values]
-        neutrality = [Neutrality(*row) for row in file.read("neutrality").tolist()]
-    return [Measured(spec, *of) for of in zip(methods, neutrality, searches, strict=True)]
 
 
 def _drawn(rows: Bool[np.ndarray, " _"], order: Int[np.ndarray, " _"], most: int) -> Bool[np.ndarray, " _"]:

@@ -2,109 +2,29 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
-from lsar_jax import corpora
 from lsar_jax.console.output import console
 from lsar_jax.encoders.progress import Meter, in_words
 from lsar_jax.measures.methods import FITTED, Method, fit_methods
 from lsar_jax.measures.resampling import Interval, interval
 from lsar_jax.moments import Moments
-from lsar_jax.options.user_text import Aligned, UserText, finds_lines
-from lsar_jax.report.held_out import Folds, Measured, measure_layer
-from lsar_jax.report.neighbours import ByLanguage, spanned_rank
+from lsar_jax.options.user_text import UserText
+from lsar_jax.report.embedded_text import Embedded
+from lsar_jax.report.held_out import Folds, measure_layer
+from lsar_jax.report.measured import FORMAT, ByLanguage, Measured
 from lsar_jax.report.recommendation import Recommendation, recommend
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["Comparison", "Embedded", "compare", "difference", "embed", "judged", "most_neutral_or_best"]
+__all__ = ["Comparison", "compare", "difference", "most_neutral_or_best"]
 
 # Parts for cross-validation, and sentences of a language in the smallest.
 _FOLDS, _LEAST = 5, 5
-
-# Language -> embeddings at each layer.
-Layers = Mapping[str, Float[np.ndarray, "layer _ dim"]]
-Encode = Callable[[Mapping[str, Sequence[str]]], Layers]
-
-
-@dataclass(frozen=True, eq=False)
-class Embedded:
-    """A text with its embeddings, and the reference text that is searched in its place if it is not aligned.
-
-    Attributes:
-      specs: the encoder at each layer; of vectors, only a name is known.
-      x: language -> embeddings of the sentences at each layer.
-      reference: language -> paragraphs of the Universal Declaration of Human Rights; empty for aligned text, vectors
-        and languages that it does not have.
-      reference_x: their embeddings.
-    """
-
-    text: UserText
-    specs: Sequence[EncoderSpec]
-    x: Layers
-    reference: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    reference_x: Layers = field(default_factory=dict)
-
-    @property
-    def metric(self) -> str:
-        """The name of the score in search; empty without search."""
-        if self.text.aligned:
-            return "accuracy of pairs" if self.text.pairs else "mAP"
-        return "mAP on the UDHR" if self.reference else ""
-
-    @cached_property
-    def spans(self) -> dict[int, int]:
-        """Layer -> the number of dimensions that the means of the languages span, where they differ.
-
-        At the embedding output the vector of the first token may be the same for all sentences.
-        """
-        means = np.stack([rows.mean(axis=1) for rows in self.x.values()], axis=1)
-        spans = {spec.layer: spanned_rank(of) for spec, of in zip(self.specs, means, strict=True)}
-        if not any(spans.values()):
-            raise ValueError("the languages have the same mean at every layer; give different texts")
-        return {layer: span for layer, span in spans.items() if span}
-
-    def at(self, layer: int) -> dict[str, Float[np.ndarray, "_ dim"]]:
-        """Language -> embeddings at a layer."""
-        [number] = [number for number, spec in enumerate(self.specs) if spec.layer == layer]
-        return {code: rows[number] for code, rows in self.x.items()}
-
-
-def embed(text: UserText, aligned: Aligned, specs: Sequence[EncoderSpec], encode: Encode, *, quiet: bool) -> Embedded:
-    """Embeds a text, and the reference text if it is not aligned.
-
-    Args:
-      text: the text.
-      aligned: whether it is aligned; ``auto`` tells from the embeddings.
-      specs: the encoder at each layer, or the name of the vectors.
-      encode: returns the embeddings of texts by language at these layers.
-      quiet: do not print what is left out.
-    """
-    embedded = Embedded(text, specs, encode(text.sentences))
-    if not quiet and (same := [f"{spec.layer}" for spec in specs if spec.layer not in embedded.spans]):
-        console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
-    text = judged(text, embedded.at([*embedded.spans][-1]), aligned, quiet=quiet)
-    # Vectors of another model have no pooling, and that model cannot encode the reference text.
-    known = corpora.udhr("all") if specs[0].pooling and not text.aligned else {}
-    if len(shared := [code for code in text.codes if code in known]) < 2:
-        return replace(embedded, text=text)
-    reference = corpora.udhr("all", shared)
-    return replace(embedded, text=text, reference=reference, reference_x=encode(reference))
-
-
-def judged(text: UserText, x: ByLanguage, aligned: Aligned, *, quiet: bool = False) -> UserText:
-    """Returns a text, as not aligned if its embeddings say so and the user does not."""
-    if text.pairs or not text.aligned or aligned != "auto":
-        return text
-    text = text if finds_lines(x) else text.not_aligned()
-    if not quiet:
-        console.print(f"the text is read as {text.form} (--aligned reads it otherwise)")
-    return text
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +166,7 @@ def compare(
 def most_neutral_or_best(measured: Sequence[Measured]) -> Measured:
     """The one with the highest score in search, or without search the most neutral one."""
     if measured[0].search is None:
-        return min(measured, key=lambda of: of.neutrality.own)
+        return min(measured, key=lambda of: of.own)
     return max(measured, key=lambda of: of.score)
 
 
@@ -257,8 +177,7 @@ def difference(measured: Sequence[Measured], metric: str) -> str:
         return (f"{metric} {best.score:.1f}, " if metric else "") + "no method is better than none"
     found = f"{metric} {before.score:.1f} before and {best.score:.1f} after, " if metric else ""
     return (
-        f"{best.method.label}: {found}own language among neighbours {before.neutrality.own:.1f}% before and "
-        f"{best.neutrality.own:.1f}% after"
+        f"{best.method.label}: {found}own language among neighbours {before.own:.1f}% before and {best.own:.1f}% after"
     )
 
 
@@ -283,7 +202,7 @@ def _fit(
 def _digest(options: str, spec: EncoderSpec, text: UserText, x: ByLanguage) -> str:
     """A digest of what is measured, for the name of a file."""
     units = {code: unit.tolist() for code, unit in text.units.items()}
-    digest = hashlib.sha256(json.dumps([options, spec.to_dict(), text.form, units]).encode())
+    digest = hashlib.sha256(json.dumps([FORMAT, options, spec.to_dict(), text.form, units]).encode())
     for rows in x.values():
         digest.update(np.ascontiguousarray(rows).data)
     return digest.hexdigest()[:16]

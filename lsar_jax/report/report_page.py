@@ -14,10 +14,9 @@ from lsar_jax.report.example_queries import (
     search_held_out,
 )
 from lsar_jax.report.findings import answer, caption, details, rounded
-from lsar_jax.report.held_out import Measured
+from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison
-from lsar_jax.report.page_kit import render
-from lsar_jax.report.usage_code import Usage
+from lsar_jax.report.page_kit import Usage, render
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["columns_of", "report_html", "row_of", "title_of_table"]
@@ -49,8 +48,7 @@ def columns_of(found: Comparison) -> list[str]:
 
 def row_of(found: Comparison, of: Measured, score: Any) -> list[Any]:
     """A row of a table of methods: names, the score in search, and the measures of the space."""
-    own, _, *others = of.neutrality
-    return [of.method.label, *[f"{of.layer}"] * bool(of.spec.pooling), score, own, *others]
+    return [of.method.label, *[f"{of.layer}"] * bool(of.spec.pooling), score, of.own, *of.space]
 
 
 def title_of_table(found: Comparison, title: str) -> str:
@@ -78,7 +76,7 @@ def report_html(
       result: a result, for its provenance.
     """
     best, shown, text = found.best, found.shown, found.text
-    held_out = search_held_out(found.folds, found.embedded.at(shown.layer), shown.method, shown.spec)
+    held_out = search_held_out(found.folds, found.before, shown)
     search = search_by_language(found.folds, found.before, shown, found.reference)
     own = own_by_language(text, held_out)
     outcomes, examples = draw_examples(text, held_out, found.folds.seed)

@@ -8,7 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.report import explorer
-from lsar_jax.report.usage_code import Usage
+from lsar_jax.report.page_kit import Usage
 from lsar_jax.transforms.methods.lsar import fit_mean_then_lsar
 from tests.optional import missing, need
 from tests.report import planted_text

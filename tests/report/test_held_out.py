@@ -6,7 +6,8 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.measures.ranking import pool_precision, probe_folds
 from lsar_jax.options.user_text import UserText
-from lsar_jax.report.held_out import _joined, measure_neutrality, measure_search, without
+from lsar_jax.report.held_out import _joined, measure_search, measure_space, without
+from lsar_jax.report.measured import Pool
 from tests.report.planted_text import CODES, aligned, planted
 
 
@@ -35,17 +36,20 @@ def test_search_of_held_out_lines_and_pairs(rng):
     assert found.mean == pytest.approx(np.mean(by_hand))
 
 
-def test_neutrality_by_construction(rng):
+def test_the_space_by_construction(rng):
     x = planted(rng, lines=200, apart=30.0)
     fit, test = ({code: rows[part] for code, rows in x.items()} for part in (slice(100), slice(100, None)))
-    probed = probe_folds([code for code in CODES for _ in range(100)], [*range(100)] * 3)
-    before = measure_neutrality(test, probed)
-    assert (before.own, before.identified) == (100, 100)
-    assert before.expected == pytest.approx(100 * 99 / 299)
+    pool, codes = Pool(np.repeat([0, 1, 2], 100)), [code for code in CODES for _ in range(100)]
+    probed = probe_folds(codes, [*range(100)] * 3)
+    before = np.concatenate(list(test.values()))
     center = lj.transforms.fit_center(fit)
-    after = measure_neutrality({c: np.asarray(center(r, c)) for c, r in test.items()}, probed)
+    after = np.concatenate([np.asarray(center(rows, code)) for code, rows in test.items()])
+    assert pool.search(before).own.mean() == 1
+    assert pool.search(before).fair == pytest.approx(99 / 299)
     # Two of the ten neighbours are translations in the other languages; of the rest, a third is expected.
-    assert 20 < after.own < 35
+    assert 0.2 < pool.search(after).own.mean() < 0.35
+    before, after = (measure_space(y, codes, probed) for y in (before, after))
+    assert before.identified == 100
     assert abs(after.cosine) < 5 < before.cosine
     assert after.isoscore > 10 * before.isoscore
 

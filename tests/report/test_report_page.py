@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -13,6 +14,7 @@ from lsar_jax.measures.methods import fit_methods
 from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report import drawings
+from lsar_jax.report.embedded_text import Embedded
 from lsar_jax.report.example_queries import (
     draw_examples,
     first_results,
@@ -21,11 +23,10 @@ from lsar_jax.report.example_queries import (
     search_held_out,
 )
 from lsar_jax.report.findings import answer, details
-from lsar_jax.report.held_out import Folds, Measured, Neutrality, measure_layer
-from lsar_jax.report.method_comparison import Comparison, Embedded
-from lsar_jax.report.page_kit import _direction
+from lsar_jax.report.held_out import Folds, measure_layer
+from lsar_jax.report.method_comparison import Comparison
+from lsar_jax.report.page_kit import Usage, _direction
 from lsar_jax.report.report_page import report_html, title_of_table
-from lsar_jax.report.usage_code import Usage
 from tests.made_results import made_result
 from tests.optional import missing, need
 from tests.report import planted_text
@@ -54,12 +55,10 @@ def compared(x, form, methods=("original", "center"), worse=None):
     text = text if form != "loose" else text.not_aligned()
     folds = Folds(text, 3, 0)
     measured = measure_layer(folds, SPEC, lambda x, moments: fit_methods(x, methods, source=SPEC), x, {})
-    for number, of in enumerate(measured):
-        neutrality = Neutrality(40.0 - 20 * number, 30.0, 90.0, 5.0, 1.0)
-        search = of.search
-        if worse is not None and number:
-            search = QueryScores(measured[0].search.values - worse, search.strata, search.clusters)
-        measured[number] = Measured(SPEC, of.method, neutrality, search)
+    if worse is not None:
+        first = measured[0].search
+        search = QueryScores(first.values - worse, first.strata, first.clusters)
+        measured[1:] = [replace(of, search=search) for of in measured[1:]]
     return Comparison(folds, Embedded(text, [SPEC], {code: rows[None] for code, rows in x.items()}), measured)
 
 
@@ -78,9 +77,9 @@ def test_queries_and_languages_by_hand(rng, form):
     x = planted(rng)
     comparison = compared(x, form)
     text, folds, [before, after] = comparison.text, comparison.folds, comparison.measured
-    found = search_held_out(folds, x, after.method, SPEC)
+    found = search_held_out(folds, before, after)
     # What the first fold's first sentence finds before and after, among the sentences of its fold.
-    held_out, few = next(iter(folds))
+    held_out, few, *_ = next(iter(folds))
     pool = np.flatnonzero(np.concatenate([few[code] for code in CODES]))
     center = lj.transforms.fit_center({code: rows[~held_out[code]] for code, rows in x.items()})
     moved = np.concatenate([np.asarray(center(rows, code)) for code, rows in x.items()])
@@ -118,7 +117,7 @@ def test_examples_are_drawn_from_those_that_changed(rng, form):
     x = planted(rng)
     comparison = compared(x, form)
     text = comparison.text
-    found = search_held_out(comparison.folds, x, comparison.measured[1].method, SPEC)
+    found = search_held_out(comparison.folds, *comparison.measured)
     counts, drawn = draw_examples(text, found, 0)
     assert sum(counts.values()) == len(found.asked) == 180
     assert len(drawn) == 5
@@ -147,7 +146,10 @@ def test_text_and_names_of_strangers_are_escaped(rng, form):
     assert body.count('dir="ltr"') >= 35
     assert not re.search(r'<th(?! scope="(col|row)")[ >]', body)
     above = unescape(re.search(r'<div class="answer">(.*?)</div>', body, re.DOTALL)[1])
-    assert "Your search prefers the query's language: 40.0% of a sentence's 9 nearest" in above.replace("<b>", "")
+    assert (
+        f"Your search prefers the query's language: {found.before.own:.1f}% of a sentence's 9 nearest"
+        in above.replace("<b>", "")
+    )
     assert ("No recommendation:" in above) == (form == "loose") == ("Use it" not in body)
     assert ("Shown is center, with which the fewest neighbours at the last layer" in above) == (form == "loose")
     assert "fitted on these sentences too; the scores are held out." in body
