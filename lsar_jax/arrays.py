@@ -170,9 +170,8 @@ def padded_rows(
     """
     for name, x in arrays.items():
         check_floats(name, x, least)
-    same_width("the arrays", {name: x.shape[1] for name, x in arrays.items()})
-    for name, x in arrays.items():
         warn_far_off(name, x, cosines=unit)
+    same_width("the arrays", {name: x.shape[1] for name, x in arrays.items()})
     padded = {name: bucketed(x) for name, x in arrays.items()}
     for name, rows in padded.items():
         check_rows(name, arrays[name], rows, lengths=unit)
@@ -180,15 +179,10 @@ def padded_rows(
 
 
 def check_rows(name: str, x: AnyArray, rows: Float[Array, "*row dim"], *, lengths: bool = False) -> None:
-    """Raises ValueError if a value is not finite in float32, or a vector is too short for it to hold its direction.
+    """Raises ValueError if a value of ``x`` is not finite in float32; under ``jit`` and ``vmap``, nothing is checked.
 
-    Under ``jit`` and ``vmap``, nothing is checked.
-
-    Args:
-      name: name of the array in errors.
-      x: the array.
-      rows: the array in float32 on its device, which may have filler rows at its end.
-      lengths: whether the lengths of vectors, other than zero vectors, are checked.
+    ``rows`` are ``x`` in float32 on its device, perhaps with filler rows at the end. With ``lengths``, vectors that are
+    too short for float32 to hold their direction, other than zero vectors, are refused too.
     """
     if isinstance(rows, jax.core.Tracer):
         return

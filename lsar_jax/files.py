@@ -54,15 +54,9 @@ def read_json(path: Path, kind: type[Any], keys: Collection[str] = ()) -> Any:
 
 
 def check_file(path: Path, *, streams: bool = False) -> None:
-    """Checks that there is a file, whose content can be read.
+    """Raises FileNotFoundError or ValueError unless ``path`` is a file, and not what Git LFS has in place of one.
 
-    Args:
-      path: the path.
-      streams: whether a pipe or a device may be read, from its beginning to its end; elsewhere, a pipe would hang.
-
-    Raises:
-      FileNotFoundError: there is nothing.
-      ValueError: it is not a file, or it is what Git LFS has in place of one.
+    With ``streams``, a pipe or a device may be read, from its beginning to its end; elsewhere, a pipe would hang.
     """
     if streams and path.exists() and not (path.is_dir() or path.is_file()):
         return
@@ -97,10 +91,7 @@ def inside(folder: Path, part: str, named_in: Path) -> Path:
 def check_absent(folder: Path, besides: Collection[str] = (), without: str = "") -> None:
     """Raises FileExistsError unless ``folder`` does not exist or is a folder with nothing ``besides`` these names.
 
-    Args:
-      folder: the path.
-      besides: names of files and folders that may be in it.
-      without: name of the file whose absence the error mentions.
+    The error mentions the absence of the file ``without``.
     """
     if folder.exists() and not (folder.is_dir() and all(path.name in besides for path in folder.iterdir())):
         why = f"already exists without {without}" if without else "already exists"
@@ -246,8 +237,6 @@ def unused(path: Path) -> Path:
 
 def _to_disk(path: Path) -> None:
     """Waits until a file's bytes, or a folder's names, are on the disk."""
-    if os.name == "nt" and path.is_dir():
-        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -8,12 +8,6 @@ __all__ = ["EncoderSpec", "check_source", "same_source"]
 
 # The fields that tell one space from another.
 _SPACE = ("revision", "layer", "final_norm", "pooling", "dim", "prompt", "transform", "digests")
-# What errors call them, where that is not the name of the field.
-_NAMES = {
-    "final_norm": "final norm",
-    "transform": "embeddings after the transform",
-    "digests": "embeddings after",
-}
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class EncoderSpec:
       >>> raw.same_space(moved), raw.same_space(moved.raw())
       (False, True)
       >>> moved.difference(raw)
-      'embeddings after the transform lsar(rank=2), not none'
+      "transform 'lsar(rank=2)', not ''"
     """
 
     id: str
@@ -75,13 +69,10 @@ class EncoderSpec:
         names = [name for name in _SPACE if getattr(self, name) != getattr(other, name)]
         # The digests tell fits of the same methods apart.
         shown = [name for name in names if name != "digests" or names == ["digests"]]
-        return "; ".join(f"{_NAMES.get(name, name)} {_value(name, self)}, not {_value(name, other)}" for name in shown)
+        return "; ".join(f"{name.replace('_', ' ')} {self._shown(name)}, not {other._shown(name)}" for name in shown)
 
-    def hint(self, prompt: str) -> str:
-        """Advice for an error of another space: that only the ``prompt`` may differ; empty if more does."""
-        if prompt and not self.prompt:
-            return "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
-        return ""
+    def _shown(self, name: str) -> str:
+        return f"{self.revision[:19]} of {self.id}" if name == "revision" else repr(getattr(self, name))
 
     def raw(self) -> "EncoderSpec":
         """Returns the spec of the same embeddings before any transform."""
@@ -112,14 +103,3 @@ def same_source(what: str, sources: Mapping[str, EncoderSpec | None]) -> Encoder
             difference = source.difference(known[first])
             raise ValueError(f"{what} are of different embeddings: {name} has other ones than {first}: {difference}")
     return next(reversed(known.values()), None)
-
-
-def _value(name: str, spec: EncoderSpec) -> str:
-    value = getattr(spec, name)
-    if name == "revision":
-        return f"{value[:19]} of {spec.id}"
-    if name == "transform":
-        return value or "none"
-    if name == "digests":
-        return f"{spec.transform} with the digest {', '.join(value)}"
-    return str(value) if name in ("layer", "dim") else repr(value)

@@ -49,9 +49,7 @@ class FakeEncoder(SentenceEncoder):
     def encode_with_report(self, sentences, *, layers, **_):
         """Returns the embeddings, and a report without any work."""
         words = sum(len(text.split()) for text in sentences)
-        report = SimpleNamespace(
-            sentences=len(sentences), tokens=words, seconds=1.0, padding_waste=0.0, truncated=0, decomposed=0
-        )
+        report = SimpleNamespace(sentences=len(sentences), tokens=words, seconds=1.0, truncated=0, decomposed=0)
         return self.encode(list(sentences), layers=tuple(layers)), report
 
     def _vector(self, text, layer):

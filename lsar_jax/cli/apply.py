@@ -54,71 +54,58 @@ class Apply(InputOptions):
         """Writes the file."""
         transform, path = Transform.load(self.transform), input_path(self.vectors)
         check_outputs([self.out], [self.transform, path, *self.encoder_files()], overwrite=self.overwrite)
-        as_vectors = is_vectors(path)
-        self.check_text([] if as_vectors else [path])
-        expected, blocks = (self._vectors if as_vectors else self._text)(path, transform)
+        self.check_text([] if is_vectors(path) else [path])
+        blocks = (self._vectors if is_vectors(path) else self._text)(path, transform)
         # A wrong width or language is reported before a file is created.
-        first = next(blocks)
+        first, rows = next(blocks), 0
         with new_file(self.out) as partial, partial.open("wb") as file:
-            rows = 0
             header = {"descr": "<f4", "fortran_order": False, "shape": (rows, transform.dim)}
             np.lib.format.write_array_header_1_0(file, header)
             for block in chain([first], blocks):
                 file.write(np.asarray(block, "<f4").tobytes())
                 rows += len(block)
-            if rows != (rows if expected is None else expected):
-                raise ValueError(f"{path} had {expected} rows, and then {rows}: it changed while it was read")
             # numpy leaves room in the header for any number of rows.
             file.seek(0)
             np.lib.format.write_array_header_1_0(file, header | {"shape": (rows, transform.dim)})
         print(f"wrote {rows} vectors of width {transform.dim}, transformed by {transform.name}, to {self.out}")
 
-    def _vectors(self, path: Path, transform: Transform) -> tuple[int | None, Iterator[np.ndarray]]:
-        """Returns the number of vectors, and their transformed blocks."""
+    def _vectors(self, path: Path, transform: Transform) -> Iterator[np.ndarray]:
+        """Yields the transformed blocks of vectors."""
         x = open_vectors(path)
         if isinstance(x, Embeddings):
             x.check_transform(transform)
+        start = strange = first_strange = 0
+        with count_meter(True, len(x), "transformed", "vectors") as advance:
+            for block in read_blocks(x):
+                if start == 0:
+                    warn_far_off(str(path), block)
+                try:
+                    result, unknown = transform.with_unknown(block, self.language)
+                except ValueError as error:
+                    raise ValueError(f"{path}, from row {start}: {error}") from error
+                if unknown is not None and unknown.any():
+                    first_strange = first_strange if strange else start + int(unknown.argmax())
+                    strange += int(unknown.sum())
+                yield np.asarray(result)
+                start += len(block)
+                advance(len(block))
+        if strange:
+            _log.warning(
+                "%d of %d vectors in %s are in none of the languages that the identifier knows, for example row %d; "
+                "they are taken for the nearest one",
+                strange, start, path, first_strange,
+            )  # fmt: skip
 
-        def blocks() -> Iterator[np.ndarray]:
-            start = strange = first_strange = 0
-            with count_meter(True, len(x), "transformed", "vectors") as advance:
-                for block in read_blocks(x):
-                    if start == 0:
-                        warn_far_off(str(path), block)
-                    try:
-                        result, unknown = transform.with_unknown(block, self.language)
-                    except ValueError as error:
-                        raise ValueError(f"{path}, from row {start}: {error}") from error
-                    if unknown is not None and unknown.any():
-                        first_strange = first_strange if strange else start + int(unknown.argmax())
-                        strange += int(unknown.sum())
-                    yield np.asarray(result)
-                    start += len(block)
-                    advance(len(block))
-            if strange:
-                _log.warning(
-                    "%d of %d vectors in %s are in none of the languages that the identifier knows, for example row "
-                    "%d; they are taken for the nearest one",
-                    strange, start, path, first_strange,
-                )  # fmt: skip
-
-        return len(x), blocks()
-
-    def _text(self, path: Path, transform: Transform) -> tuple[int | None, Iterator[np.ndarray]]:
-        """Returns the number of sentences, None if it is not known, and the transformed embeddings of their blocks."""
+    def _text(self, path: Path, transform: Transform) -> Iterator[np.ndarray]:
+        """Yields the transformed embeddings of blocks of sentences."""
         # Read to its end first, so that a bad line is found before the work; a pipe can be read once.
         rows = sum(1 for _ in Records([path], self.text)) if is_file(path) else None
-        encoder = self.load(transform).with_transform(transform)
-
-        def blocks() -> Iterator[np.ndarray]:
-            texts = (record.text for record in Records([path], self.text))
-            with count_meter(True, rows) as advance:
-                options: dict[str, Any] = {
-                    "language": self.language,
-                    "max_length": self.max_length,
-                    "show_progress": advance,
-                }
-                while block := list(islice(texts, _BLOCK)):
-                    yield np.asarray(encoder.encode(block, **options))
-
-        return rows, blocks()
+        encoder, done = self.load(transform).with_transform(transform), 0
+        texts = (record.text for record in Records([path], self.text))
+        with count_meter(True, rows) as advance:
+            options: dict[str, Any] = {"language": self.language, "max_length": self.max_length}
+            while block := list(islice(texts, _BLOCK)):
+                yield np.asarray(encoder.encode(block, show_progress=advance, **options))
+                done += len(block)
+        if rows not in (None, done):
+            raise ValueError(f"{path} had {rows} rows, and then {done}: it changed while it was read")

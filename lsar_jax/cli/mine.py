@@ -15,7 +15,6 @@ from lsar_jax.files import is_within
 from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
 from lsar_jax.mining.cut import Cut
 from lsar_jax.mining.job import check_languages, check_paths, notes_of
-from lsar_jax.mining.pairs import Retrieval
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName
 from lsar_jax.transforms import Transform
@@ -48,14 +47,11 @@ class Mine:
       transform: a file that lsar-jax fit or Transform.save wrote, applied to the vectors.
       languages: language codes of the source and the target, for an encoder or a transform that needs them.
       k: number of nearest neighbours in each direction.
-      retrieval: max accepts pairs in order of their score, unless one of the two sentences is in an accepted pair;
-        intersection keeps those that are the best of both; forward and backward the best of each source or target.
       threshold: the lowest score to write, or estimate; by default, all pairs are written, and an estimate is printed.
       known: file of all translations in the inputs, to choose the threshold by: source and target, or their ids, in
         the forms of the output. Mined pairs that are not in it count as wrong.
       correct: the least share of known pairs among those written, in percent, such as 95; by default, the threshold
         has the best F1.
-      precision: numeric precision of the products of vectors.
       block: number of vectors of each side in memory.
       overwrite: replace the output if it exists.
     """
@@ -71,18 +67,16 @@ class Mine:
     transform: Path | None = None
     languages: tuple[str, str] | None = None
     k: int = 4
-    retrieval: Retrieval = "max"
     threshold: float | Literal["estimate"] | None = None
     known: Path | None = None
     correct: float | None = None
-    precision: Literal["float32", "bfloat16"] = "float32"
     block: int = 65_536
     overwrite: bool = False
 
     # What --help shows.
     essential = (
-        "source", "target", "out", "encoder", "layer", "transform", "languages", "k", "retrieval", "threshold", "known",
-        "correct", "overwrite",
+        "source", "target", "out", "encoder", "layer", "transform", "languages", "k", "threshold", "known", "correct",
+        "overwrite",
     )  # fmt: skip
 
     def run(self) -> None:
@@ -121,10 +115,7 @@ class Mine:
             if is_within(path, notes_of(self.out)):
                 raise ValueError(f"{path} is in {notes_of(self.out)}, which is deleted at the end; write another file")
         check_paths(paths["source"], paths["target"], self.out, overwrite=self.overwrite)
-        options = MiningOptions(
-            k=self.k, retrieval=self.retrieval, precision=self.precision, block=self.block,
-            threshold=self._threshold(),
-        )  # fmt: skip
+        options = MiningOptions(k=self.k, block=self.block, threshold=self._threshold())
         names = ("encoder", "layer", "prompt", "max_length", "text")
         input_options = InputOptions(**{name: getattr(self, name) for name in names})
         input_options.check_text([path for path in paths.values() if not path.is_dir()])

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -118,24 +117,24 @@ def _encode(
     caches: Sequence["_Cache"] = (),
 ) -> Float[np.ndarray, "layer sentence dim"]:
     """Encodes chunks of sentences, writes each layer to its cache, and prints how long all took."""
-    encoded, counts, total = [], Counter[str](), sum(map(len, chunks))
-    with count_meter(True, total) as advance:
-        for sentences in chunks:
+    encoded, reports = [], []
+    with count_meter(True, sum(map(len, chunks))) as advance:
+        for chunk in chunks:
             x, report = encoder.encode_with_report(
-                [text for _, text in sentences],
+                [text for _, text in chunk],
                 layers=layers,
-                language=[language for language, _ in sentences] if encoder.uses_language else None,
+                language=[language for language, _ in chunk] if encoder.uses_language else None,
                 max_length=max_length,
                 show_progress=advance,
             )
             encoded.append(np.asarray(x))
             for cache, vectors in zip(caches, encoded[-1], strict=False):
-                cache.write(sentences, vectors)
-            counts.update({name: getattr(report, name) for name in ("sentences", "tokens", "truncated", "decomposed")})
-            counts["milliseconds"] += round(1000 * report.seconds)
+                cache.write(chunk, vectors)
+            reports.append((report.sentences, report.tokens, report.seconds, report.truncated, report.decomposed))
+    sentences, tokens, seconds, truncated, decomposed = map(sum, zip(*reports, strict=True))
     console.print(
-        f"encoded {counts['sentences']} sentences, {counts['tokens']} tokens, in {counts['milliseconds'] / 1000:.1f} s;"
-        f" {counts['truncated']} cut to {max_length} tokens{decomposed_note(counts['decomposed'])}"
+        f"encoded {sentences} sentences, {tokens} tokens, in {seconds:.1f} s; {truncated} cut to {max_length} tokens"
+        f"{decomposed_note(decomposed)}"
     )
     return np.concatenate(encoded, axis=1)
 

@@ -2,7 +2,6 @@
 
 A shard is done once ``.job/00000.json`` is written, after its files. A run compares the shards that are done, and their
 sentences as it reads the text from its beginning, with their digests, so that shards of different text are never mixed.
-What is encoded of a shard that takes long is kept in ``.job/00000.safetensors`` (``lsar_jax.embeddings.unfinished``).
 The vectors of a shard depend only on its own sentences, so a job ends in the same bytes however often it was stopped.
 """
 
@@ -11,10 +10,9 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -35,15 +33,18 @@ from lsar_jax.embeddings.manifest import (
     FILE_NAME,
     FORMATS,
     MOST_ROWS,
+    RECORDS,
     Job,
     Manifest,
     Shard,
     file_names,
+    finished_shards,
     read_record,
 )
-from lsar_jax.embeddings.shards import as_jsonl, as_stored, write_file
+from lsar_jax.embeddings.shards import as_jsonl, write_shard
 from lsar_jax.embeddings.unfinished import Unfinished
 from lsar_jax.encoders.options import EncodeOptions, encode_call
+from lsar_jax.encoders.pipeline import encode_into
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.files import check_absent, is_within, text_sha256, write_json
@@ -53,9 +54,8 @@ __all__ = ["FILES", "encode"]
 
 _log = logging.getLogger("lsar_jax")
 
-# Rows of a shard, few enough to hold in memory.
-_ROWS = 65_536
-_ROWS_ON_CPU = 8_192
+# Rows of a shard, few enough to hold in memory, on accelerators and on a CPU.
+_ROWS, _ROWS_ON_CPU = 65_536, 8_192
 # Folder of the work that is not finished, and the names in it.
 _WORK = ".job"
 _WORK_FILES = rf"lock|job\.json|{NUMBER}\.(json|safetensors)"
@@ -89,8 +89,7 @@ def encode(
     Args:
       encoder: the encoder, with its transform if there is one.
       inputs: text files with a sentence per line (an empty line is an empty sentence), files with columns, or ``-``
-        for standard input, which is text; ``lsar_jax.corpora.records.Records`` lists their suffixes. A line has
-        at most 4 MiB.
+        for standard input; ``lsar_jax.corpora.records.Records`` lists their suffixes. A line has at most 4 MiB.
       folder: the folder; ``lsar_jax.embeddings.open`` opens it once it is finished.
       text: the column of the sentences in files with columns; by default, ``text``.
       ids: the column of their ids; by default, the id of a sentence is the number of its row.
@@ -108,17 +107,6 @@ def encode(
       FileNotFoundError: an input does not exist.
       ValueError: the folder was begun from other text, with another encoder or with other options, a finished shard is
         damaged, or a sentence cannot be encoded.
-
-    Example:
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> encoder = lj.load_encoder("bundled", layer=1)
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     text, out = Path(folder, "de.txt"), Path(folder, "de")
-      ...     _ = text.write_text("Guten Tag\nServus\n")
-      ...     lj.embeddings.encode(encoder, [text], out)
-      ...     sorted(path.name for path in out.iterdir())
-      ['manifest.json', 'sentences-00000.jsonl', 'vectors-00000.npy']
     """
     check_flags(normalize=normalize, show_progress=show_progress)
     check_choice("store", store, DTYPES)
@@ -126,11 +114,10 @@ def encode(
     paths = [input_path(path) for path in inputs]
     if not paths:
         raise ValueError("there is nothing to encode; give one or more files, or - for standard input")
-    devices = encoder.mesh.devices
-    usual = _ROWS_ON_CPU if devices.flat[0].platform == "cpu" else _ROWS
-    rows = usual if shard_rows is None else shard_rows
-    shard_rows = whole_number("shard_rows", rows, 1, MOST_ROWS, "rows of a shard")
-    folder = Path(folder)
+    devices, folder = encoder.mesh.devices, Path(folder)
+    if shard_rows is None:
+        shard_rows = _ROWS_ON_CPU if devices.flat[0].platform == "cpu" else _ROWS
+    shard_rows = whole_number("shard_rows", shard_rows, 1, MOST_ROWS, "rows of a shard")
     for path in paths:
         if path != STANDARD_INPUT and is_within(path, folder):
             raise ValueError(f"{path} is read, and is in {folder}, which is written; choose another folder")
@@ -166,7 +153,6 @@ class _Encoding:
         count = before = 0
 
         def show(share: float) -> Progress:
-            """Shows how far the job is with a share of the current shard."""
             done = number * rows + round(share * len(part))
             byte = before + share * (self.records.position - before)
             left = self.meter(f"encoded {done:,} sentences", done if total is None else byte, total)
@@ -177,8 +163,8 @@ class _Encoding:
             if number % processes == process:
                 sentences = as_jsonl(part, number * rows)
                 self._check_text(number, part, sentences)
-                if names := missing.get(number, file_names(self.job.format, number)):
-                    self._write(number, part, sentences, names, show)
+                if number not in self.done or number in missing:
+                    self._write(number, part, sentences, show)
                     if progress is not None:
                         progress(show(1.0))
             before = self.records.position
@@ -189,37 +175,35 @@ class _Encoding:
 
     def _begin(self) -> None:
         """Records the job, or compares it with the one that was begun, and finds the shards that are done."""
-        path = self.folder / _WORK / RECORD
-        begun = self.job
+        work, begun = self.folder / _WORK, self.job
         if self.manifest is not None:
             begun = self.manifest.job
-        elif self._records():  # until a shard is done, options may change
-            begun = read_record(path, Job.from_dict)
+        elif any(work.glob(RECORDS)):  # until a shard is done, options may change
+            begun = read_record(work / RECORD, Job.from_dict)
         if difference := self.job.difference(begun):
-            advice = "choose another folder, or remove this one"
-            raise ValueError(f"{self.folder} was begun with other options: {difference}; {advice}")
+            raise ValueError(f"{self.folder} was begun with other options: {difference}; choose another folder")
         # An encoder of another name is the same, and records carry the digest of this job.
         self.job = begun
-        self.done = self._shards() if self.manifest is None else dict(enumerate(self.manifest.shards))
-        check_alike("the options", json.dumps(self.job.to_dict()))
+        self.done = finished_shards(work, begun) if self.manifest is None else dict(enumerate(self.manifest.shards))
+        check_alike("the options", json.dumps(begun.to_dict()))
         if is_first():
-            write_json(path, self.job.to_dict())
+            write_json(work / RECORD, begun.to_dict())
             remove_partial_files(self.folder, FILES)
             # Without a record, files of shards may be those of other options.
             for file in self.folder.iterdir() if not self.done else ():
                 if re.fullmatch(_SHARD_FILES, file.name) and file.is_file() and not file.is_symlink():
                     file.unlink()
 
-    def _missing(self) -> dict[int, list[str]]:
-        """The files that this process's shards that are done lack, after comparing the others with their digests."""
-        missing: dict[int, list[str]] = {number: [] for number in share_of(sorted(self.done))}
-        for number, names in missing.items():
+    def _missing(self) -> set[int]:
+        """This process's shards that are done and lack a file, after comparing the files with their digests."""
+        missing = set()
+        for number in share_of(sorted(self.done)):
             for name, digest in self.done[number].files.items():
                 if (self.folder / name).is_file():
                     check_digest(self.folder / name, digest, "remove it, and run the command again")
                 else:
                     _log.warning("%s is missing, and is written again", self.folder / name)
-                    names.append(name)
+                    missing.add(number)
         return missing
 
     def _check_text(self, number: int, part: list[Record], sentences: bytes) -> None:
@@ -227,45 +211,35 @@ class _Encoding:
         if number not in self.done and self.manifest is not None:
             raise self._changed(f"there are more sentences than its {self.manifest.rows}")
         if number in self.done and self.done[number].text != text_sha256(sentences.decode()):
-            paths = sorted({str(self.records.paths[record.source]) for record in part})
             first, name = number * self.job.shard_rows, file_names(self.job.format, number)[0]
-            raise self._changed(f"rows {first} to {first + len(part) - 1} are not those of {name}", paths)
+            raise self._changed(f"rows {first} to {first + len(part) - 1} are not those of {name}")
 
-    def _changed(self, difference: str, paths: Sequence[str] = ()) -> ValueError:
+    def _changed(self, difference: str) -> ValueError:
         """The error of inputs that changed since the folder was begun."""
-        names = " and ".join(paths or self.job.inputs)
+        names = " and ".join(self.job.inputs)
         return ValueError(f"{names} changed since {self.folder} was begun: {difference}; choose another folder")
 
-    def _write(
-        self, number: int, part: list[Record], sentences: bytes, names: Sequence[str], show: Callable[[float], object]
-    ) -> None:
-        """Writes files of a shard and then, unless it is done, its record."""
+    def _write(self, number: int, part: list[Record], sentences: bytes, show: Callable[[float], object]) -> None:
+        """Writes the files of a shard and then, unless it is done, its record."""
+        places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
+        digest, place = text_sha256(sentences.decode()), self.folder / _WORK / f"{number:05d}"
+        x = Unfinished(place.with_suffix(".safetensors"), f"{self.job.digest}, {digest}", len(places), self.job.dim)
+        options: EncodeOptions = {
+            "language": self.job.language, "max_length": self.job.max_length, "normalize": self.job.normalize,
+            "show_progress": lambda _: show(x.sentences / len(places)),
+        }  # fmt: skip
+        result, report = encode_into(self.encoder, lambda *_: x, list(places), encode_call(self.encoder, options))
+        vectors = np.asarray(result)[[places[record.text] for record in part]]
         before = self.done[number].files if number in self.done else {}
-        stored, counts, digest = None, (0, 0, 0), text_sha256(sentences.decode())
-        unfinished = self.folder / _WORK / f"{number:05d}.safetensors"
-        vectors = file_names(self.job.format, number)[0]
-        if vectors in names:
-            places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
-            x = Unfinished(unfinished, f"{self.job.digest}, {digest}", len(places), self.job.dim)
-            options: EncodeOptions = {
-                "language": self.job.language, "max_length": self.job.max_length, "normalize": self.job.normalize,
-                "show_progress": lambda _: show(x.sentences / len(places)),
-            }  # fmt: skip
-            result, report = self.encoder.encode_into(lambda *_: x, list(places), encode_call(self.encoder, options))
-            counts = report.tokens, report.truncated, report.decomposed
-            stored = as_stored(self.job, number, np.asarray(result)[[places[record.text] for record in part]])
-        files = {
-            name: write_file(self.folder / name, sentences, stored if name == vectors else None, before.get(name))
-            for name in names
-        }
+        files = write_shard(self.folder, self.job, number, sentences, vectors, before)
         if number not in self.done:
-            shard = Shard(len(part), files, digest, *counts)
-            write_json(self.folder / _WORK / f"{number:05d}.json", {"job": self.job.digest, **asdict(shard)})
-        unfinished.unlink(missing_ok=True)
+            shard = Shard(len(part), files, digest, report.tokens, report.truncated, report.decomposed)
+            write_json(place.with_suffix(".json"), {"job": self.job.digest, **asdict(shard)})
+        x.path.unlink(missing_ok=True)
 
     def _finish(self, count: int) -> None:
         """Writes the manifest of the folder, unless it is there."""
-        shards = self._shards() if self.manifest is None else self.done
+        shards = finished_shards(self.folder / _WORK, self.job) if self.manifest is None else self.done
         begun = max(shards, default=-1) + 1
         if count < begun:
             raise self._changed(f"there are sentences for only {count} of its {begun} shards")
@@ -274,17 +248,3 @@ class _Encoding:
             Manifest(self.job, tuple(self.records.sources), ordered).write(self.folder)
         if truncated := sum(shard.truncated for shard in shards.values()):
             _log.warning("%d sentences were truncated to %d tokens", truncated, self.job.max_length)
-
-    def _records(self) -> list[Path]:
-        """The records of the shards that are done."""
-        return sorted((self.folder / _WORK).glob("[0-9]*.json"))
-
-    def _shards(self) -> dict[int, Shard]:
-        """The shards that are done by their numbers; a record of another job or of another shard is a ValueError."""
-
-        def shard(number: int, fields: dict[str, Any]) -> Shard:
-            if fields.pop("job") != self.job.digest:
-                raise ValueError("it is of another job")
-            return Shard(**fields).check(self.job, number)
-
-        return {int(path.stem): read_record(path, partial(shard, int(path.stem))) for path in self._records()}

@@ -6,6 +6,7 @@ It carries a digest of itself, so that only the names of the files are checked, 
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,16 +20,20 @@ __all__ = [
     "FILE_NAME",
     "FORMATS",
     "MOST_ROWS",
+    "RECORDS",
     "Job",
     "Manifest",
     "Shard",
     "file_names",
+    "finished_shards",
     "read_record",
 ]
 
 T = TypeVar("T")
 
 FILE_NAME = "manifest.json"
+#: The records of the shards that are done, in the folder of the work.
+RECORDS = "[0-9]*.json"
 #: How shards are stored.
 FORMATS = ("npy", "parquet")
 DTYPES = ("float32", "float16")
@@ -82,9 +87,7 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields as JSON-serializable values."""
-        return asdict(self) | {
-            "spec": self.spec.to_dict(), "inputs": list(self.inputs), "applied": list(self.applied)
-        }  # fmt: skip
+        return asdict(self) | {"spec": self.spec.to_dict()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Job":
@@ -146,6 +149,17 @@ def read_record(path: Path, from_fields: Callable[[dict[str, Any]], T]) -> T:
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} is damaged: {what}; encode the text into another folder") from error
+
+
+def finished_shards(work: Path, job: Job) -> dict[int, Shard]:
+    """The shards of a job that are done, by their numbers; a record of another job or shard is a ValueError."""
+
+    def shard(number: int, fields: dict[str, Any]) -> Shard:
+        if fields.pop("job") != job.digest:
+            raise ValueError("it is of another job")
+        return Shard(**fields).check(job, number)
+
+    return {int(path.stem): read_record(path, partial(shard, int(path.stem))) for path in sorted(work.glob(RECORDS))}
 
 
 def _manifest(fields: dict[str, Any]) -> Manifest:

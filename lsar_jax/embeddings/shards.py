@@ -7,9 +7,9 @@ the number of the row.
 
 import json
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,12 +22,11 @@ from lsar_jax.files import new_file, sha256
 __all__ = [
     "Sentences",
     "as_jsonl",
-    "as_stored",
     "check_shard",
     "memory_mapped",
     "read_rows",
     "read_sentences",
-    "write_file",
+    "write_shard",
 ]
 
 
@@ -45,52 +44,56 @@ def as_jsonl(records: Sequence[Record], first: int) -> bytes:
     return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
 
 
-def as_stored(job: Job, number: int, vectors: Float[np.ndarray, "row dim"]) -> Float[np.ndarray, "row dim"]:
-    """Returns the vectors of a shard in the dtype that they are stored in; one that is too large is a ValueError."""
+def write_shard(
+    folder: Path,
+    job: Job,
+    number: int,
+    sentences: bytes,
+    vectors: Float[np.ndarray, "row dim"],
+    before: Mapping[str, str],
+) -> dict[str, str]:
+    """Writes the files of a shard, each whole or not at all, and returns their digests by name.
+
+    Args:
+      folder: the folder.
+      job: the job, with the dtype and the format.
+      number: number of the shard.
+      sentences: what ``as_jsonl`` returned.
+      vectors: ``[row, dim]``; one that the dtype cannot hold is a ValueError.
+      before: the digests of the files that were there; if a new one differs, it is a ValueError.
+    """
     with np.errstate(over="ignore"):
         stored = vectors.astype(job.dtype)
     if not np.isfinite(stored).all():
         bad = int(np.argmin(np.isfinite(stored).all(axis=1)))
         raise ValueError(f"row {number * job.shard_rows + bad} has numbers too large for {job.dtype}; store float32")
-    return stored
-
-
-def write_file(
-    path: Path, sentences: bytes, stored: Float[np.ndarray, "row dim"] | None, digest: str | None = None
-) -> str:
-    """Writes a file of a shard, whole or not at all, and returns its digest.
-
-    Args:
-      path: one of ``file_names``.
-      sentences: what ``as_jsonl`` returned.
-      stored: what ``as_stored`` returned, ``[row, dim]``; None for the file of the sentences.
-      digest: the digest of the file that was there, or None; if the new one differs, it is a ValueError.
-    """
-    with new_file(path) as partial:
-        if stored is None:
-            partial.write_bytes(sentences)
-        elif path.suffix == ".npy":
-            with partial.open("wb") as file:
-                np.save(file, stored, allow_pickle=False)
-        else:
-            pyarrow, parquet = _pyarrow()
-            rows = [json.loads(line) for line in sentences.splitlines()]
-            columns = {
-                "id": pyarrow.array([row["id"] for row in rows], pyarrow.string()),
-                "text": pyarrow.array([row["text"] for row in rows], pyarrow.string()),
-                "vector": pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(stored.reshape(-1)), stored.shape[1]),
-            }
+    files = {}
+    for name in file_names(job.format, number):
+        with new_file(folder / name) as partial:
             # Open files, because pyarrow takes only paths that are UTF-8.
             with partial.open("wb") as file:
-                # Vectors have no repeated values that a dictionary could shorten.
-                parquet.write_table(pyarrow.table(columns), file, use_dictionary=["id", "text"], row_group_size=8192)
-        found = sha256([partial])
-        if digest not in (None, found):
-            raise ValueError(
-                f"{path.name} of {path.parent} was encoded again, and is not what it was: the machine or a package "
-                "changed; choose another folder"
-            )
-    return found
+                if name.endswith(".jsonl"):
+                    file.write(sentences)
+                elif name.endswith(".npy"):
+                    np.save(file, stored, allow_pickle=False)
+                else:
+                    _write_parquet(file, sentences, stored)
+            files[name] = sha256([partial])
+            if before.get(name, files[name]) != files[name]:
+                raise ValueError(
+                    f"{name} of {folder} was encoded again, and is not what it was: the machine or a package changed; "
+                    "choose another folder"
+                )
+    return files
+
+
+def _write_parquet(file: IO[bytes], sentences: bytes, stored: Float[np.ndarray, "row dim"]) -> None:
+    pyarrow, parquet = _pyarrow()
+    rows = [json.loads(line) for line in sentences.splitlines()]
+    columns = {name: pyarrow.array([row[name] for row in rows], pyarrow.string()) for name in ("id", "text")}
+    columns["vector"] = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(stored.reshape(-1)), stored.shape[1])
+    # Vectors have no repeated values that a dictionary could shorten.
+    parquet.write_table(pyarrow.table(columns), file, use_dictionary=["id", "text"], row_group_size=8192)
 
 
 def memory_mapped(path: Path) -> np.ndarray:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from lsar_jax.arrays import all_finite, row_bucket
 from lsar_jax.checks import check_choice
@@ -80,8 +80,7 @@ class HostResult:
                 grown[:, :rows] = self._result
                 self._result = grown
             there = batch.numbers >= 0
-            # On one device, sentences come first, which needs no copy.
-            real, numbers = np.asarray(value)[:, _first(there)], batch.numbers[there]
+            real, numbers = np.asarray(value)[:, there], batch.numbers[there]
             _check_embeddings(real, numbers)
             self._result[:, numbers] = real
 
@@ -177,12 +176,6 @@ def _check_embeddings(x: Float[np.ndarray, "layer row dim"], numbers: Int[np.nda
             f"the embeddings hold NaN or infinity, for example in row {numbers[finite.argmin()]}; the weights of the "
             "encoder or the transform may be damaged, or too large for its dtype"
         )
-
-
-def _first(there: Bool[np.ndarray, " vector"]) -> slice | Bool[np.ndarray, " vector"]:
-    """Returns an index of what is there: a slice if it comes first."""
-    count = np.count_nonzero(there)
-    return slice(count) if there[:count].all() else there
 
 
 def _sharding(mesh: Mesh, sentences: int) -> NamedSharding:

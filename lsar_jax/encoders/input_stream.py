@@ -11,9 +11,9 @@ from unicodedata import is_normalized
 
 import numpy as np
 
-from lsar_jax.encoders.encode_report import Counts
+from lsar_jax.encoders.encode_report import EncodeReport
 from lsar_jax.encoders.options import EncodeCall
-from lsar_jax.languages import AUTO, check_codes, check_given
+from lsar_jax.languages import AUTO, check_codes
 from lsar_jax.tokens.packing import BatchSizes, PackedBatch, Sentence, batches
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
@@ -32,7 +32,7 @@ def read_batches(
     rows: Callable[[str | None], tuple[int, ...]],
     tokenizer: Tokenizer,
     sizes: BatchSizes,
-    counts: Counts,
+    report: EncodeReport,
 ) -> Generator[PackedBatch, None, None]:
     """Yields the batches of device calls, while a thread checks and tokenizes the next sentences.
 
@@ -43,14 +43,13 @@ def read_batches(
       rows: returns the row of a language in each language table; raises an error for one that cannot be used.
       tokenizer: the tokenizer of the encoder.
       sizes: number of rows of the batches.
-      counts: the sentences that are truncated, or not in NFC, are added to it.
+      report: the sentences that are truncated, or not in NFC, are added to it.
 
     Raises:
       ValueError: a sentence is not text, a language is missing or unknown, or the numbers of sentences and languages
         differ.
     """
     language = call.language
-    check_given(language)
     rows = cache(rows)
     if language is None or isinstance(language, str):
         rows(language)
@@ -61,8 +60,8 @@ def read_batches(
         check_sentences(part, first)
         languages = [None if code == AUTO else code for code in codes]
         ids, truncated = tokenizer([call.prompt + text for text in part], call.max_length, languages)
-        counts.truncated += truncated
-        counts.decomposed += sum(not is_normalized("NFC", text) for text in part)
+        report.truncated += truncated
+        report.decomposed += sum(not is_normalized("NFC", text) for text in part)
         return [Sentence(*values) for values in zip(count(first), ids, map(rows, codes), strict=False)]
 
     with closing(_ahead(tokenize, _chunks(texts, language))) as chunks:

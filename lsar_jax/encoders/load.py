@@ -12,7 +12,7 @@ from lsar_jax.checkpoints.load_weights import load_weights, read_pooler
 from lsar_jax.checkpoints.locate import locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import check_choice, check_flags, whole_number
-from lsar_jax.encoders.migration_hints import unexpected
+from lsar_jax.encoders.migration_hints import check_names
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, shares
 from lsar_jax.models.attention import attention_for
@@ -78,8 +78,7 @@ def load_encoder(
       >>> x.shape, x.dtype.name
       ((2, 384), 'float32')
     """
-    for name in others:
-        raise unexpected("load_encoder", name, _OPTIONS)
+    check_names("load_encoder", others, _OPTIONS)
     check_flags(final_norm=final_norm)
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)

@@ -1,11 +1,9 @@
 """Names of sentence-transformers: the two methods that an encoder has too, and what to write instead of the others."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal
 
-from lsar_jax.encoders.options import EncodeOptions
-
-__all__ = ["Output", "SentenceTransformersNames", "check_names", "unexpected"]
+__all__ = ["Output", "SentenceTransformersNames", "check_names"]
 
 #: Whether embeddings are returned as an array of numpy or of jax.
 Output = Literal["numpy", "jax"]
@@ -35,17 +33,12 @@ _INSTEAD = {
 }
 
 
-def check_names(method: str, options: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Raises TypeError if an option of ``method`` is not ``known``."""
+def check_names(method: str, options: Iterable[str], known: Iterable[str]) -> None:
+    """Raises TypeError, which says what to write instead, if an option of ``method`` is not ``known``."""
     for name in options:
         if name not in known:
-            raise unexpected(method, name, known)
-
-
-def unexpected(method: str, name: str, known: Iterable[str]) -> TypeError:
-    """Returns the error for an option that a method does not have; it says what to write instead, if that is known."""
-    instead = _INSTEAD.get(name, f"its options are {', '.join(known)}")
-    return TypeError(f"{method}() got an unexpected option {name!r}; {instead}")
+            instead = _INSTEAD.get(name, f"its options are {', '.join(known)}")
+            raise TypeError(f"{method}() got an unexpected option {name!r}; {instead}")
 
 
 class SentenceTransformersNames:
@@ -63,38 +56,25 @@ class SentenceTransformersNames:
             _check_attribute(self, name)  # it would have no effect
             object.__setattr__(self, name, value)
 
-    def encode_query(
-        self,
-        sentences: str | Iterable[str],
-        *,
-        output: Literal["numpy", "jax"] = "numpy",
-        **options: Unpack[EncodeOptions],
-    ) -> Any:
+    def encode_query(self, sentences: str | Iterable[str], **options: Any) -> Any:
         """Returns ``encode(sentences, prompt="query")``, or without that prompt if ``prompts`` lacks it.
 
         Another ``prompt`` may be given; options and errors are as for ``encode``.
         """
-        return _encode(self, ("query",), sentences, output=output, **options)
+        return self._encode(sentences, options, "query")
 
-    def encode_document(
-        self,
-        sentences: str | Iterable[str],
-        *,
-        output: Literal["numpy", "jax"] = "numpy",
-        **options: Unpack[EncodeOptions],
-    ) -> Any:
+    def encode_document(self, sentences: str | Iterable[str], **options: Any) -> Any:
         """Returns ``encode`` with the first prompt named ``document``, ``passage`` or ``corpus``, or without one.
 
         Another ``prompt`` may be given; options and errors are as for ``encode``.
         """
-        return _encode(self, ("document", "passage", "corpus"), sentences, output=output, **options)
+        return self._encode(sentences, options, "document", "passage", "corpus")
+
+    def _encode(self: Any, sentences: str | Iterable[str], options: Mapping[str, Any], *names: str) -> Any:
+        prompt = next((name for name in names if name in self.prompts), None)
+        return self.encode(sentences, **{"prompt": prompt, **options})
 
 
 def _check_attribute(encoder: Any, name: str) -> None:
     if name in _INSTEAD:
         raise AttributeError(f"a SentenceEncoder has no {name!r}; {_INSTEAD[name]}", name=name, obj=encoder)
-
-
-def _encode(encoder: Any, names: Iterable[str], sentences: Any, **options: Any) -> Any:
-    prompt = next((name for name in names if name in encoder.prompts), None)
-    return encoder.encode(sentences, **{"prompt": prompt, **options})

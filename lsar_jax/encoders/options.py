@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from lsar_jax.checkpoints.sentence_transformers import LONGEST_PROMPT
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.progress import ShowProgress
-from lsar_jax.languages import AUTO, own_name
+from lsar_jax.languages import AUTO, check_given, own_name
 from lsar_jax.mesh import check_process
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
@@ -78,6 +78,7 @@ def encode_call(encoder: Any, options: StreamOptions) -> EncodeCall:
     check_process()
     given = {name: value for name, value in options.items() if name not in ("layers", "prompt", "max_length")}
     check_flags(normalize=given.get("normalize", False))
+    check_given(options.get("language"))
     tokenizer, limit = encoder.tokenizer, check_length(options.get("max_length"), encoder.tokenizer)
     prompt = options.get("prompt")
     text = check_prompt(encoder.prompt if prompt is None else prompt_text(prompt, encoder.prompts), tokenizer, limit)
@@ -182,8 +183,7 @@ def check_transform(
       earlier: the transform that is applied before, if any.
     """
     if not transform.fits_after(spec, earlier):
-        source = transform.source or spec
-        difference = f"{source.difference(spec)}{source.hint(spec.prompt)}"
+        difference = (transform.source or spec).difference(spec)
         raise ValueError(f"the transform was fitted on other embeddings than those of {place}: {difference}")
     if transform.dim != dim:
         raise ValueError(f"the transform takes width {transform.dim}, but {place} has width {dim}")

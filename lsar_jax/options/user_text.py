@@ -1,6 +1,5 @@
 """A user's own multilingual text, in files of each language, in pairs or in columns, and vectors of it.
 
-If line i has the same content in every file, or if there are pairs, retrieval of translations can be measured.
 Sentences that repeat another of their language, ignoring case, digits and punctuation, are left out, since a copy could
 be found instead of a translation.
 """
@@ -9,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -42,8 +41,7 @@ class UserText:
 
     Attributes:
       sentences: language -> different sentences.
-      units: language -> unit of each sentence. Sentences of one unit, such as translations of each other, are fitted
-        on or measured together.
+      units: language -> unit of each sentence. Sentences of one unit are fitted on or measured together.
       pairs: language -> rows of English sentences, and rows of their translations, for parallel text with English.
       aligned: whether sentences of a unit translate each other.
     """
@@ -97,35 +95,26 @@ class UserText:
 
 
 def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
-    """Reads a folder of ``{language}.txt`` files, or of parallel text in any form that ``read_bitext`` reads.
+    """Reads text, as ``TextFolderOptions.texts`` describes it; of each language, ``count`` sentences, drawn at random.
 
-    A file with the columns ``language`` and ``text``, such as parquet, holds text that is not aligned. Text with as
-    many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``finds_lines`` tells from the
-    embeddings whether it is. Of each language, ``count`` sentences are drawn at random.
+    Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``finds_lines`` tells from
+    the embeddings whether it is.
     """
     if folder.is_file():
         text = _read_columns(folder, codes, count, aligned, seed)
     elif not folder.is_dir() or not any(folder.iterdir()):
-        raise FileNotFoundError(
-            f"there is no folder {folder}, or it is empty; put a file per language there, such as de.txt and en.txt, "
-            "with one sentence per line, or parallel text, such as en-de.tsv"
-        )
+        forms = "a file per language there, with a sentence in each line, such as de.txt, or parallel text (en-de.tsv)"
+        raise FileNotFoundError(f"there is no folder {folder}, or it is empty; put {forms}")
     elif any(folder.glob("*.txt")):
         if tables := sorted([*folder.glob("*.tsv"), *folder.glob("*.*-*.*")]):
-            raise ValueError(
-                f"{folder} has both a file per language and parallel text ({tables[0].name}); give each a folder of "
-                "its own"
-            )
+            raise ValueError(f"{folder} has both a file per language and parallel text ({tables[0].name}); give one")
         text = _read_files(folder, codes, count, aligned, seed)
     else:
         text = _read_pairs(folder, codes, count, seed)
     counts = {code: len(sentences) for code, sentences in text.sentences.items()}
     if len(counts) < 2 or min(counts.values()) < _LEAST:
-        shared = ", or have lines read as not aligned with --aligned no" if text.aligned and not text.pairs else ""
-        raise ValueError(
-            f"{folder} has {counts} different sentences; give two languages or more, each with at least {_LEAST}, "
-            f"leave languages out with --languages{shared}"
-        )
+        advice = f"give two languages or more, each with at least {_LEAST}, by --languages, or use --aligned no"
+        raise ValueError(f"{folder} has {counts} different sentences; {advice}")
     return text
 
 
@@ -139,46 +128,32 @@ def finds_lines(x: Mapping[str, Float[np.ndarray, "sentence dim"]]) -> bool:
 
 
 def read_user_vectors(path: Path, folder: Path, text: UserText) -> dict[str, Float[np.ndarray, "sentence dim"]]:
-    """Returns the vectors of text that ``read_user_text`` read from ``folder``, by language.
+    """Returns the vectors in ``path`` of text that ``read_user_text`` read from ``folder``, by language.
 
-    Args:
-      path: for a folder of text files, a folder with ``de.npy``, or a folder ``de`` that ``lsar-jax encode`` wrote, for
-        ``de.txt``, with a vector for each line; for a file with columns, a ``.npy`` file or such a folder with a vector
-        for each row, or a parquet file with them in a column ``vector``.
-      folder: the folder or file of the text.
-      text: the text.
+    ``TextFolderOptions.vectors`` describes them.
 
     Raises:
       FileNotFoundError: there are no vectors of a language.
       ValueError: there are more or fewer vectors than lines, their widths differ, a value is not finite, or the text is
         pairs.
     """
-    x = _read_vectors(path, folder, text)
-    padded_rows({f"{path}, {code}": rows for code, rows in x.items()})  # their floats, widths and finite values
-    return x
-
-
-def _read_vectors(path: Path, folder: Path, text: UserText) -> dict[str, Float[np.ndarray, "sentence dim"]]:
-    if folder.is_file():
-        rows = _rows(folder)
-        vectors = _open(path)
-        _check_count(path, vectors, folder, rows)
-        places = _first_places(rows)
-        return {
-            code: np.asarray(vectors)[[places[code, sentence] for sentence in sentences]]
-            for code, sentences in text.sentences.items()
-        }
-    if text.pairs or not path.is_dir():
-        raise ValueError(f"--vectors {path} must be a folder with de.npy for de.txt in {folder}, which has {text.form}")
     x = {}
-    for code, file in corpora.language_files(folder, ".txt", text.codes).items():
-        found = [place for place in (path / f"{file.stem}.npy", path / file.stem) if place.exists()]
-        if not found:
-            raise FileNotFoundError(f"there is no {file.stem}.npy and no folder {file.stem} in {path}")
-        vectors, lines = open_vectors(found[0]), [line.strip() for line in corpora.lines(file)]
-        _check_count(found[0], vectors, file, lines)
-        place = _first_places(lines)
-        x[code] = np.asarray(vectors)[[place[sentence] for sentence in text.sentences[code]]]
+    if folder.is_file():
+        rows, vectors = _rows(folder), _open(path)
+        places = _first_places(path, vectors, folder, rows)
+        for code, sentences in text.sentences.items():
+            x[code] = np.asarray(vectors)[[places[code, sentence] for sentence in sentences]]
+    elif text.pairs or not path.is_dir():
+        raise ValueError(f"--vectors {path} must be a folder with de.npy for de.txt in {folder}, which has {text.form}")
+    else:
+        for code, file in corpora.language_files(folder, ".txt", text.codes).items():
+            found = next((place for place in (path / f"{file.stem}.npy", path / file.stem) if place.exists()), None)
+            if found is None:
+                raise FileNotFoundError(f"there is no {file.stem}.npy and no folder {file.stem} in {path}")
+            vectors, lines = open_vectors(found), [line.strip() for line in corpora.lines(file)]
+            place = _first_places(found, vectors, file, lines)
+            x[code] = np.asarray(vectors)[[place[sentence] for sentence in text.sentences[code]]]
+    padded_rows({f"{path}, {code}": rows for code, rows in x.items()})  # their floats, widths and finite values
     return x
 
 
@@ -193,13 +168,10 @@ def _open(path: Path) -> np.ndarray | Embeddings:
         raise ValueError(f"{path}: the column vector must hold lists of as many floats in every row") from error
 
 
-def _check_count(path: Path, vectors: np.ndarray | Embeddings, file: Path, lines: Sequence[Any]) -> None:
+def _first_places(path: Path, vectors: np.ndarray | Embeddings, file: Path, lines: Sequence[K]) -> dict[K, int]:
+    """Where each line stands first; raises ValueError unless there are as many vectors as lines."""
     if len(vectors) != len(lines):
         raise ValueError(f"{path} has {len(vectors)} vectors, and {file} {len(lines)} lines")
-
-
-def _first_places(lines: Sequence[K]) -> dict[K, int]:
-    """Where each line stands first."""
     return {line: number for number, line in reversed(list(enumerate(lines)))}
 
 
@@ -234,10 +206,7 @@ def _read_files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned
     counts = {code: len(text) for code, text in texts.items()}
     same = len(set(counts.values())) == 1
     if aligned == "yes" and not same:
-        raise ValueError(
-            f"--aligned yes needs as many lines in every file, but they have {counts}; correct the files, or "
-            "leave --aligned out"
-        )
+        raise ValueError(f"--aligned yes needs as many lines in every file, but they have {counts}; correct or omit it")
     rng = np.random.default_rng(seed)
     if not same or aligned == "no":
         return _not_aligned(texts, count, rng)

@@ -96,7 +96,7 @@ def test_what_is_found_before_the_work(folder, monkeypatch, refused, command, me
     monkeypatch.chdir(folder)
     (folder / "empty.txt").touch()
     np.save(folder / "objects.npy", np.array([[None]]), allow_pickle=True)
-    monkeypatch.setattr(lj.SentenceEncoder, "encode_into", lambda *_, **__: pytest.fail("text was encoded first"))
+    monkeypatch.setattr("lsar_jax.encoders.pipeline.run_batch", lambda *_: pytest.fail("text was encoded first"))
     error = refused(main, command.format(tiny=TINY).split())
     assert message in error
     assert "unsafe" not in error

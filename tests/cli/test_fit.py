@@ -99,29 +99,15 @@ def test_parts_of_different_encoders_are_not_mixed(vectors, tmp_path, refused):
     assert main(["fit", "lsar", str(tmp_path / "t"), "--moments", str(tmp_path / "c"), *data]) == 0
 
 
-def test_apply_refuses_numbers_that_are_not_finite(vectors, tmp_path, refused):
-    x, _ = vectors
-    lj.transforms.fit_lsar(x).save(tmp_path / "t")
-    rows = x["de"].copy()
-    rows[7, 1] = np.nan
-    np.save(tmp_path / "bad.npy", rows)
-    error = refused(main, ["apply", tmp_path / "t", tmp_path / "bad.npy", tmp_path / "y.npy"])
-    assert "the first is row 7" in error
-    assert not list(tmp_path.glob("y.npy*"))
-
-
 MISTAKES = [
     ("lsar {out}", "there is nothing to fit on; give --data"),
     ("lsar {out} --data de", "--data 'de' is not LANGUAGE=FILE"),
     ("lsar {out} --data de=nowhere.npy", "there is no file nowhere.npy"),
     ("lsar {out} --data de={de} en={ints}", "ints.npy holds int64 of shape"),
     ("lsar {out} --data de={de} en={nan}", "nan.npy: the embeddings hold NaN, infinity or a number too large"),
-    ("lsar {out} --data de={de} --limit 0", "limit is 0"),
-    ("cbie {out}", "there is nothing to fit on; give --data LANGUAGE=FILE ...\n"),
     ("lsar {out} --moments nowhere", "there is no moments file at nowhere"),
     ("lsar {out} --data de={de} en={text} --encoder bundled", "--data mixes text and vectors"),
     ("lir {out} --moments {means}", "lir needs second moments by language, but the saved moments have means; save"),
-    ("lsar {folder} --data de={de}", "is not a file, and will not be replaced by one"),
 ]
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import lsar_jax as lj
 from lsar_jax.corpora.records import Record, Source
-from lsar_jax.embeddings.manifest import Job, Manifest, Shard, file_names
-from lsar_jax.embeddings.shards import as_jsonl, write_file
+from lsar_jax.embeddings.manifest import Job, Manifest, Shard
+from lsar_jax.embeddings.shards import as_jsonl, write_shard
 from lsar_jax.files import text_sha256
 
 __all__ = ["SPEC", "made_folder"]
@@ -24,9 +24,7 @@ def made_folder(folder, vectors, texts, *, spec=SPEC, rows=300, format="npy", ap
     for number, first in enumerate(range(0, len(texts), rows)):
         part = slice(first, first + rows)
         sentences = as_jsonl([Record(text, None, 0) for text in texts[part]], first)
-        files = {}
-        for name in file_names(format, number):
-            files[name] = write_file(folder / name, sentences, vectors[part] if "vectors" in name else None)
+        files = write_shard(folder, job, number, sentences, vectors[part], {})
         shards.append(Shard(len(texts[part]), files, text_sha256(sentences.decode()), 0, 0))
     Manifest(job, (Source("made", "sha256:0", len(texts)),), tuple(shards)).write(Path(folder))
     return lj.embeddings.open(folder)

@@ -55,11 +55,6 @@ def test_processes_of_different_text(text, tmp_path):
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-@pytest.mark.parametrize("where", ["", "host", "host:1", "host:1,2/2", "host:1,0/0", "host:1,-1/2"])
-def test_addresses(where, refused):
-    assert "--distributed=" in refused(main, [f"--distributed={where}", "encode"])
-
-
 def test_only_some_commands_are_shared(capsys):
     assert main(["--distributed=127.0.0.1:1,0/2", "apply"]) == 1
     assert "apply cannot be shared by processes; encode, fit, mine can" in capsys.readouterr().err

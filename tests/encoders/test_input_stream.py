@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 
+from lsar_jax.encoders import pipeline
 from tests.encoders.test_sentence_encoder import texts
 
 
@@ -38,7 +39,7 @@ def test_a_stream_is_not_held(tiny):
 def test_the_tokenizer_runs_ahead_of_a_stream(tiny, rng, monkeypatch):
     """Later chunks are tokenized, in another thread, before the first is encoded."""
     threads, events = set(), []
-    tokenizer, run = tiny.tokenizer, tiny._run
+    tokenizer, run = tiny.tokenizer, pipeline.run_batch
     tokenize = type(tokenizer).__call__
 
     def tokenizing(self, *args):
@@ -47,7 +48,7 @@ def test_the_tokenizer_runs_ahead_of_a_stream(tiny, rng, monkeypatch):
         return tokenize(self, *args)
 
     monkeypatch.setattr(type(tokenizer), "__call__", tokenizing)
-    monkeypatch.setattr(tiny, "_run", lambda *args: events.append("device") or run(*args))
+    monkeypatch.setattr(pipeline, "run_batch", lambda *args: events.append("device") or run(*args))
     many = texts(rng, 10_000, 6)
     expected = tiny.encode(many)
     threads.clear()

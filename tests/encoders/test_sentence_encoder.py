@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
+from lsar_jax.encoders import pipeline
 from lsar_jax.encoders.options import encode_call
 from lsar_jax.encoders.program import compiled as compiled_for
 from lsar_jax.mesh import data_mesh
@@ -67,8 +68,8 @@ def test_the_same_input_gives_the_same_bytes(tiny, corpus):
 
 
 def test_one_device_equals_four(four, corpus, alone, monkeypatch):
-    seen, run = [], four._run
-    monkeypatch.setattr(four, "_run", lambda *args: seen.append(run(*args)) or seen[-1])
+    seen, run = [], pipeline.run_batch
+    monkeypatch.setattr(pipeline, "run_batch", lambda *args: seen.append(run(*args)) or seen[-1])
     assert relative(four.encode(corpus), alone) <= 1e-5
     # Rows are split over the devices.
     assert all(len(part.sharding.device_set) == 4 for part, _ in seen)
@@ -110,7 +111,7 @@ def test_a_mixed_stream_has_six_programs(tiny_folder, corpus):
         encoder.encode(corpus * 7)
         encoder.encode(corpus[:50])
         assert len(compiled) == 3  # eight rows, two, and one
-    assert encoder.warm_up() == len(encoder._batch_sizes(encode_call(encoder, {})).shapes(40))
+    assert encoder.warm_up() == len(pipeline.batch_sizes(encoder, encode_call(encoder, {})).shapes(40))
     with count_compilations() as compiled:
         for text in corpus[:20]:
             encoder.encode(text)
@@ -168,8 +169,6 @@ def test_decomposed_text_is_counted(tiny):
 def test_report_counts_padding(tiny):
     _, report = tiny.encode_with_report(["a" * 6, "a" * 3])
     assert (report.tokens, report.padded_tokens) == (8 + 5, 16)
-    assert report.padding_waste == pytest.approx(3 / 16)
-    assert tiny.encode_with_report([])[1].padding_waste == 0
     # Five rows of 16 sentences: two batches of two rows, and one of one row.
     _, report = tiny.encode_with_report(["a" * 6] * 70)
     assert (report.tokens, report.padded_tokens) == (70 * 8, 5 * 128)
@@ -259,22 +258,14 @@ def test_64_bit_mode_changes_nothing(tiny, short, by_language):
 
 
 def test_the_token_budget_bounds_a_batch(tiny, corpus, alone, monkeypatch):
-    seen, run = [], tiny._run
-    monkeypatch.setattr(tiny, "_run", lambda program, batch: seen.append(batch.shape) or run(program, batch))
+    seen, run = [], pipeline.run_batch
+    monkeypatch.setattr(pipeline, "run_batch", lambda *args: seen.append(args[2].shape) or run(*args))
     many = corpus * 3
     assert relative(tiny.encode(many, token_budget=1024)[:150], alone) <= 1e-5
     assert (8, 128) in seen
     seen.clear()
     assert relative(tiny.encode(many, token_budget=256)[:150], alone) <= 1e-5
     assert set(seen) == {(2, 128)}
-
-
-def test_the_bars_of_two_encoders(tiny, capsys, monkeypatch):
-    """Of sentences that come from another call, for example."""
-    monkeypatch.setattr("lsar_jax.encoders.progress._FIRST", 1e9)
-    inner = (text for text in ["a", "b"] if tiny.encode(text, show_progress=True) is not None)
-    assert len(tiny.encode(inner, show_progress=True)) == 2
-    assert capsys.readouterr().out == ""  # in a log, of what takes less time
 
 
 @pytest.mark.parametrize("total", [True, False])

@@ -10,6 +10,8 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.checkpoints import placement
 from lsar_jax.encoders.options import encode_call
+from lsar_jax.encoders.pipeline import program_of
+from lsar_jax.encoders.program import compiled
 from lsar_jax.mesh import data_mesh, shares
 from tests import parity
 
@@ -63,8 +65,8 @@ def test_each_sublayer_sums_over_the_devices_once():
     """So do the two moments of the first norm, as tables are split by width; then the states are gathered, once."""
     encoder = load("bert", 4, 4)
     arrays = jax.device_put((np.zeros((1, 32), np.int32), np.full((1, 1), 9, np.int32), np.zeros(1, np.int32), ()))
-    program = encoder._program(encode_call(encoder, {"layers": (3,)}))
-    text = encoder._forward.lower(program, encoder.model, None, None, *arrays).compile().as_text()
+    program = program_of(encoder, encode_call(encoder, {"layers": (3,)}))
+    text = compiled(encoder.mesh, False).lower(program, encoder.model, None, None, *arrays).compile().as_text()
     names = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
     assert [text.count(f"{name}(") for name in names] == [2 * 3 + 2, 1, 0, 0, 0]
 

@@ -197,7 +197,7 @@ def test_the_command(sides, tmp_path, refused, capsys):
     ):
         assert message in refused(main, [*command, *options])
     assert not notes_of(out).exists()
-    assert main([*command, "--known", str(known), "--correct", "95", "--precision", "bfloat16"]) == 0
+    assert main([*command, "--known", str(known), "--correct", "95"]) == 0
     printed = capsys.readouterr()
     assert "on 30 known pairs in the inputs, of 30" in printed.out
     assert main([*command, "--overwrite"]) == 0
