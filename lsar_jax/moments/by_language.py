@@ -1,7 +1,7 @@
 """The moments of several languages, with a second moment for each language or one pooled over all of them."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -10,7 +10,7 @@ from lsar_jax.arrays import same_width
 from lsar_jax.checks import check_flags
 from lsar_jax.languages import canonical_keys
 from lsar_jax.mesh import check_process
-from lsar_jax.moments.moments import NOT_KEPT, Moments
+from lsar_jax.moments.moments import Moments
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec, check_source, same_source
 
@@ -25,32 +25,22 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
-class PooledMoments(Mapping[str, Moments]):
+class PooledMoments(dict[str, Moments]):
     """The count and mean of each language, and one within-language second moment pooled over the languages.
 
     For many languages, this is much smaller than a second moment for each. It is a mapping from language to
     ``Moments`` without a scatter, in alphabetical order.
 
     Attributes:
-      by_language: count and mean of each language.
       within: sum of the languages' scatters, each around its own mean, ``[dim, dim]`` float64.
     """
 
-    by_language: dict[str, Moments]
-    within: Float[np.ndarray, "dim dim"]
+    def __init__(self, by_language: Mapping[str, Moments], within: Float[np.ndarray, "dim dim"]) -> None:
+        super().__init__(by_language)
+        self.within = within
 
     def __repr__(self) -> str:
         return f"PooledMoments({len(self)} languages, count={self.count}, dim={self.dim})"
-
-    def __getitem__(self, language: str) -> Moments:
-        return self.by_language[language]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.by_language)
-
-    def __len__(self) -> int:
-        return len(self.by_language)
 
     @property
     def dim(self) -> int:
@@ -99,7 +89,7 @@ def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, preci
         check_number(x, least)
         return x
     moments = moments_by_language(x, least=least, second_moment=True, precise=precise)
-    within = sum(m.scatter for m in moments.values() if m.scatter is not None)
+    within = sum(m.kept_scatter() for m in moments.values())
     return PooledMoments({code: replace(m, scatter=None) for code, m in moments.items()}, np.asarray(within))
 
 
@@ -133,15 +123,13 @@ def moments_by_language(
         raise ValueError("a second moment of each language is needed, but these are pooled over the languages")
     result = {}
     for code, value in canonical_keys(x).items():
-        wrong = ""
-        if isinstance(value, Moments):
-            wrong = "moments do not suffice; give the embeddings themselves" if embeddings else wrong
-            wrong = NOT_KEPT if second_moment and value.scatter is None else wrong
         try:
-            if wrong:
-                raise ValueError(wrong)
             if not isinstance(value, Moments):
                 value = Moments.from_embeddings(value, second_moment=second_moment, precise=precise)
+            elif embeddings:
+                raise ValueError("moments do not suffice; give the embeddings themselves")
+            elif second_moment:
+                value.kept_scatter()
         except ValueError as error:
             raise ValueError(f"{code}: {error}") from error
         result[code] = value

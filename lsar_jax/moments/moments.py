@@ -22,12 +22,11 @@ from lsar_jax.processes import gather
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec, same_source
 
-__all__ = ["BLOCK", "NOT_KEPT", "Moments", "sum_over_processes"]
+__all__ = ["BLOCK", "Moments", "sum_over_processes"]
 
 # Rows per block on each device, and blocks that may wait for the devices.
 BLOCK = 8192
 _WAITING = 2
-NOT_KEPT = "the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +161,7 @@ class Moments:
         Raises:
           ValueError: the second moment was not kept.
         """
-        return self._kept() / self.count + np.outer(self.mean, self.mean)
+        return self.kept_scatter() / self.count + np.outer(self.mean, self.mean)
 
     def covariance(self) -> Float[np.ndarray, "dim dim"]:
         """Returns the sample covariance, divided by ``count - 1``, ``[dim, dim]`` float64.
@@ -170,14 +169,15 @@ class Moments:
         Raises:
           ValueError: the second moment was not kept, or there is only one vector.
         """
-        scatter = self._kept()
+        scatter = self.kept_scatter()
         if self.count < 2:
             raise ValueError("one embedding has no covariance; at least 2 are needed")
         return scatter / (self.count - 1)
 
-    def _kept(self) -> Float[np.ndarray, "dim dim"]:
+    def kept_scatter(self) -> Float[np.ndarray, "dim dim"]:
+        """Returns the scatter; raises ValueError if it was not kept."""
         if self.scatter is None:
-            raise ValueError(NOT_KEPT)
+            raise ValueError("the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)")
         return self.scatter
 
 

@@ -174,8 +174,7 @@ def _scaled(
 
 
 def _mean_square(x: Float[np.ndarray, "row dim"]) -> float:
-    blocks = (x[start : start + _BLOCK] for start in range(0, len(x), _BLOCK))
-    return float(sum(np.square(block, dtype=np.float64).sum() for block in blocks) / x.size)
+    return float(np.einsum("vd,vd->", x, x, dtype=np.float64)) / x.size
 
 
 def _train(

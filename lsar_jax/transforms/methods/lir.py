@@ -166,12 +166,11 @@ def fit_lir(
     scaled = np.empty((len(moments), dim, dim), np.float64 if precise else np.float32)
     outer = np.empty((dim, dim))
     for row, m in zip(scaled, moments.values(), strict=True):
-        assert m.scatter is not None, "moments_by_language checks this"
-        trace = max(np.trace(m.scatter) / m.count + m.mean @ m.mean, np.finfo(np.float64).tiny)
+        trace = max(np.trace(m.kept_scatter()) / m.count + m.mean @ m.mean, np.finfo(np.float64).tiny)
         # The uncentred second moment, scaled to trace 1 before the cast: squares of small embeddings
         # underflow in float32. One buffer is reused: fresh memory costs more than the arithmetic.
         np.multiply.outer(m.mean / np.sqrt(trace), m.mean / np.sqrt(trace), out=outer)
-        outer += m.scatter * (1 / m.count / trace)
+        outer += m.kept_scatter() * (1 / m.count / trace)
         row[:] = outer
     basis, values = _directions(scaled, rank)
     # Rounding leaves up to 3.5 eps of the largest eigenvalue, measured at widths 40 to 1,024; a bound
