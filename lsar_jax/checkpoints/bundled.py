@@ -25,7 +25,8 @@ from lsar_jax.checkpoints.weight_files import Tensor
 from lsar_jax.extras import missing_extra
 from lsar_jax.files import sha256
 from lsar_jax.models.architectures.base import weight_and_bias
-from lsar_jax.models.architectures.bert import BERT, BertConfig
+from lsar_jax.models.architectures.bert import BERT
+from lsar_jax.models.encoder import EncoderConfig
 from lsar_jax.tokens.tokenizer import FastTokenizer
 
 __all__ = ["find_weights", "open_bundled", "parse"]
@@ -89,7 +90,7 @@ def find_weights() -> Path:
     return Path(folder) / "e5-small-q4.bin"
 
 
-def parse(path: Path) -> tuple[BertConfig, Pieces, dict[str, Tensor]]:
+def parse(path: Path) -> tuple[EncoderConfig, Pieces, dict[str, Tensor]]:
     """Reads the header and the directory of the file; tensors are read on demand."""
     with path.open("rb") as file:
 
@@ -102,8 +103,8 @@ def parse(path: Path) -> tuple[BertConfig, Pieces, dict[str, Tensor]]:
         take("u1", 8)  # magic and version
         hidden, layers, heads, wide, vocabulary, positions, token_types = take("<i4", 7).tolist()
         epsilon = float(take("<f4", 1)[0])
-        config = BertConfig(
-            vocabulary, hidden, layers, heads, wide, positions, token_types=token_types, layer_norm_epsilon=epsilon
+        config = EncoderConfig(
+            vocabulary, hidden, layers, heads, wide, positions, token_types=token_types, epsilon=epsilon
         )
         take("<i4", 1)  # length of a 4-bit block
         count, *specials = take("<i4", 5).tolist()

@@ -4,7 +4,7 @@ It is a plain pytree that can be passed through ``jax.jit``. What its parts are 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import jax
@@ -17,10 +17,11 @@ from lsar_jax.mesh import whole
 from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.dropout import Dropout, drop, independent
 from lsar_jax.models.parts import LayerFactory
+from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.segments import positions_of
 from lsar_jax.shapes import Hidden, Lengths, SegmentLanguages, TokenIds
 
-__all__ = ["Encoder", "EncoderConfig", "TokenEmbeddings", "check_sizes", "sinusoids"]
+__all__ = ["Encoder", "EncoderConfig", "TokenEmbeddings", "check_heads", "check_sizes", "sinusoids"]
 
 # The other sizes are those of arrays. A damaged config beyond these limits could run for hours before failing.
 _MOST = {"vocabulary": 1 << 24, "blocks": 1 << 8, "positions": 1 << 20}
@@ -34,9 +35,18 @@ def check_sizes(config: Any) -> None:
             whole_number(name, size, least, _MOST.get(name, 1 << 18), "the sizes of encoders")
 
 
+def check_heads(heads: int, groups: int, width: float, multiple: int = 2) -> None:
+    """Raises ValueError unless heads are shared evenly and have whole widths, even ones for rotary positions."""
+    if heads % groups or width % multiple:
+        raise ValueError(
+            f"{heads} heads of width {width:g} do not fit: their number must be a multiple of {groups} and their "
+            f"width of {multiple}"
+        )
+
+
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Sizes of a transformer encoder; an architecture adds its own.
+    """Sizes and options of a transformer encoder; an architecture may add its own.
 
     Attributes:
       vocabulary: rows of the word embeddings.
@@ -48,6 +58,12 @@ class EncoderConfig:
       token_types: rows of the segment embeddings.
       languages: rows of the language embeddings, which some of XLM's models have.
       first_position: position row of the first token; in XLM-R, one past its padding id.
+      groups: number of key and value heads; by default as many as ``heads``.
+      width: width of a head; by default, together the heads are as wide as a hidden state.
+      rotary: rotary positions, if any.
+      epsilon: constant added to the variance in a norm.
+      activation: activation of the feed-forward layer, one of ``ACTIVATIONS``.
+      causal: whether a token attends to itself and those before it alone.
     """
 
     vocabulary: int
@@ -56,12 +72,21 @@ class EncoderConfig:
     heads: int
     intermediate: int
     positions: int
-    token_types: int = field(default=0, kw_only=True)
-    languages: int = field(default=0, kw_only=True)
-    first_position: int = field(default=0, kw_only=True)
+    _: KW_ONLY
+    token_types: int = 0
+    languages: int = 0
+    first_position: int = 0
+    groups: int | None = None
+    width: int | None = None
+    rotary: Rotary | None = None
+    epsilon: float = 1e-12
+    activation: str = "gelu"
+    causal: bool = False
 
     def __post_init__(self) -> None:
         check_sizes(self)
+        width = self.hidden / self.heads if self.width is None else self.width
+        check_heads(self.heads, self.groups or 1, width, 2 if self.rotary else 1)
         whole_number("first_position", self.first_position, 0, self.positions - 1, "the rows of the positions")
 
     @property

@@ -26,7 +26,7 @@ def test_states_of_long_rows_equal_live_torch(rng):
 def test_both_spellings_of_the_config():
     sizes = MODERNBERT.read_config(CONFIG)
     assert sizes.kinds == ("full_attention", "sliding_attention", "sliding_attention", "full_attention")
-    assert (sizes.window, sizes.full.theta, sizes.sliding.theta) == (4, 1000, 30)
+    assert (sizes.window, sizes.rotary.theta, sizes.sliding.theta) == (4, 1000, 30)
     bases = {"global_rope_theta": 1000.0, "local_rope_theta": 30.0}
     old = {name: value for name, value in CONFIG.items() if name not in ("layer_types", "rope_parameters")} | bases
     # The keys that transformers 4 wrote and that do not change the vectors.

@@ -60,7 +60,7 @@ def other_direction(block, case):
 def bases_exchanged(model, case):
     for block in model.blocks:
         full = block.attention.config.window is None
-        parity.set_attention(block, rotary=model.config.sliding if full else model.config.full)
+        parity.set_attention(block, rotary=model.config.sliding if full else model.config.rotary)
 
 
 def norm_in_the_first_block(model, case):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from lsar_jax.models.architectures.bert import BertConfig, build
+from lsar_jax.models.architectures.bert import build
+from lsar_jax.models.encoder import EncoderConfig
 from lsar_jax.models.parts import ACTIVATIONS, LayerFactory
 from tests import parity
 from tests.optional import need
@@ -55,7 +56,7 @@ def test_padding_that_a_text_spells_out(name, rng):
 @pytest.mark.parametrize("has_bfloat16", [True, False])
 def test_bfloat16_products_are_summed_in_float32(rng, monkeypatch, has_bfloat16):
     """Both the product and its gradient are rounded once; only on a CPU is the unrounded sum an array of its own."""
-    config = BertConfig(64, 32, 1, 4, 64, 512, token_types=2)
+    config = EncoderConfig(64, 32, 1, 4, 64, 512, token_types=2)
     layer = build(config, LayerFactory(jnp.dtype("bfloat16"), jnp.dtype("float32"))).blocks[0].feed.up
     monkeypatch.setattr("lsar_jax.models.product._multiplies_bfloat16", lambda: has_bfloat16)
     values = [rng.standard_normal(shape) for shape in ((3, 100, 32), (32, 64), (3, 100, 64))]
@@ -106,7 +107,7 @@ def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
         return real(*args, **kwargs)
 
     monkeypatch.setattr(jax.nn, "dot_product_attention", attention)
-    config = BertConfig(64, 32, 1, 4, 64, 512, token_types=2)
+    config = EncoderConfig(64, 32, 1, 4, 64, 512, token_types=2)
     for dtype in (jnp.dtype("bfloat16"), jnp.dtype("float32")):
         for wanted in ("cudnn", "xla"):
             model = build(config, LayerFactory(dtype, dtype, wanted))
@@ -118,7 +119,7 @@ def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
 def test_a_gpu_approximates_the_exact_gelu_in_bfloat16_alone(rng, activation):
-    config = BertConfig(64, 32, 1, 4, 64, 512, token_types=2, activation=activation)
+    config = EncoderConfig(64, 32, 1, 4, 64, 512, token_types=2, activation=activation)
     given = 3 * rng.standard_normal((2, 5, 64))
     for dtype in (jnp.dtype("bfloat16"), jnp.dtype("float32")):
         x = jnp.asarray(given, dtype)
@@ -133,7 +134,7 @@ def test_a_gpu_approximates_the_exact_gelu_in_bfloat16_alone(rng, activation):
 
 def test_the_products_of_a_gpu_are_kept_apart():
     """Query, key and value each have a barrier, and no two are the same; beside them stand those of both outputs."""
-    config, dtype = BertConfig(64, 32, 1, 4, 64, 512, token_types=2), jnp.dtype("float32")
+    config, dtype = EncoderConfig(64, 32, 1, 4, 64, 512, token_types=2), jnp.dtype("float32")
     ids, lengths = np.zeros((1, 8), np.int32), np.array([[3]], np.int32)
     for attention, expected in (("cudnn", 5), ("xla", 0)):
         model = nnx.eval_shape(lambda a=attention: build(config, LayerFactory(dtype, dtype, a)))

@@ -17,7 +17,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from lsar_jax import EncoderSpec, Transform
-from lsar_jax.models.architectures.bert import BertConfig, block
+from lsar_jax.models.architectures.bert import block
 from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.dropout import Dropout
 from lsar_jax.models.encoder import EncoderConfig
@@ -34,7 +34,7 @@ _FLOAT = jnp.dtype("float32")
 
 
 class _Stack(nnx.Module):
-    def __init__(self, config: BertConfig) -> None:
+    def __init__(self, config: EncoderConfig) -> None:
         self.blocks = nnx.List([block(config, LayerFactory(_FLOAT, _FLOAT)) for _ in range(_BLOCKS)])
 
 
@@ -46,9 +46,9 @@ class FeatureMix:
 
     def __init__(self, config: EncoderConfig) -> None:
         self._layers = config.blocks + 1
-        sizes = BertConfig(
+        sizes = EncoderConfig(
             vocabulary=1, hidden=config.hidden, blocks=0, heads=config.heads, intermediate=4 * config.hidden,
-            positions=1, activation="relu", layer_norm_epsilon=1e-5,
+            positions=1, activation="relu", epsilon=1e-5,
         )  # fmt: skip
         self._skeleton = Skeleton(EncoderParts(_Stack(sizes), None))
         self._start = self._skeleton.parameters

@@ -21,8 +21,8 @@ from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = [
-    "SIZES", "Architecture", "Config", "activation", "block_keys", "check_heads",
-    "layer_kinds", "number", "require", "rope_parameters", "rotary", "weight_and_bias", "whole_sizes",
+    "SIZES", "Architecture", "Config", "activation", "block_keys", "layer_kinds", "number", "require",
+    "rope_parameters", "rotary", "weight_and_bias", "whole_sizes",
 ]  # fmt: skip
 
 Config = EncoderConfig | LaserConfig
@@ -61,6 +61,7 @@ class Architecture:
       complete: given the config and the tensors as stored, returns both as the other functions take them.
       sizes: what ``config.json`` calls the sizes; for an export.
       exported: torch class and model type of an export; None if there is no export.
+      options: what ``config.json`` calls other attributes of the sizes; for an export.
       export_options: returns the rest of an exported config, given the sizes and a number of blocks.
       export_tensors: returns the tensors to export, given the module's, its sizes and a number of blocks.
     """
@@ -84,6 +85,7 @@ class Architecture:
     )
     sizes: Mapping[str, str] = field(default_factory=dict)
     exported: tuple[str, str] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
     export_options: Callable[[Any, int], dict[str, Any]] = lambda sizes, blocks: {}
     export_tensors: Callable[[Tensors, Any, int], Tensors] = lambda tensors, sizes, blocks: tensors
 
@@ -104,11 +106,15 @@ class Architecture:
           ValueError: transformers has no such model.
         """
         torch_class, model_type = self.exported or ("", self.model_type)
+        given = {ours: getattr(replace(sizes, blocks=blocks), ours) for ours in (*self.sizes, *self.options)}
+        if isinstance(given.get("rotary"), Rotary):
+            given["rotary"] = given["rotary"].parameters()
         return {
             "architectures": [torch_class],
             "model_type": model_type,
-            **{theirs: getattr(replace(sizes, blocks=blocks), ours) for ours, theirs in self.sizes.items()},
+            **{theirs: given[ours] for ours, theirs in self.sizes.items()},
             "pad_token_id": pad_id,
+            **{theirs: given[ours] for ours, theirs in self.options.items()},
             **self.export_options(sizes, blocks),
         }
 
@@ -152,16 +158,6 @@ def activation(config: Mapping[str, Any], name: str = "hidden_act", default: str
     value = config.get(name, default)
     check_choice(name, value, ACTIVATIONS)
     return value
-
-
-def check_heads(sizes: EncoderConfig, groups: int = 1, width: int | None = None, *, multiple: int = 2) -> None:
-    """Raises ValueError unless heads have whole widths, even ones for rotary positions, and are shared evenly."""
-    share = sizes.hidden / sizes.heads if width is None else width
-    if sizes.heads % groups or share % multiple:
-        raise ValueError(
-            f"{sizes.heads} heads of width {share:g} do not fit: their number must be a multiple of {groups} and their "
-            f"width of {multiple}"
-        )
 
 
 def layer_kinds(config: Mapping[str, Any], blocks: int, is_full: Callable[[int], bool]) -> tuple[str, ...]:

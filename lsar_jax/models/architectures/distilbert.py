@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lsar_jax.models.architectures import base
-from lsar_jax.models.architectures.bert import BertConfig, build
+from lsar_jax.models.architectures.bert import TABLES, build
+from lsar_jax.models.encoder import EncoderConfig
 
 __all__ = ["DISTILBERT"]
 
@@ -15,12 +16,6 @@ _SIZES = {
     "heads": "n_heads",
     "intermediate": "hidden_dim",
     "positions": "max_position_embeddings",
-}
-_TABLES = {
-    "embeddings.word.embedding": "embeddings.word_embeddings.weight",
-    # Sinusoids are stored too.
-    "embeddings.position.embedding": "embeddings.position_embeddings.weight",
-    **base.weight_and_bias("embeddings.norm", "embeddings.LayerNorm"),
 }
 _BLOCK = {
     "attention.query": "transformer.layer.{}.attention.q_lin",
@@ -34,20 +29,21 @@ _BLOCK = {
 }
 
 
-def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
+def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
     # The epsilon of its norms is in no config: 1e-12, as by default.
-    return BertConfig(**base.whole_sizes(config, _SIZES), activation=base.activation(config, "activation"))
+    return EncoderConfig(**base.whole_sizes(config, _SIZES), activation=base.activation(config, "activation"))
 
 
 DISTILBERT = base.Architecture(
     "distilbert",
     _read_sizes,
     build,
-    _TABLES | base.block_keys(_BLOCK),
+    # Sinusoids are stored too.
+    TABLES | base.block_keys(_BLOCK),
     # The heads of language models and classifiers.
     unused=r"embeddings\.position_ids|(vocab_transform|vocab_layer_norm|vocab_projector|pre_classifier|classifier|qa_outputs)\..*",
     prefixes=("distilbert.",),
     sizes=_SIZES,
     exported=("DistilBertModel", "distilbert"),
-    export_options=lambda sizes, blocks: {"activation": sizes.activation},
+    options={"activation": "activation"},
 )

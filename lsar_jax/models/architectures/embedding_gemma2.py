@@ -21,7 +21,7 @@ from lsar_jax.models.architectures import base, gemma3, qwen3
 from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.blocks import PreNormBlock, normed, residual_sum
 from lsar_jax.models.dropout import Dropout, independent
-from lsar_jax.models.encoder import Encoder
+from lsar_jax.models.encoder import Encoder, check_heads
 from lsar_jax.models.parts import ACTIVATIONS, GatedFeedForward, LayerFactory, unit_rms
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 from lsar_jax.shapes import Hidden
@@ -56,7 +56,7 @@ class EmbeddingGemma2Config(gemma3.Gemma3Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         for groups, width in self.block_heads:
-            base.check_heads(self, groups, width)
+            check_heads(self.heads, groups, width)
 
 
 class _Attention(SelfAttention):

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from lsar_jax.models.architectures import base, qwen3
-from lsar_jax.models.architectures.qwen3 import Qwen3Config
+from lsar_jax.models.encoder import EncoderConfig
 
 __all__ = ["EUROBERT"]
 
@@ -18,13 +18,13 @@ _BLOCK = {
 }
 
 
-def _read_sizes(config: Mapping[str, Any]) -> Qwen3Config:
+def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
     base.require(config, hidden_act="silu", attention_bias=False, mlp_bias=False)
     hidden, heads = config.get("hidden_size"), config.get("num_attention_heads")
     given = {name: value for name, value in config.items() if value is not None}
     if isinstance(hidden, int) and isinstance(heads, int) and heads > 0:
         given = {"num_key_value_heads": heads, "head_dim": hidden // heads, **given}
-    return Qwen3Config(
+    return EncoderConfig(
         **base.whole_sizes(given, qwen3.SIZES),
         rotary=base.rotary(config),
         epsilon=base.number(config, "rms_norm_eps", 1e-5),
@@ -42,5 +42,6 @@ EUROBERT = replace(
     pooling="mean",
     end_token=False,
     exported=("EuroBertModel", "eurobert"),
-    export_options=qwen3.export_options,
+    # It does not know is_causal.
+    options={"epsilon": "rms_norm_eps", "rotary": "rope_parameters"},
 )

@@ -15,7 +15,7 @@ import numpy as np
 from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import base, qwen3
 from lsar_jax.models.blocks import PreNormBlock
-from lsar_jax.models.encoder import Encoder, TokenEmbeddings
+from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
 from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
@@ -44,8 +44,8 @@ _PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern")
 
 
 @dataclass(frozen=True)
-class Gemma3Config(qwen3.Qwen3Config):
-    """Sizes of Gemma 3, beside Qwen3's, whose rotary positions are for full blocks here.
+class Gemma3Config(EncoderConfig):
+    """Sizes of Gemma 3, whose ``rotary`` is for full blocks.
 
     Attributes:
       kinds: kind of each block, ``full_attention`` or ``sliding_attention``.
@@ -61,7 +61,7 @@ class Gemma3Config(qwen3.Qwen3Config):
     scores: int
 
 
-def embeddings(config: qwen3.Qwen3Config, factory: LayerFactory) -> TokenEmbeddings:
+def embeddings(config: EncoderConfig, factory: LayerFactory) -> TokenEmbeddings:
     """Returns the word embeddings, which are multiplied by the root of their width."""
     # In bfloat16, the root is rounded as in transformers: for a width of 768, it is 27.75 rather than 27.71.
     scale = float(np.sqrt(config.hidden).astype(factory.dtype))

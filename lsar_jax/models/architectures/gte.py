@@ -5,24 +5,19 @@ checkpoints name themselves ``new`` or ``gte``, and their tensors have the same 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from lsar_jax.models.architectures import base
-from lsar_jax.models.blocks import PostNormBlock
-from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
+from lsar_jax.models.architectures import base, bert
+from lsar_jax.models.encoder import Encoder, EncoderConfig
 from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
-from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
+from lsar_jax.models.self_attention import AttentionConfig
 
-__all__ = ["GTE", "NEW", "SIZES", "GteConfig"]
+__all__ = ["GTE", "NEW", "SIZES"]
 
 SIZES = base.SIZES | {"token_types": "type_vocab_size"}
-_TABLES = {
-    "embeddings.word.embedding": "embeddings.word_embeddings.weight",
-    "embeddings.token_type.embedding": "embeddings.token_type_embeddings.weight",
-    **base.weight_and_bias("embeddings.norm", "embeddings.LayerNorm"),
-}
+_TABLES = {ours: theirs for ours, theirs in bert.TABLES.items() if "position" not in ours}
 _BLOCK = {
     "attention.inputs": "encoder.layer.{}.attention.qkv_proj",
     "attention.out": "encoder.layer.{}.attention.o_proj",
@@ -32,48 +27,24 @@ _BLOCK = {
 }
 
 
-@dataclass(frozen=True)
-class GteConfig(EncoderConfig):
-    """Sizes of GTE.
+def _build(config: EncoderConfig, factory: LayerFactory) -> Encoder:
+    attention, sizes = (
+        AttentionConfig(config.heads, fused=True, rotary=config.rotary),
+        (config.hidden, config.intermediate),
+    )
 
-    Attributes:
-      rotary: the rotary positions.
-      epsilon: constant added to the variance in LayerNorm.
-      activation: activation of the feed-forward layer, one of ``ACTIVATIONS``.
-    """
+    def feed(number: int) -> GatedFeedForward:
+        return GatedFeedForward(factory, *sizes, config.activation, fused="up_gate", out_bias=True)
 
-    rotary: Rotary
-    epsilon: float = 1e-12
-    activation: str = "gelu"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        base.check_heads(self)
+    return bert.build(config, factory, attention, feed)
 
 
-def _build(config: GteConfig, factory: LayerFactory) -> Encoder:
-    attention = AttentionConfig(config.heads, fused=True, rotary=config.rotary)
-
-    def block() -> PostNormBlock:
-        return PostNormBlock(
-            SelfAttention(factory, config.hidden, attention),
-            factory.layer_norm(config.hidden, config.epsilon),
-            GatedFeedForward(
-                factory, config.hidden, config.intermediate, config.activation, fused="up_gate", out_bias=True
-            ),
-            factory.layer_norm(config.hidden, config.epsilon),
-        )
-
-    embeddings = TokenEmbeddings(factory, config, norm=factory.layer_norm(config.hidden, config.epsilon))
-    return Encoder(config, embeddings, [block() for _ in range(config.blocks)])
-
-
-def _read_sizes(config: Mapping[str, Any]) -> GteConfig:
+def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
     base.require(
         config, position_embedding_type="rope", layer_norm_type="layer_norm", pack_qkv=True, logn_attention_scale=False
     )
     sizes = base.whole_sizes(config, SIZES)
-    return GteConfig(
+    return EncoderConfig(
         **sizes,
         rotary=_rotary(config, sizes["hidden"] // (sizes["heads"] or 1)),
         epsilon=base.number(config, "layer_norm_eps", 1e-12),
@@ -91,14 +62,6 @@ def _rotary(config: Mapping[str, Any], width: int) -> Rotary:
     return Rotary(given.theta * given.factor, given.factor ** (2 / width))
 
 
-def _export_options(sizes: GteConfig, blocks: int) -> dict[str, Any]:
-    return {
-        "rope_parameters": sizes.rotary.parameters(),
-        "layer_norm_eps": sizes.epsilon,
-        "hidden_act": sizes.activation,
-    }
-
-
 GTE = base.Architecture(
     "gte",
     _read_sizes,
@@ -110,6 +73,6 @@ GTE = base.Architecture(
     pooling="cls",
     sizes=SIZES,
     exported=("GteModel", "gte"),
-    export_options=_export_options,
+    options={"rotary": "rope_parameters", "epsilon": "layer_norm_eps", "activation": "hidden_act"},
 )
 NEW = replace(GTE, model_type="new")

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from lsar_jax.models.architectures import base
-from lsar_jax.models.architectures.bert import BertConfig
 from lsar_jax.models.architectures.xlm_roberta import first_position
 from lsar_jax.models.blocks import PreNormBlock
-from lsar_jax.models.encoder import Encoder, TokenEmbeddings
+from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
 from lsar_jax.models.parts import FeedForward, LayerFactory
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 from lsar_jax.tokens.nllb import nllb_tokenizer
@@ -44,7 +43,7 @@ _BLOCK = {
 
 
 @dataclass(frozen=True)
-class M2M100Config(BertConfig):
+class M2M100Config(EncoderConfig):
     """Sizes of M2M-100's encoder.
 
     Attributes:
@@ -56,7 +55,7 @@ class M2M100Config(BertConfig):
 
 def _build(config: M2M100Config, factory: LayerFactory) -> Encoder:
     def norm() -> Any:
-        return factory.layer_norm(config.hidden, config.layer_norm_epsilon)
+        return factory.layer_norm(config.hidden, config.epsilon)
 
     blocks = [
         PreNormBlock(
@@ -76,7 +75,7 @@ def _read_sizes(config: Mapping[str, Any]) -> M2M100Config:
     return M2M100Config(
         **sizes | {"positions": sizes["positions"] + first},
         first_position=first,
-        layer_norm_epsilon=1e-5,
+        epsilon=1e-5,
         activation=base.activation(config, "activation_function", "relu"),
         scale=math.sqrt(sizes["hidden"]) if config.get("scale_embedding", True) else 1.0,
     )

@@ -32,27 +32,17 @@ _BLOCK = {
 
 @dataclass(frozen=True)
 class ModernBertConfig(EncoderConfig):
-    """Sizes of ModernBERT.
+    """Sizes of ModernBERT, whose ``rotary`` is for full blocks.
 
     Attributes:
       kinds: kind of each block, ``full_attention`` or ``sliding_attention``.
       window: how many positions before it, and after it, a token attends to in a sliding block.
-      full: rotary positions of the full blocks.
       sliding: rotary positions of the sliding blocks.
-      epsilon: constant added to the variance in LayerNorm.
-      activation: activation of the feed-forward layer, one of ``ACTIVATIONS``.
     """
 
     kinds: tuple[str, ...]
     window: int
-    full: Rotary
     sliding: Rotary
-    epsilon: float = 1e-5
-    activation: str = "gelu"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        base.check_heads(self)
 
 
 def _build(config: ModernBertConfig, factory: LayerFactory) -> Encoder:
@@ -61,7 +51,7 @@ def _build(config: ModernBertConfig, factory: LayerFactory) -> Encoder:
     def block(number: int) -> PreNormBlock:
         full = config.kinds[number] == "full_attention"
         attention = AttentionConfig(
-            config.heads, bias=False, fused=True, rotary=config.full if full else config.sliding,
+            config.heads, bias=False, fused=True, rotary=config.rotary if full else config.sliding,
             window=None if full else config.window,
         )  # fmt: skip
         return PreNormBlock(
@@ -85,7 +75,7 @@ def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
         **sizes,
         kinds=base.layer_kinds(config, sizes["blocks"], lambda number: number % every == 0),
         window=window,
-        full=base.rotary(config, "global_rope_theta", "full_attention"),
+        rotary=base.rotary(config, "global_rope_theta", "full_attention"),
         sliding=base.rotary(config, "local_rope_theta", "sliding_attention"),
         epsilon=base.number(config, "norm_eps", 1e-5),
         activation=base.activation(config, "hidden_activation"),
@@ -96,7 +86,7 @@ def _export_options(sizes: ModernBertConfig, blocks: int) -> dict[str, Any]:
     return {
         "layer_types": list(sizes.kinds[:blocks]),
         "local_attention": 2 * sizes.window,
-        "rope_parameters": base.rope_parameters(sizes.full, sizes.sliding),
+        "rope_parameters": base.rope_parameters(sizes.rotary, sizes.sliding),
         "norm_eps": sizes.epsilon,
         "hidden_activation": sizes.activation,
     }

@@ -7,7 +7,6 @@ LayerNorm. Version 2 has plain ones with biases, and in every second block a mix
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -15,12 +14,11 @@ import jax.numpy as jnp
 from flax import nnx
 
 from lsar_jax.checks import whole_number
-from lsar_jax.models.architectures import base, gte
-from lsar_jax.models.blocks import PostNormBlock
-from lsar_jax.models.encoder import Encoder, TokenEmbeddings
+from lsar_jax.models.architectures import base, bert, gte
+from lsar_jax.models.encoder import Encoder, EncoderConfig
 from lsar_jax.models.parts import ACTIVATIONS, FeedForward, GatedFeedForward, LayerFactory
 from lsar_jax.models.product import summed_in_float32
-from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
+from lsar_jax.models.self_attention import AttentionConfig
 from lsar_jax.shapes import Hidden
 
 __all__ = ["NOMIC_BERT", "ExpertFeedForward", "Experts", "NomicBertConfig"]
@@ -81,7 +79,7 @@ class Experts:
 
 
 @dataclass(frozen=True)
-class NomicBertConfig(gte.GteConfig):
+class NomicBertConfig(EncoderConfig):
     """Sizes of NomicBERT.
 
     Attributes:
@@ -133,7 +131,6 @@ class ExpertFeedForward(nnx.Module):
 
 
 def _build(config: NomicBertConfig, factory: LayerFactory) -> Encoder:
-    norm = partial(factory.layer_norm, config.hidden, config.epsilon)
     attention = AttentionConfig(config.heads, bias=not config.gated, fused=True, rotary=config.rotary)
     sizes = factory, config.hidden, config.intermediate, config.activation
 
@@ -142,11 +139,7 @@ def _build(config: NomicBertConfig, factory: LayerFactory) -> Encoder:
             return ExpertFeedForward(*sizes, config.experts)
         return GatedFeedForward(*sizes) if config.gated else FeedForward(*sizes)
 
-    def block(number: int) -> PostNormBlock:
-        return PostNormBlock(SelfAttention(factory, config.hidden, attention), norm(), feed(number), norm())
-
-    embeddings = TokenEmbeddings(factory, config, norm=norm())
-    return Encoder(config, embeddings, [block(number) for number in range(config.blocks)])
+    return bert.build(config, factory, attention, feed)
 
 
 def _complete(config: dict[str, Any], tensors: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -182,7 +175,7 @@ def _read_sizes(config: Mapping[str, Any]) -> NomicBertConfig:
 def _export_options(sizes: NomicBertConfig, blocks: int) -> dict[str, Any]:
     if not sizes.gated:
         raise ValueError("transformers has no NomicBERT with experts, or with feed-forward layers that are not gated")
-    return gte.GTE.export_options(sizes, blocks)
+    return {}
 
 
 NOMIC_BERT = replace(

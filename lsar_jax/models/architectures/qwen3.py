@@ -5,7 +5,6 @@ checkpoint whose config says ``is_causal: false`` attends to both sides.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,10 +12,9 @@ from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
 from lsar_jax.models.parts import GatedFeedForward, LayerFactory
-from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
-__all__ = ["BLOCK", "QWEN3", "SIZES", "Qwen3Config", "build", "export_options", "keys"]
+__all__ = ["BLOCK", "QWEN3", "SIZES", "build", "keys"]
 
 SIZES = base.SIZES | {"groups": "num_key_value_heads", "width": "head_dim"}
 BLOCK = {
@@ -34,30 +32,7 @@ BLOCK = {
 }
 
 
-@dataclass(frozen=True)
-class Qwen3Config(EncoderConfig):
-    """Sizes of Qwen3.
-
-    Attributes:
-      groups: number of key and value heads.
-      width: width of a head; together, heads may be wider than a hidden state.
-      rotary: the rotary positions.
-      epsilon: constant added to the mean square in RMSNorm.
-      causal: whether a token attends to itself and those before it alone.
-    """
-
-    groups: int
-    width: int
-    rotary: Rotary
-    epsilon: float = 1e-6
-    causal: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        base.check_heads(self, self.groups, self.width)
-
-
-def build(config: Qwen3Config, factory: LayerFactory, *, head_norms: bool = True) -> Encoder:
+def build(config: EncoderConfig, factory: LayerFactory, *, head_norms: bool = True) -> Encoder:
     """Returns the encoder with zero weights; with ``head_norms``, queries and keys are normalised."""
     norm = partial(factory.rms_norm, epsilon=config.epsilon)
 
@@ -77,13 +52,13 @@ def build(config: Qwen3Config, factory: LayerFactory, *, head_norms: bool = True
     return Encoder(config, embeddings, [block() for _ in range(config.blocks)], norm(config.hidden))
 
 
-def _read_sizes(config: Mapping[str, Any]) -> Qwen3Config:
+def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
     base.require(config, hidden_act="silu", attention_bias=False, use_sliding_window=False)
     sizes = base.whole_sizes({"head_dim": 128, **config}, SIZES)
     if config.get("layer_types") is not None:
         base.require(config, layer_types=["full_attention"] * sizes["blocks"])
     causal, both = config.get("is_causal", True), config.get("use_bidirectional_attention", False)
-    return Qwen3Config(
+    return EncoderConfig(
         **sizes,
         rotary=base.rotary(config),
         epsilon=base.number(config, "rms_norm_eps", 1e-6),
@@ -97,11 +72,6 @@ def keys(block: Mapping[str, str]) -> dict[str, str]:
     return outside | base.block_keys(block, bias=False)
 
 
-def export_options(sizes: Qwen3Config, blocks: int) -> dict[str, Any]:
-    """Returns what a config says besides the sizes; without ``is_causal``, which EuroBERT does not know."""
-    return {"rms_norm_eps": sizes.epsilon, "rope_parameters": sizes.rotary.parameters()}
-
-
 QWEN3 = base.Architecture(
     "qwen3",
     _read_sizes,
@@ -113,5 +83,5 @@ QWEN3 = base.Architecture(
     end_token=True,
     sizes=SIZES,
     exported=("Qwen3Model", "qwen3"),
-    export_options=lambda sizes, blocks: {**export_options(sizes, blocks), "is_causal": sizes.causal},
+    options={"epsilon": "rms_norm_eps", "rotary": "rope_parameters", "causal": "is_causal"},
 )

@@ -8,8 +8,8 @@ import numpy as np
 from lsar_jax.checks import whole_number
 from lsar_jax.languages import code_or_none
 from lsar_jax.models.architectures import base
-from lsar_jax.models.architectures.bert import BertConfig, build
-from lsar_jax.models.encoder import sinusoids
+from lsar_jax.models.architectures.bert import build
+from lsar_jax.models.encoder import EncoderConfig, sinusoids
 from lsar_jax.tokens.xlm import xlm_tokenizer
 
 __all__ = ["XLM"]
@@ -39,16 +39,16 @@ _BLOCK = {
 }
 
 
-def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
+def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
     base.require(config, causal=False, is_encoder=True, asm=False)
     # The first checkpoints call vocab_size n_words.
     config = {"vocab_size": config.get("n_words"), "max_position_embeddings": 512, **config}
     sizes = base.whole_sizes(config, _SIZES)
-    return BertConfig(
+    return EncoderConfig(
         **sizes,
         intermediate=4 * sizes["hidden"],
         languages=config["n_langs"] if _embeds_languages(config) else 0,
-        layer_norm_epsilon=base.number(config, "layer_norm_eps", 1e-12),
+        epsilon=base.number(config, "layer_norm_eps", 1e-12),
         activation="gelu" if config.get("gelu_activation", True) else "relu",
     )
 
@@ -66,15 +66,14 @@ def _languages(config: Mapping[str, Any]) -> dict[str, int] | None:
     return {code if code == name or code not in taken else name: rows[name] for name, code in codes.items()}
 
 
-def _computed(config: Mapping[str, Any], sizes: BertConfig) -> dict[str, np.ndarray]:
+def _computed(config: Mapping[str, Any], sizes: EncoderConfig) -> dict[str, np.ndarray]:
     if not config.get("sinusoidal_embeddings"):
         return {}
     return {"position_embeddings.weight": sinusoids(sizes.positions, sizes.widths[0])}
 
 
-def _export_options(sizes: BertConfig, blocks: int) -> dict[str, Any]:
+def _export_options(sizes: EncoderConfig, blocks: int) -> dict[str, Any]:
     return {
-        "layer_norm_eps": sizes.layer_norm_epsilon,
         "gelu_activation": sizes.activation == "gelu",
         "n_langs": 1,
         "use_lang_emb": False,
@@ -98,5 +97,6 @@ XLM = base.Architecture(
     prefixes=("transformer.",),
     sizes=_SIZES,
     exported=("XLMModel", "xlm"),
+    options={"epsilon": "layer_norm_eps"},
     export_options=_export_options,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import bert
-from lsar_jax.models.architectures.bert import BertConfig
+from lsar_jax.models.encoder import EncoderConfig
 
 __all__ = ["CAMEMBERT", "ROBERTA", "XLM_R", "first_position"]
 
@@ -21,13 +21,8 @@ def first_position(config: Mapping[str, Any]) -> int:
     return whole_number("pad_token_id in config.json", pad, 0, 1 << 18, "positions are counted from it") + 1
 
 
-def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
+def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
     return bert.read_sizes(config, first_position=first_position(config))
-
-
-def _export_options(sizes: BertConfig, blocks: int) -> dict[str, Any]:
-    # Positions are counted from the padding id of the config, whatever the tokenizer pads with.
-    return {**bert.export_options(sizes, blocks), "pad_token_id": sizes.first_position - 1}
 
 
 XLM_R = replace(
@@ -36,7 +31,8 @@ XLM_R = replace(
     read_config=_read_sizes,
     prefixes=("roberta.",),
     exported=("XLMRobertaModel", "xlm-roberta"),
-    export_options=_export_options,
+    # Positions are counted from the padding id of the config, whatever the tokenizer pads with.
+    export_options=lambda sizes, blocks: {"pad_token_id": sizes.first_position - 1},
 )
 ROBERTA = replace(XLM_R, model_type="roberta", exported=("RobertaModel", "roberta"))
 CAMEMBERT = replace(XLM_R, model_type="camembert", exported=("CamembertModel", "camembert"))
