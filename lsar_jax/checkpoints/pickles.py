@@ -28,15 +28,14 @@ _TORCH = (2, 10)
 _PICKLE, _WEIGHTS = "pytorch_model.bin", "model.safetensors"
 
 
-def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces: Path | None = None) -> None:
+def convert(checkpoint: str, dest: Path, *, revision: str | None = None) -> None:
     """Converts a pickled checkpoint to a safetensors folder that ``load_encoder`` can open.
 
     Args:
-      checkpoint: a folder, preset or Hub id with ``pytorch_model.bin``, whole or in shards, or a ``.pt`` file of LASER.
+      checkpoint: a folder, preset or Hub id with ``pytorch_model.bin``, whole or in shards, or a ``.pt`` file of LASER,
+        with its ``.spm`` file (LASER2), or its ``.fcodes`` and ``.fvocab`` files (LASER1), in the same folder.
       dest: the folder to write, which must not exist yet.
       revision: commit, tag or branch of a Hub id.
-      pieces: for LASER, the ``.spm`` file of LASER2, or the ``.fcodes`` file of LASER1 with its ``.fvocab`` file in the
-        same folder; by default, the one in the folder of the ``.pt`` file.
 
     Raises:
       FileExistsError: ``dest`` already exists.
@@ -52,7 +51,7 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
         raise ImportError(f"torch {version} is installed; opening a pickle requires 2.10 or newer")
     preset = None
     if Path(checkpoint).is_file():
-        _convert_laser(Path(checkpoint), dest, pieces)
+        _convert_laser(Path(checkpoint), dest)
     else:
         named = preset_of(checkpoint)
         id, revision = (named.id, revision or named.revision) if named else (checkpoint, revision)
@@ -90,7 +89,7 @@ def _convert_folder(folder: Path, dest: Path) -> None:
                         shutil.copyfile(file, target / file.name)
 
 
-def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
+def _convert_laser(path: Path, dest: Path) -> None:
     state = _load(path)
     sizes = {"vocab_size": "num_embeddings", "embedding_size": "embed_dim"}
     sizes |= {"hidden_size": "hidden_size", "num_hidden_layers": "num_layers"}
@@ -109,7 +108,7 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
         )
     config = {"model_type": LASER.model_type, **{ours: params[theirs] for ours, theirs in sizes.items()}}
     LASER.read_config(config)
-    copies = _laser_pieces(path, pieces)
+    copies = _laser_pieces(path)
     with new_folder(dest) as new:
         _save(state["model"], new / _WEIGHTS)
         for name, file in copies.items():
@@ -118,15 +117,14 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
         write_json(new / "config.json", config)
 
 
-def _laser_pieces(path: Path, pieces: Path | None) -> dict[str, Path]:
+def _laser_pieces(path: Path) -> dict[str, Path]:
     """Returns the files of the tokenizer, by the names under which they are saved."""
     beside = [path.with_suffix(".spm"), *sorted(path.parent.glob("*.fcodes"))]
-    file = pieces or next((file for file in beside if file.is_file()), beside[0])
+    file = next((file for file in beside if file.is_file()), beside[0])
     files = {SENTENCEPIECE: file} if file.suffix == ".spm" else {CODES: file, VOCABULARY: file.with_suffix(".fvocab")}
     if missing := [file for file in files.values() if not file.is_file()]:
         raise FileNotFoundError(
-            f"there is no {missing[0]}; LASER2 has a .spm, LASER1 a .fcodes and a .fvocab, beside {path.name} or given "
-            "by --pieces"
+            f"there is no {missing[0]}; LASER2 has a .spm, LASER1 a .fcodes and a .fvocab, in the folder of {path.name}"
         )
     return files
 

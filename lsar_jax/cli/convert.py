@@ -16,18 +16,15 @@ class Convert:
 
     Attributes:
       checkpoint: a folder, preset or Hub id with pytorch_model.bin (whole, or in shards with their index), or a .pt
-        file of LASER.
+        file of LASER, with its .spm file (LASER2), or its .fcodes and .fvocab files (LASER1), in the same folder.
       dest: a folder that does not exist yet.
       revision: commit, tag or branch of a Hub id.
-      pieces: for LASER, the .spm file of LASER2, or the .fcodes file of LASER1 with its .fvocab file beside it; by
-        default, the one beside the .pt file.
     """
 
     checkpoint: tyro.conf.Positional[str]
     dest: tyro.conf.Positional[Path]
     revision: str | None = None
-    pieces: Path | None = None
 
     def run(self) -> None:
         """Converts the checkpoint, and prints the digest of the weights."""
-        convert(self.checkpoint, self.dest, revision=self.revision, pieces=self.pieces)
+        convert(self.checkpoint, self.dest, revision=self.revision)

@@ -62,11 +62,6 @@ class AttentionMask:
         """Returns the mask of rows of ``length`` positions."""
         return cls(lengths, segments_of(lengths, length), causal, window)
 
-    def allowed(self) -> Bool[Array, "batch length length"]:
-        """Returns whether each position, of axis 1, attends to each position, of axis 2."""
-        segments = jnp.asarray(self.segments)
-        return _allowed(self, segments, segments, 0)
-
 
 def attention_for(device: jax.Device) -> str:
     """Returns ``rows`` on TPU, ``cudnn`` on an NVIDIA GPU with its flash attention (Ampere and later), else ``xla``."""
@@ -113,7 +108,8 @@ def attend_with_dropout(
     repeats = query.shape[2] // key.shape[2]
     key, value = (jnp.repeat(x, repeats, axis=2) for x in (key, value))
     scores = jnp.einsum("bqhd,bkhd->bhqk", query, key, preferred_element_type=jnp.float32)
-    scores = jnp.where(mask.allowed()[:, None], scores * (scale or query.shape[-1] ** -0.5), -jnp.inf)
+    allowed = _allowed(mask, mask.segments, mask.segments, 0)[:, None]
+    scores = jnp.where(allowed, scores * (scale or query.shape[-1] ** -0.5), -jnp.inf)
     weights = zeroed(jax.nn.softmax(scores), dropout.attention, dropout.key).astype(value.dtype)
     return jnp.einsum("bhqk,bkhd->bqhd", weights, value)
 

@@ -35,7 +35,7 @@ def check_sizes(config: Any) -> None:
             whole_number(name, size, least, _MOST.get(name, 1 << 18), "the sizes of encoders")
 
 
-def check_heads(heads: int, groups: int, width: float, multiple: int = 2) -> None:
+def check_heads(heads: int, groups: int, width: int | float, multiple: int = 2) -> None:
     """Raises ValueError unless heads are shared evenly and have whole widths, even ones for rotary positions."""
     if heads % groups or width % multiple:
         raise ValueError(

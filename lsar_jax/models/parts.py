@@ -68,10 +68,6 @@ class LayerFactory:
             width, epsilon=epsilon, use_bias=bias, use_fast_variance=False, dtype=jnp.float32, rngs=RNGS
         )
 
-    def rms_norm(self, width: int, epsilon: float, *, offset: float = 0.0) -> "RMSNorm":
-        """RMSNorm; see its class."""
-        return RMSNorm(width, epsilon, offset)
-
 
 class RMSNorm(nnx.Module):
     """``x / sqrt(mean(x^2) + epsilon) * (offset + scale)``, in float32 (Zhang and Sennrich, NeurIPS 2019).

@@ -22,7 +22,7 @@ from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.blocks import PreNormBlock, normed, residual_sum
 from lsar_jax.models.dropout import Dropout, independent
 from lsar_jax.models.encoder import Encoder, check_heads
-from lsar_jax.models.parts import ACTIVATIONS, GatedFeedForward, LayerFactory, unit_rms
+from lsar_jax.models.parts import ACTIVATIONS, GatedFeedForward, LayerFactory, RMSNorm, unit_rms
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 from lsar_jax.shapes import Hidden
 
@@ -68,7 +68,7 @@ class _Attention(SelfAttention):
             config.heads, groups, width, bias=False, rotary=config.rotary if full else config.sliding,
             scale=config.scores**-0.5, window=None if full else config.window,
         )  # fmt: skip
-        super().__init__(factory, config.hidden, attention, partial(factory.rms_norm, epsilon=config.epsilon))
+        super().__init__(factory, config.hidden, attention, partial(RMSNorm, epsilon=config.epsilon))
         self.epsilon = config.epsilon
 
     def _heads(self, x: Hidden) -> tuple[Array, Array, Array]:
@@ -84,7 +84,7 @@ class _Inputs(nnx.Module):
         self.factor = config.hidden**-0.5
         # Of all blocks that the checkpoint has, whether they are built or not.
         self.projection = factory.linear(config.hidden, len(config.kinds) * config.gate, bias=False)
-        self.norm = factory.rms_norm(config.gate, config.epsilon)
+        self.norm = RMSNorm(config.gate, config.epsilon)
 
     def __call__(self, first: Hidden, number: int) -> Float[Array, "batch length gate"]:
         """Returns the input of the block after ``number`` others, given layer 0."""
@@ -98,7 +98,7 @@ class _Block(PreNormBlock):
     """A block of Gemma 3, then ``x = scalar * (x + norm(out(activation(gate(x)) * input)))``."""
 
     def __init__(self, config: EmbeddingGemma2Config, factory: LayerFactory, number: int) -> None:
-        norm = partial(factory.rms_norm, config.hidden, config.epsilon)
+        norm = partial(RMSNorm, config.hidden, config.epsilon)
         feed = GatedFeedForward(factory, config.hidden, config.intermediate, _ACTIVATION)
         attention = _Attention(config, factory, number)
         super().__init__(norm(), attention, norm(), feed, attended_norm=norm(), fed_norm=norm())
@@ -118,7 +118,7 @@ class _Block(PreNormBlock):
 def _build(config: EmbeddingGemma2Config, factory: LayerFactory) -> Encoder:
     return Encoder(
         config, gemma3.embeddings(config, factory), [_Block(config, factory, k) for k in range(config.blocks)],
-        factory.rms_norm(config.hidden, config.epsilon), inputs=_Inputs(config, factory),
+        RMSNorm(config.hidden, config.epsilon), inputs=_Inputs(config, factory),
     )  # fmt: skip
 
 

@@ -20,10 +20,9 @@ _BLOCK = {
 
 def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
     base.require(config, hidden_act="silu", attention_bias=False, mlp_bias=False)
-    hidden, heads = config.get("hidden_size"), config.get("num_attention_heads")
-    given = {name: value for name, value in config.items() if value is not None}
-    if isinstance(hidden, int) and isinstance(heads, int) and heads > 0:
-        given = {"num_key_value_heads": heads, "head_dim": hidden // heads, **given}
+    sizes = base.whole_sizes(config, base.SIZES)
+    given = {"num_key_value_heads": sizes["heads"], "head_dim": sizes["hidden"] // (sizes["heads"] or 1)}
+    given |= {name: value for name, value in config.items() if value is not None}
     return EncoderConfig(
         **base.whole_sizes(given, qwen3.SIZES),
         rotary=base.rotary(config),

@@ -16,7 +16,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import base, qwen3
 from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
-from lsar_jax.models.parts import GatedFeedForward, LayerFactory
+from lsar_jax.models.parts import GatedFeedForward, LayerFactory, RMSNorm
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
@@ -69,7 +69,7 @@ def embeddings(config: EncoderConfig, factory: LayerFactory) -> TokenEmbeddings:
 
 
 def _build(config: Gemma3Config, factory: LayerFactory) -> Encoder:
-    norm = partial(factory.rms_norm, epsilon=config.epsilon, offset=1.0)
+    norm = partial(RMSNorm, epsilon=config.epsilon, offset=1.0)
 
     def block(kind: str) -> PreNormBlock:
         full = kind == "full_attention"

@@ -11,7 +11,7 @@ from typing import Any
 from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
-from lsar_jax.models.parts import GatedFeedForward, LayerFactory
+from lsar_jax.models.parts import GatedFeedForward, LayerFactory, RMSNorm
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
 __all__ = ["BLOCK", "QWEN3", "SIZES", "build", "keys"]
@@ -34,7 +34,7 @@ BLOCK = {
 
 def build(config: EncoderConfig, factory: LayerFactory, *, head_norms: bool = True) -> Encoder:
     """Returns the encoder with zero weights; with ``head_norms``, queries and keys are normalised."""
-    norm = partial(factory.rms_norm, epsilon=config.epsilon)
+    norm = partial(RMSNorm, epsilon=config.epsilon)
 
     attention = AttentionConfig(
         config.heads, config.groups, config.width, bias=False, rotary=config.rotary, causal=config.causal
