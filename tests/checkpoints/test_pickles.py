@@ -114,9 +114,7 @@ def test_laser(laser, tmp_path):
 def test_laser_without_its_pieces(laser, tmp_path):
     for file, missing in (("93langs.fvocab", "93langs.fvocab"), ("93langs.fcodes", "laser1.spm")):
         (laser.parent / file).unlink()
-        with pytest.raises(
-            FileNotFoundError, match=f"no .*{missing}; LASER2 has a .spm, .* folder of laser1.pt"
-        ):
+        with pytest.raises(FileNotFoundError, match=f"no .*{missing}; LASER2 has a .spm, .* folder of laser1.pt"):
             convert(str(laser), tmp_path / "new")
 
 
