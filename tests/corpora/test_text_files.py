@@ -38,15 +38,6 @@ def test_lines_keep_alignment(tmp_path):
     assert corpora.lines(path) == [f"{'a' * 255} gustar mucho"]
 
 
-def test_lines_refuse(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no text in"):
-        corpora.lines(tmp_path / "text")
-    for content, message in ((b"", "text is empty"), (b"fine\nbad \xff\n", "text, line 2 is not UTF-8")):
-        (tmp_path / "text").write_bytes(content)
-        with pytest.raises(ValueError, match=message):
-            corpora.lines(tmp_path / "text")
-
-
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "deu.txt").write_bytes(b"\xef\xbb\xbfeins\r\n\n \nzwei \ndrei")
