@@ -42,8 +42,7 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("search", [in_faiss, in_lancedb], ids=["faiss", "lancedb"])
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize(("name", "search"), [*((name, in_faiss) for name in FITS), ("lsar", in_lancedb)])
 def test_queries_in_numpy_find_what_nearest_finds(stored, name, search, tmp_path):
     fitted = FITS[name](stored)
     languages = list(stored) if fitted.languages else [None] * len(stored)

@@ -101,11 +101,6 @@ def test_the_seed_decides_and_the_scale_does_not(planted):
     np.testing.assert_allclose(first(1024 * x["de"]), 1024 * np.asarray(first(x["de"])), rtol=1e-5)
 
 
-def test_it_is_applied_once(fitted):
-    with pytest.raises(ValueError, match="apply each fit once"):
-        fitted.then(fitted)
-
-
 def test_it_runs_where_the_encoder_runs(tiny, rng):
     texts = ["Guten Tag", "Good day", "Bonjour", "Hi"]
     weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((32, 64), (64, 32)))
