@@ -40,7 +40,7 @@ def of_pairs(x: Float[np.ndarray, "n dim"], english: Float[np.ndarray, "m dim"],
     return np.stack([np.asarray(drawn, np.float64), exact])
 
 
-def outliers(mean: Float[np.ndarray, " dim"], sigma: float = 3.0) -> Int[np.ndarray, " outlier"]:
+def outliers(mean: Float[np.ndarray, " dim"]) -> Int[np.ndarray, " outlier"]:
     """The outlier dimensions of a mean embedding, from the largest magnitude to the smallest."""
-    found = np.flatnonzero(np.asarray(outlier_dimensions(mean, sigma)))
+    found = np.flatnonzero(np.asarray(outlier_dimensions(mean)))
     return found[np.argsort(-np.abs(mean[found]), kind="stable")]

@@ -27,7 +27,6 @@ _LARGE = ("geometry", "answers", "preference-xquad-r")
 # Folder of results -> the task, and its options; paths are below the data.
 _ENTRIES: dict[str, tuple[str, dict[str, Any]]] = {
     "udhr": ("udhr", {"ranks": (39,)}),
-    "pool": ("pool", {}),
     "preference": ("preference", {}),
     "preference-xquad-r": ("preference", {"text": "xquad-r", "data": Path("xquad-r")}),
     "tatoeba": ("tatoeba", {"data": Path("tatoeba")}),

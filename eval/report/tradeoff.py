@@ -18,7 +18,8 @@ import numpy as np
 from eval.report.tables import Cell, Table, difference_cell
 from lsar_jax.measures.methods import label
 from lsar_jax.measures.metric import Kind
-from lsar_jax.measures.resampling import Interval, QueryScores, simultaneous_intervals
+from lsar_jax.measures.query_scores import QueryScores
+from lsar_jax.measures.resampling import Interval, simultaneous_intervals
 from lsar_jax.measures.results import Result
 
 __all__ = ["TITLE", "CostsAndGains", "blocks", "compare", "mean_gains", "summary"]

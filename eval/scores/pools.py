@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.measures.ranking import own_share, precision_of_ranks
+from lsar_jax.measures.ranking import precision_of_ranks
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 from lsar_jax.retrieval.search import Metric as Similarity
@@ -39,7 +39,6 @@ def search_pool(
     relevant: Int[np.ndarray, "query language"],
     *,
     metric: Similarity = "cosine",
-    itself: bool = False,
 ) -> PoolScores:
     """Searches the candidates of all languages for the relevant candidate in each.
 
@@ -48,17 +47,13 @@ def search_pool(
       candidates: embeddings of the candidates in each language.
       relevant: place of the relevant candidate in each language; -1 for none.
       metric: similarity to rank by.
-      itself: whether the candidates are the queries, each of which is left out of its own results.
     """
     language, of_candidate = (np.repeat(np.arange(len(of)), list(map(len, of))) for of in (asked, candidates))
     queries, pool = np.concatenate(asked), np.concatenate(candidates)
-    ranks = candidate_ranks(queries, pool, relevant, metric=metric, left_out=np.arange(len(pool)) if itself else None)
-    found, k = language_preference(ranks, language, len(pool)), min(_FIRST, len(pool) - itself)
-    if itself:
-        top = own_share(pool, language, k)
-    else:
-        top = top_k_share(np.asarray(nearest(queries, pool, k, metric=metric)[1]), of_candidate, language)
+    ranks = candidate_ranks(queries, pool, relevant, metric=metric)
+    found, k = language_preference(ranks, language, len(pool)), min(_FIRST, len(pool))
+    top = top_k_share(np.asarray(nearest(queries, pool, k, metric=metric)[1]), of_candidate, language)
     values = {"mAP": precision_of_ranks(ranks), "preference": found.preferred, "spread": found.spreads}
     values[f"top {k}"] = top.shares
-    share = float(((np.bincount(of_candidate)[language] - itself) / (len(pool) - itself)).mean())
-    return PoolScores(ranks, language, {name: 100.0 * of for name, of in values.items()}, 100 * share)
+    share = 100 * float((np.bincount(of_candidate)[language] / len(pool)).mean())
+    return PoolScores(ranks, language, {name: 100.0 * of for name, of in values.items()}, share)

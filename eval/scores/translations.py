@@ -16,8 +16,8 @@ import numpy as np
 from eval.figures.plots import rank_curves
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.languages import language_code
+from lsar_jax.measures.query_scores import strata_of
 from lsar_jax.measures.ranking import top1_hits
-from lsar_jax.measures.resampling import strata_of
 from lsar_jax.measures.results import Result, by_method
 
 __all__ = ["TranslatedTexts", "translations"]

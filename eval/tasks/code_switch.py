@@ -19,19 +19,20 @@ from eval.data.dictionaries import read_dictionary
 from eval.data.tatoeba import ORACLE_8, XTREME_36, files_of, read_pairs
 from eval.scores.translations import translations
 from eval.task import Task
-from lsar_jax.checks import share
 from lsar_jax.console.output import console
 from lsar_jax.corpora.tables import Data, named_tables
 from lsar_jax.languages import language_code
 
 __all__ = ["COMMAND", "code_switch", "switch"]
 
+# Probability of replacing a word that has a translation.
+_RATE = 0.3
+
 
 def code_switch(
     data: Data = Path("data/tatoeba"),
     dictionaries: Path = Path("data/dictionaries"),
     languages: tuple[str, ...] = (),
-    rate: float = 0.3,
 ) -> Task:
     """Retrieval of translations on Tatoeba with English words in the other language's sentences.
 
@@ -40,9 +41,7 @@ def code_switch(
       dictionaries: folder of the dictionaries de-en.txt and so on, with a word and its translation per line.
       languages: language codes; by default, the paper's languages that have a dictionary and are in the data. Of a
         named dataset (hub: or tfds:), Romanian, which is not among XTREME's 36, is only read if it is given here.
-      rate: probability of replacing a word that has a translation.
     """
-    share("--rate", rate)
     codes = [language_code(code) for code in languages] or _available(data, dictionaries)
     # Without any dictionaries, try the first language: its error says where to get them.
     words = {code: read_dictionary(dictionaries, code) for code in codes or ORACLE_8[:1]}
@@ -50,14 +49,14 @@ def code_switch(
     for code, (english, other) in read_pairs(data, codes).items():
         # Seeded by the language, so that its sentences do not depend on the other languages.
         rng = np.random.default_rng([0, *code.encode()])
-        switched = [switch(text, words[code], rate, rng) for text in other]
+        switched = [switch(text, words[code], _RATE, rng) for text in other]
         rows = [i for i, (_, count) in enumerate(switched) if count]
         if not rows:
-            raise ValueError(f"no word was replaced in any sentence of {code}; raise --rate, or omit the language")
+            raise ValueError(f"no word was replaced in any sentence of {code}; omit the language")
         result[code] = ([english[i] for i in rows], [switched[i][0] for i in rows])
         replaced = sum(count for _, count in switched)
         console.print(f"{code}: replaced {replaced} words in {len(rows)} of {len(other)} sentences")
-    return translations("code-switch", f"Code-switched Tatoeba, rate {rate}", result)
+    return translations("code-switch", f"Code-switched Tatoeba, rate {_RATE}", result)
 
 
 def _available(data: Data, dictionaries: Path) -> list[str]:

@@ -30,19 +30,19 @@ from eval.anisotropy import ByLanguage, Contributions, of_pairs, outliers, withi
 from eval.command import Options, command
 from eval.data.fit_text import fit_text
 from eval.data.measured_text import MeasuredText, read_text
-from eval.data.typology import syntactic_distances, syntax_correlation
 from eval.figures.embedding_space import draw_pair, draw_space
 from eval.figures.layers import draw_layers
 from eval.figures.removed import draw_syntax
 from eval.fitting import EVALUATED
+from eval.scores.syntax import english_distances, syntax_scores
 from eval.task import Embedded, Method, Metric, Panel, Score, Setting, Task
 from eval.tasks.udhr import HALF
 from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import Data
 from lsar_jax.geometry import anisotropy_by_language, isoscore
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import ALL_METHODS
-from lsar_jax.measures.ranking import language_nmi, language_probe, own_share
+from lsar_jax.measures.methods import ALL_METHODS, label
+from lsar_jax.measures.ranking import language_nmi, own_share, probe_accuracy, probe_folds
 from lsar_jax.measures.results import Result
 from lsar_jax.transforms import fit_identifier
 
@@ -54,6 +54,7 @@ _MEASURES = (
     "cosine within", "drawn", "cosine across", "cosine of all", "IsoScore", "NMI", "probe", "own in first 10",
     "pool share",
 )  # fmt: skip
+_TITLE = "{} languages; cosines, shares and scores from 0 to 1, the probe in percent"
 # The measures of English and another language, and their columns.
 _ENGLISH = {"cosine English-xx": "mean cosine", "drawn English-xx": "drawn"}
 
@@ -88,10 +89,10 @@ def geometry(
         raise ValueError(
             f"--pair is {' '.join(pair)}; it must be two different ones of the measured languages, {', '.join(codes)}"
         )
-    distances = _distances(codes, uriel, options)
+    distances = english_distances(codes, uriel, options)
     return Task(
         name="geometry",
-        title=f"{len(codes)} languages; cosines, shares and scores from 0 to 1, the probe in percent",
+        title=_TITLE.format(len(codes)),
         languages=codes,
         parts=[{(_MEASURED, code): sentences for code, sentences in measured.texts.items()}],
         scores=partial(_scores, measured, seeds),
@@ -110,7 +111,7 @@ def _draw(
 ) -> None:  # fmt: skip
     encoder, where = results[0].encoder, f"layer {results[0].layer} ({results[0].encoder})"
     draw_layers({code: x for (_, code), x in panels["layers"].items()}, encoder, out)
-    _print_tables(results, panels, list(measured.texts))
+    _print_tables(results, len(measured.texts))
     methods, test = panels["space"]
     english = _english_sides(measured, test)
     draw_space(methods, test, english, where, out)
@@ -147,32 +148,13 @@ def _measured(text: str, data: Data, languages: Sequence[str], options: Options)
     return left._replace(texts={c: sentences for c, sentences in left.texts.items() if c != "en"}, english={})
 
 
-def _distances(codes: Sequence[str], uriel: Path | None, options: Options) -> tuple[dict[str, float], str] | None:
-    """The syntactic distances from English and the name of the measure; None if unavailable, and prints why."""
-    if options.fit_on == EVALUATED:
-        why = "the language means would coincide, because LSAR is fitted on the measured sentences"
-    elif "lsar" not in options.transforms:
-        why = "it compares the parts that LSAR removes and leaves, but lsar is not among --transforms"
-    elif "en" not in codes or len(codes) < 4:
-        why = "it needs English and at least three other languages"
-    else:
-        try:
-            return syntactic_distances(codes, precomputed=uriel)
-        except ImportError as error:
-            why = str(error)
-    console.print(f"skipping the correlation with syntax: {why}")
-    return None
-
-
-def _scores(
-    measured: MeasuredText, seeds: Sequence[int], x: Embedded, method: Method, setting: Setting
-) -> Iterator[Score | Panel]:
+def _scores(measured: MeasuredText, seeds: Sequence[int], x: Embedded, method: Method, _: Setting) -> Iterator[Score]:
     test = {code: value for (_, code), value in x.items()}
     contributions = {code: within(rows) for code, rows in test.items()}
     yield from _measures(test, contributions, seeds)
-    yield from _within_languages(test, contributions, method, setting, measured.parallel)
+    yield from _within_languages(test, contributions, method, measured.parallel)
     if english := _english_sides(measured, test):
-        yield from _with_english(test, english, method, setting, measured.parallel)
+        yield from _with_english(test, english, method, measured.parallel)
 
 
 def _measures(x: ByLanguage, contributions: Mapping[str, Contributions], seeds: Sequence[int]) -> Iterator[Score]:
@@ -188,7 +170,7 @@ def _measures(x: ByLanguage, contributions: Mapping[str, Contributions], seeds: 
         cosines.overall,
         isoscore(pool),
         float(language_nmi(pool, codes, seeds).mean()),
-        language_probe(pool, codes, [n for rows in x.values() for n in range(len(rows))]),
+        probe_accuracy(pool, codes, probe_folds(codes, [n for rows in x.values() for n in range(len(rows))])),
         top.share,
         top.pool_share,
     )
@@ -207,28 +189,19 @@ def _outlier_scores(
 
 
 def _within_languages(
-    x: ByLanguage, contributions: Mapping[str, Contributions], method: Method, setting: Setting, parallel: bool
-) -> Iterator[Score | Panel]:
+    x: ByLanguage, contributions: Mapping[str, Contributions], method: Method, parallel: bool
+) -> Iterator[Score]:
     """Yields the anisotropy within each language, and the outliers of the original embeddings."""
     if method.transform is None and not parallel:
         center = np.mean([rows.mean(axis=0) for rows in x.values()], axis=0)
         shares = np.mean([exact for _, exact in contributions.values()], axis=0)
         yield from _outlier_scores(center, shares, ("mean within, of", "contribution within, of"), x)
-    lines = []
     for code, (drawn, exact) in contributions.items():
-        cosine, of_drawn = float(exact.sum()), float(drawn.sum())
-        yield Score(_plain(f"cosine within {code}"), cosine, [code], len(x[code]))
-        yield Score(_plain(f"drawn within {code}"), of_drawn, [code], len(x[code]))
-        mean = np.asarray(x[code]).mean(axis=0)
-        listed = ", ".join(f"{d} ({mean[d]:.2f}; {exact[d]:.3f})" for d in outliers(mean)[:5])
-        lines.append([code, f"{cosine:.3f}", f"{of_drawn:.3f}", listed or "none"])
-    if method.transform is None:
-        yield Panel(f"languages {setting.spec.layer}", lines)
+        yield Score(_plain(f"cosine within {code}"), float(exact.sum()), [code], len(x[code]))
+        yield Score(_plain(f"drawn within {code}"), float(drawn.sum()), [code], len(x[code]))
 
 
-def _with_english(
-    test: ByLanguage, english: ByLanguage, method: Method, setting: Setting, parallel: bool
-) -> Iterator[Score | Panel]:
+def _with_english(test: ByLanguage, english: ByLanguage, method: Method, parallel: bool) -> Iterator[Score]:
     """Yields the anisotropy of English and another language, and the outliers of the original embeddings."""
     languages, count = list(test), sum(map(len, test.values()))
     drawn, exact = np.mean([of_pairs(test[code], side, parallel=parallel) for code, side in english.items()], axis=0)
@@ -237,9 +210,6 @@ def _with_english(
     if method.transform is None:
         center = np.mean([test[code].mean(axis=0) for code in english], axis=0)
         yield from _outlier_scores(center, exact, ("mean of", "contribution of"), test)
-        far = set(outliers(center, 5.0).tolist())
-        rows = [[f"{d}{' *' * (d in far)}", f"{center[d]:.2f}", f"{exact[d]:.3f}"] for d in outliers(center).tolist()]
-        yield Panel(f"dimensions {setting.spec.layer}", rows)
 
 
 def _plain(name: str) -> Metric:
@@ -251,72 +221,27 @@ def _of_layer(
     distances: tuple[dict[str, float], str] | None, x: Embedded, methods: Sequence[Method], setting: Setting
 ) -> Iterator[tuple[Method, Score] | Panel]:
     fit, test = ({c: value for (group, c), value in x.items() if group == g} for g in ("fit", _MEASURED))
-    if fit:
-        yield from _identified(fit, test, setting)
+    # The accuracy of ``language="auto"``.
+    for code, value in (fit_identifier(fit, source=setting.spec).accuracy(test) if fit else {}).items():
+        score = Score(Metric("auto accuracy"), value, [code], len(test[code]), fitted_on=setting.text)
+        yield Method("identifier", {}), score
     if distances is not None:
-        yield from _typology(methods, test, setting, *distances)
+        yield from syntax_scores(methods, test, setting, *distances)
     if setting.first:
         yield Panel("space", (methods, test))
 
 
-def _identified(fit: ByLanguage, test: ByLanguage, setting: Setting) -> Iterator[tuple[Method, Score]]:
-    """Yields the accuracy of ``language="auto"`` for each language."""
-    for code, value in fit_identifier(fit, source=setting.spec).accuracy(test).items():
-        score = Score(Metric("auto accuracy"), value, [code], len(test[code]), fitted_on=setting.text)
-        yield Method("identifier", {}), score
-
-
-def _typology(
-    methods: Sequence[Method], test: ByLanguage, setting: Setting, distances: Mapping[str, float], measure: str
-) -> Iterator[tuple[Method, Score] | Panel]:
-    """Yields the correlation of syntactic similarity and the cosines of language means with English's."""
-    drawn: dict[str, dict[str, dict[str, tuple[float, float]]]] = {}
-    means: dict[str, Float[np.ndarray, " dim"]] = {code: x.mean(axis=0) for code, x in test.items()}
-    for method in (method for method in methods if method.name == "lsar"):
-        left = {code: method(mean[None], code)[0] for code, mean in means.items()}
-        gone = {code: means[code] - left[code] for code in means}
-        where = f"layer {setting.spec.layer}, {method.label}"
-        for what, vectors in (("removed", gone), ("left", left)):
-            try:
-                found = syntax_correlation(vectors, distances)
-            except ValueError as error:  # one direction makes all cosines 1 or -1
-                console.print(f"{where}: skipping the correlation with syntax in the part {what} by LSAR: {error}")
-                continue
-            yield method, Score(_plain(f"syntax, {what} ({measure})"), found.r, list(test), found.n)
-            console.print(f"{where}: in the part {what}, r = {found.r:.3f} over {found.n} languages ({measure})")
-            panels = drawn.setdefault(method.label, {})
-            panels[f"the part {what} by {method.label}, r = {found.r:.3f}"] = found.points
-    if drawn and setting.first:
-        yield Panel("syntax", list(drawn.values()))
-
-
-def _print_tables(results: Sequence[Result], panels: Mapping[str, Any], codes: Sequence[str]) -> None:
-    """Prints the measures of each method, of each language, and of English beside another language."""
+def _print_tables(results: Sequence[Result], languages: int) -> None:
+    """Prints the measures of each method, and the cosines of English and another language."""
     table: dict[str, dict[str, float]] = {}
     for r in results:
-        # The arguments of a method that may vary within a run.
-        shown = [f"{v}" for key, v in r.parameters.items() if key == "rank" or r.transform == "lir"]
-        table.setdefault(" ".join([f"{r.layer}", r.transform, *shown]), {})[r.metric] = r.value
-
-    def print_metrics(title: str, columns: Mapping[str, str]) -> None:
+        table.setdefault(f"{r.layer} {label(r.transform, r.parameters)}", {})[r.metric] = r.value
+    english = f"A sentence in English and one in another language, mean over {languages - 1} languages"
+    for title, columns in ((_TITLE.format(languages), {name: name for name in _MEASURES}), (english, _ENGLISH)):
         rows = {name: row for name, row in table.items() if columns.keys() <= row.keys()}
-        cells = [[name, *(f"{row[metric]:.3f}" for metric in columns)] for name, row in rows.items()]
-        print_table(title, ["", *columns.values()], cells)
-
-    title = f"{len(codes)} languages; cosines, shares and scores from 0 to 1, the probe in percent"
-    print_metrics(title, {name: name for name in _MEASURES})
-    for layer in dict.fromkeys(r.layer for r in results if f"languages {r.layer}" in panels):
-        title = f"Within each language, original embeddings, layer {layer}"
-        columns = ["language", "mean cosine", "drawn", "largest outliers (mean; contribution)"]
-        print_table(title, columns, panels[f"languages {layer}"])
-    if "en" in codes:
-        others = len(codes) - 1
-        title = f"A sentence in English and one in another language, mean over {others} languages"
-        print_metrics(title, _ENGLISH)
-        for layer in dict.fromkeys(r.layer for r in results if panels.get(f"dimensions {r.layer}")):
-            title = f"Outlier dimensions at layer {layer}, mean over {others} languages without English"
-            columns = ["dimension (* beyond 5 standard deviations)", "mean", "contribution to English-xx"]
-            print_table(title, columns, panels[f"dimensions {layer}"])
+        if rows:
+            cells = [[name, *(f"{row[metric]:.3f}" for metric in columns)] for name, row in rows.items()]
+            print_table(title, ["", *columns.values()], cells)
 
 
 COMMAND = command(geometry, rare=("uriel", "seeds"), transforms=ALL_METHODS)

@@ -38,8 +38,8 @@ from eval.tasks.udhr import HALF
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.metric import Direction
+from lsar_jax.measures.query_scores import difference_of, strata_of
 from lsar_jax.measures.ranking import precision_of_ranks
-from lsar_jax.measures.resampling import difference_of, strata_of
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import (
     four_way,

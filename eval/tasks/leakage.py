@@ -16,7 +16,7 @@ sides of a pair; and of two different sentences of a language, on average over a
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
@@ -31,6 +31,7 @@ from eval.data.tatoeba import XTREME_36
 from eval.evaluate import encode_texts, evaluate
 from eval.figures import leakage as draw
 from eval.fitting import FitOptions, choose
+from eval.scores.heads import COLUMNS, TRAINED, Scores, chance, summary
 from eval.task import Embedded, Task, Texts
 from eval.tasks.benchmarks.sts17 import sts17
 from eval.tasks.benchmarks.tatoeba import tatoeba
@@ -48,16 +49,10 @@ from lsar_jax.objectives.disentangle import ALONE
 from lsar_jax.options.encoder import EncoderOptions
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text, oracle_weights
 
-__all__ = ["Leakage", "chance", "summary"]
+__all__ = ["Leakage"]
 
 # Number of sentence pairs of a language and English in a plane: of Tatoeba, and of the held-out pairs as in Figure 5.
 _PAIRS, _HELD_OUT = 250, 1_000
-# Column for the Tatoeba languages that the heads were trained on.
-_TRAINED = "Tatoeba (trained)"
-# Task -> its column.
-_COLUMNS = {"tatoeba": "Tatoeba", "bitext": "held-out", "code-switch": "code-switched", "sts17": "STS17"}
-# (layer, objective, part) -> column -> one value per seed.
-Scores = dict[tuple[int, str, str], dict[str, list[float]]]
 
 
 @dataclass(frozen=True)
@@ -200,10 +195,7 @@ class Leakage:
                 lines.append({"layer": run.layer, "objective": run.objective, "language": code, **cosines})
                 by_run.setdefault(f"{run.layer}, {run.objective}", []).append(cosines)
         names = list(next(iter(by_run.values()))[0])
-        table: list[list[str | float]] = [
-            [label, *(f"{np.mean([cosines[name] for cosines in found]):.3f}" for name in names)]
-            for label, found in by_run.items()
-        ]
+        table = [[label, *(f"{np.mean([c[name] for c in of]):.3f}" for name in names)] for label, of in by_run.items()]
         print_table("Cosines on held-out pairs, mean over languages", ["layer, objective", *names], table)
         write_text(self.out / "similarities.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         for layer, code in product(x, map(language_code, self.pictures)):
@@ -241,58 +233,23 @@ def _similarities(run: TrainedRun, x: Embedded, distinct: Int[np.ndarray, " row"
     }
 
 
-def chance(results: Sequence[Result], trained: Collection[str] = ()) -> dict[str, float]:
-    """Returns the level of chance, in percent, in each column of retrieval: the mean over languages of 100 / n."""
-    counts: dict[str, dict[str, int]] = {}
-    for r in results:
-        code = r.languages[0]
-        if r.metric == f"en-{code} accuracy":
-            for column in {_COLUMNS[r.task], _TRAINED if r.task == "tatoeba" and code in trained else _COLUMNS[r.task]}:
-                counts.setdefault(column, {})[code] = r.n
-    return {column: float(np.mean([100 / n for n in of.values()])) for column, of in counts.items()}
-
-
-def summary(results: Sequence[Result], trained: Collection[str] = ()) -> Scores:
-    """Returns one value per seed; the part of ``original`` is meaning.
-
-    The mean on Tatoeba of the languages trained on, over both directions, is a column of its own.
-    """
-    grouped: dict[tuple[int, str, str], dict[str, dict[int, list[float]]]] = {}
-    of_trained = {f"{way} accuracy" for code in trained for way in (f"en-{code}", f"{code}-en")}
-    most = {r.task: max(len(s.languages) for s in results if s.task == r.task and s.shown) for r in results}
-    for r in results:
-        # The means over all languages, and Spearman's on STS17.
-        column = _COLUMNS[r.task] if r.shown and len(r.languages) == most[r.task] else ""
-        if r.task == "sts17" and r.metric != "Spearman mean":
-            column = ""
-        if r.task == "tatoeba" and r.metric in of_trained:
-            column = _TRAINED
-        if column:
-            part = r.transform if r.transform in PARTS else "meaning"
-            objective = str(r.parameters.get("objective", r.transform))
-            seeds = grouped.setdefault((r.layer, objective, part), {}).setdefault(column, {})
-            seeds.setdefault(-1 if r.seed is None else r.seed, []).append(r.value)
-    return {
-        key: {name: [float(np.mean(values)) for values in seeds.values()] for name, seeds in columns.items()}
-        for key, columns in grouped.items()
-    }
-
-
 def _print(scores: Scores, layer: int, by_chance: dict[str, float]) -> None:
     """Prints a layer's scores in tables of two columns each, with both parts, so that they fit on a terminal."""
     objectives = dict.fromkeys(name for at, name, _ in scores if at == layer)
     there = {column for (at, *_), score in scores.items() if at == layer for column in score}
-    shown = [column for column in ("Tatoeba", _TRAINED, *list(_COLUMNS.values())[1:]) if column in there]
+    shown = [column for column in ("Tatoeba", TRAINED, *list(COLUMNS.values())[1:]) if column in there]
     for columns in (shown[first : first + 2] for first in range(0, len(shown), 2)):
-        rows: list[list[str | float]] = []
-        for objective in objectives:
-            row: list[str | float] = [objective]
-            for column in columns:
-                for part in PARTS:
-                    values = scores.get((layer, objective, part), {}).get(column, [])
-                    spread = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
-                    row.append(f"{np.mean(values):.1f}{spread}" if values else "")
-            rows.append(row)
-        rows.append(["chance", *(f"{by_chance[c]:.2f}" if c in by_chance else "" for c in columns for _ in PARTS)])
-        names = [f"{column}, {part[0]}" for column in columns for part in PARTS]
+        parts = list(product(columns, PARTS))
+        rows = [
+            [name, *(_cell(scores.get((layer, name, part), {}).get(column, [])) for column, part in parts)]
+            for name in objectives
+        ]
+        rows.append(["chance", *(f"{by_chance[c]:.2f}" if c in by_chance else "" for c, _ in parts)])
+        names = [f"{column}, {part[0]}" for column, part in parts]
         print_table(f"Layer {layer}: by meaning (m) and by language (l), in percent", ["objective", *names], rows)
+
+
+def _cell(values: Sequence[float]) -> str:
+    """The mean over seeds, and the sample standard deviation of several."""
+    spread = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.1f}{spread}" if values else ""

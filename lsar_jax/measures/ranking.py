@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lsar_jax.measures.resampling import QueryScores
+from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import TopShare, top_k_share
 from lsar_jax.retrieval.search import nearest_others
@@ -14,7 +14,6 @@ __all__ = [
     "bitext_f1",
     "into_english",
     "language_nmi",
-    "language_probe",
     "ndcg",
     "own_share",
     "paired_cosine",
@@ -145,17 +144,6 @@ def language_nmi(
     return np.array([normalized_mutual_info_score(languages, labels) for labels in found])
 
 
-def language_probe(
-    x: Float[np.ndarray, "vector dim"], languages: Sequence[str], groups: Sequence[int], seed: int = 0
-) -> float:
-    """Returns the accuracy of a linear language classifier, in percent.
-
-    The classifier is fitted by least squares with a ridge of 1e-3 of the variance, and cross-validated on the folds of
-    ``probe_folds``. The accuracy expected by chance is the share of the largest language.
-    """
-    return probe_accuracy(x, languages, probe_folds(languages, groups, seed))
-
-
 def probe_folds(languages: Sequence[str], groups: Sequence[int], seed: int = 0) -> Int[np.ndarray, " vector"]:
     """Returns the fold of each embedding, from 0 to 4, of five that have as many of each language.
 
@@ -177,7 +165,11 @@ def probe_folds(languages: Sequence[str], groups: Sequence[int], seed: int = 0) 
 def probe_accuracy(
     x: Float[np.ndarray, "vector dim"], languages: Sequence[str], fold: Int[np.ndarray, " vector"]
 ) -> float:
-    """Returns the mean over folds of the accuracy of ``language_probe``, whose fits share the products of the rows."""
+    """Returns the accuracy of a linear language classifier, in percent, as a mean over the folds of ``probe_folds``.
+
+    The classifier is fitted by least squares with a ridge of 1e-3 of the variance; the fits of all folds share the
+    products of the rows. The accuracy expected by chance is the share of the largest language.
+    """
     from scipy.linalg import solve
 
     centred = np.asarray(x, np.float64) - x.mean(axis=0)

@@ -19,7 +19,8 @@ import numpy as np
 from lsar_jax.files import new_file, text_sha256, write_text
 from lsar_jax.measures.methods import label
 from lsar_jax.measures.metric import Direction, Kind
-from lsar_jax.measures.resampling import Interval, QueryScores, interval
+from lsar_jax.measures.query_scores import QueryScores
+from lsar_jax.measures.resampling import Interval, interval
 
 __all__ = ["Result", "by_method", "read_results", "write_results"]
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.measures.resampling import Interval, QueryScores, interval, simultaneous_intervals
+from lsar_jax.measures.query_scores import QueryScores
+from lsar_jax.measures.resampling import Interval, interval, simultaneous_intervals
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.held_out import Folds
 from lsar_jax.report.measured import Measured

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int
 
 from lsar_jax.geometry import expected_anisotropy, isoscore
 from lsar_jax.measures.methods import Method
+from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.ranking import pool_precision, probe_accuracy, probe_folds, top1_hits
-from lsar_jax.measures.resampling import QueryScores
 from lsar_jax.moments import Moments, merge_moments
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.measured import ByLanguage, Measured, Neighbours, Pool, Space, read_measured, write_measured

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lsar_jax.measures.resampling import Interval, QueryScores, critical_value
+from lsar_jax.measures.query_scores import QueryScores
+from lsar_jax.measures.resampling import Interval, critical_value
 
 __all__ = ["Recommendation", "recommend"]
 

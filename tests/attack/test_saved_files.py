@@ -10,7 +10,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.files import new_file, write_text
-from lsar_jax.measures.resampling import QueryScores
+from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.results import Result, read_results, write_results
 from tests.attack.damage import flip_bit, on_a_full_disk, truncate
 

@@ -16,8 +16,9 @@ from eval.tasks.benchmarks import belebele, flores_ntrex, mlqa_miracl
 from lsar_jax.corpora.builders import Monolingual, prepare
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.metric import Metric
+from lsar_jax.measures.query_scores import QueryScores, difference_of
 from lsar_jax.measures.ranking import bitext_f1, ndcg, recall
-from lsar_jax.measures.resampling import QueryScores, difference_of, interval
+from lsar_jax.measures.resampling import interval
 from lsar_jax.measures.results import read_results
 from lsar_jax.mteb import MtebEncoder
 from lsar_jax.retrieval import candidate_ranks, nearest

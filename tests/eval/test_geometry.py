@@ -15,10 +15,11 @@ from eval.data.tatoeba import read_pairs
 from eval.data.typology import syntactic_distances
 from eval.figures import embedding_space
 from eval.fitting import choose
+from eval.scores.syntax import syntax_scores
 from eval.task import Panel
 from eval.tasks import geometry
 from lsar_jax.measures.methods import Method
-from lsar_jax.measures.ranking import language_nmi, language_probe
+from lsar_jax.measures.ranking import language_nmi, probe_accuracy, probe_folds
 from lsar_jax.transforms import fit_center
 from tests.eval.test_answers import SETTING, cosines, recorded
 from tests.eval.test_published import check_published_metrics
@@ -105,7 +106,6 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "--fit-on udhr has no text in ml: these are not measured either" in printed
     assert "A sentence in English and one in another language, mean over 3 languages" in printed
-    assert "Within each language, original embeddings, layer 2" in printed
     for name in ("families", "syntax", "tsne-en-de"):
         assert is_png(out / f"{name}.png"), name
     results = read(out)
@@ -205,7 +205,7 @@ def test_a_part_without_variation_is_left_out(capsys, rng):
     x = {code: rng.standard_normal((5, 8)) for code in ("de", "en", "es", "fi", "hi")}
     distances = {"de": 0.2, "es": 0.3, "fi": 0.5, "hi": 0.6}
     # A method that removes nothing: all cosines are 0 in that part.
-    (_, score), panel = geometry._typology([Method("lsar", {}, None)], x, SETTING, distances, "measure")
+    (_, score), panel = syntax_scores([Method("lsar", {}, None)], x, SETTING, distances, "measure")
     means = {code: rows.mean(axis=0) for code, rows in x.items()}
     like = [cosines(means[code][None], means["en"][None]).sum() for code in distances]
     assert score.metric.name == "syntax, left (measure)"
@@ -282,11 +282,12 @@ def test_probes_on_planted_languages(rng):
     apart = meaning + 30 * np.repeat(np.eye(3, 10), 20, axis=0)
     np.testing.assert_allclose(language_nmi(apart, codes, (0, 1)), 1)
     groups = list(range(20)) * 3
-    assert language_probe(apart, codes, groups) == 100
+    folds = probe_folds(codes, groups)
+    assert probe_accuracy(apart, codes, folds) == 100
     assert language_nmi(meaning, codes)[0] < 0.2
-    assert language_probe(meaning, codes, groups) < 60
+    assert probe_accuracy(meaning, codes, folds) < 60
     with pytest.raises(ValueError, match="five folds need five embeddings of each language; sv has 1"):
-        language_probe(apart, [*codes[:-1], "sv"], groups)
+        probe_folds([*codes[:-1], "sv"], groups)
 
 
 @pytest.mark.parametrize(("languages", "dim"), [(4, 10), (2, 100)])
@@ -300,4 +301,7 @@ def test_probe_is_the_ridge_classifier_of_scikit_learn(rng, languages, dim):
     folds = StratifiedGroupKFold(5, shuffle=True, random_state=0)
     expected = cross_val_score(probe, centred / np.sqrt((centred**2).mean()), codes, groups=groups, cv=folds)
     assert expected.mean() < 1
-    assert language_probe(x, list(map(str, codes)), groups.tolist()) == pytest.approx(100 * expected.mean(), abs=1e-12)
+    names = list(map(str, codes))
+    assert probe_accuracy(x, names, probe_folds(names, groups.tolist())) == pytest.approx(
+        100 * expected.mean(), abs=1e-12
+    )

@@ -10,7 +10,7 @@ import pytest
 from eval.__main__ import main
 from eval.data.tatoeba import read_pairs
 from eval.figures import leakage as figures
-from eval.tasks.leakage import chance, summary
+from eval.scores.heads import chance, summary
 from lsar_jax import Transform
 from lsar_jax.console.output import console
 from lsar_jax.corpora.parallel_text import held_out, read_bitext

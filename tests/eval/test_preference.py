@@ -122,12 +122,17 @@ def test_texts_of_the_command(tmp_path):
     options = ["--text", "tatoeba", "--data", str(folder), "--languages", "de", "fr"]
     assert main([*run, *options, "--out", str(tmp_path / "pairs")]) == 0
     assert {r["n"] for r in read(tmp_path / "pairs") if r["metric"] == "Max@R"} == {12}
-    lines = tmp_path / "lines"
-    lines.mkdir()
-    for code in ("de", "en"):
-        (lines / f"{code}.txt").write_text("a\nb\nc\n")
+    lines, short, blank = (tmp_path / name for name in ("lines", "short", "blank"))
+    for path, text in ((lines, "a\nb\nc\n"), (short, "a\n"), (blank, "a\n \nc\n")):
+        path.mkdir()
+        for code in ("de", "en"):
+            (path / f"{code}.txt").write_text(text)
+    (blank / "fr.txt").write_text("a\n")
     assert len(COMMAND(text=str(lines), queries=lines).made().parts[0]) == 4
     for options, message in (
+        ({"text": str(lines), "queries": short}, "short has 1 lines per language but .*lines has 3"),
+        ({"text": str(blank)}, r"differ in their number of lines: .'de': 3, 'en': 3, 'fr': 1"),
+        ({"text": str(blank), "languages": ("de", "en")}, ", de, line 2 is blank"),
         ({"text": "udhr", "data": folder}, "--text udhr does not read it"),
         ({"text": "tatoeba", "queries": lines}, "does not read it; leave it out"),
         ({"text": "udhr", "languages": ("de",)}, "preference needs at least 2 languages; it has de"),

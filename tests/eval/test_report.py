@@ -12,7 +12,7 @@ from eval.__main__ import main
 from eval.report.compare import differences
 from eval.report.page import tables
 from eval.suite import Suite
-from lsar_jax.measures.resampling import QueryScores
+from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.results import read_results, write_results
 from lsar_jax.measures.run_record import already_run, recorded
 from tests.eval.test_tasks import ENCODER, write_pairs

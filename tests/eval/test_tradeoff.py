@@ -9,7 +9,8 @@ from eval.__main__ import main
 from eval.report import tradeoff
 from lsar_jax import Moments
 from lsar_jax.measures.methods import FITTED, Method
-from lsar_jax.measures.resampling import Interval, QueryScores
+from lsar_jax.measures.query_scores import QueryScores
+from lsar_jax.measures.resampling import Interval
 from lsar_jax.measures.results import write_results
 from lsar_jax.transforms import fit_langsae
 from tests.made_results import made_result as made

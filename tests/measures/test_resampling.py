@@ -7,15 +7,8 @@ import pytest
 import scipy.stats
 
 from lsar_jax.measures.correlations import pseudo_values, resampled_correlations
-from lsar_jax.measures.resampling import (
-    QueryScores,
-    critical_value,
-    interval,
-    paired_interval,
-    paired_test,
-    simultaneous_intervals,
-    strata_of,
-)
+from lsar_jax.measures.query_scores import QueryScores, strata_of
+from lsar_jax.measures.resampling import critical_value, interval, paired_interval, paired_test, simultaneous_intervals
 
 
 def test_interval_is_scipys(rng):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lsar_jax.measures.resampling import QueryScores
+from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.report.recommendation import recommend
 
 

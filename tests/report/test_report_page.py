@@ -11,7 +11,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.methods import fit_methods
-from lsar_jax.measures.resampling import QueryScores
+from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report import drawings
 from lsar_jax.report.embedded_text import Embedded

@@ -20,7 +20,7 @@ from eval.data.reviews import read_reviews
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from lsar_jax.measures.resampling import strata_of
+from lsar_jax.measures.query_scores import strata_of
 
 __all__ = ["COMMAND", "amazon", "classify"]
 

@@ -24,7 +24,7 @@ from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Tas
 from lsar_jax.corpora.builders.bucc import SPLITS
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from lsar_jax.measures.resampling import strata_of
+from lsar_jax.measures.query_scores import strata_of
 from lsar_jax.mining import best_threshold, estimate_threshold, mine
 
 __all__ = ["COMMAND", "bucc"]

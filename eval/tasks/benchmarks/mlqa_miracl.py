@@ -24,8 +24,8 @@ from eval.command import command
 from eval.data.mlqa_miracl import Judged, read_judged
 from eval.task import Embedded, Key, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.query_scores import difference_of
 from lsar_jax.measures.ranking import ndcg, recall
-from lsar_jax.measures.resampling import difference_of
 from lsar_jax.retrieval import nearest
 
 __all__ = ["MIRACL", "MLQA", "check_texts", "miracl", "mlqa"]

@@ -24,8 +24,8 @@ from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Tas
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.correlations import pseudo_values, resampled_correlations
 from lsar_jax.measures.metric import Kind
+from lsar_jax.measures.query_scores import strata_of
 from lsar_jax.measures.ranking import paired_cosine
-from lsar_jax.measures.resampling import strata_of
 
 __all__ = ["COMMAND", "sts17"]
 
