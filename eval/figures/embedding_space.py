@@ -1,16 +1,14 @@
-"""Figures of the embedding space at one layer: PCA and t-SNE before and after methods, outliers, neighbours."""
+"""Figures of the embedding space at one layer: t-SNE before and after methods, outliers, neighbours."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from eval.figures.language_families import family
 from eval.figures.removed import draw_removed
 from eval.figures.style import heat_map, page
-from lsar_jax.arrays import unit_rows
 from lsar_jax.geometry import expected_contributions, outlier_dimensions
 from lsar_jax.measures.methods import OF_FILES, Method, fit_files
 from lsar_jax.report.marks import Plane, points
@@ -36,11 +34,10 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
     Points are at most 200 sentences of each language, evenly spaced in its text; histograms and means are over all
     sentences. ``english`` has the English sentences to compare each language with, if there are any.
     """
-    shares = np.stack([np.asarray(expected_contributions(rows)) for rows in x.values()])
-    _draw_contributions(shares, list(x), f"Contribution of dimensions, {title}", out / "contributions.png")
     _draw_outliers(x, f"Outlier dimensions, {title}", out / "outliers.png")
     if english:
-        _draw_distances(x, english, int(np.argmax(shares.mean(axis=0))), title, out / "distance_by_rank.png")
+        shares = np.mean([expected_contributions(rows) for rows in x.values()], axis=0)
+        _draw_distances(x, english, int(np.argmax(shares)), title, out / "distance_by_rank.png")
     # Of each language, so many rows that are evenly spaced.
     counts = {code: min(len(rows), _POINTS) for code, rows in x.items()}
     shown = {code: x[code][np.arange(count) * len(x[code]) // count] for code, count in counts.items()}
@@ -49,8 +46,6 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
         method.label: np.concatenate([method(rows, code) for code, rows in shown.items()])
         for method in _compared(methods) or methods[:1]
     }
-    planes = dict(_principal(name, rows) for name, rows in transformed.items())
-    draw_planes(planes, codes, f"Two principal components of unit vectors, {title}", out / "pca.png")
     planes = {name: tsne(rows) for name, rows in transformed.items()}
     draw_planes(planes, codes, f"t-SNE of 50 principal components, {title}", out / "tsne.png")
     lsar = {method.name: method.transform for method in methods}.get("lsar")
@@ -87,30 +82,9 @@ def draw_planes(planes: Mapping[str, Plane], codes: Sequence[str], title: str, p
             axis.set_title(name)
 
 
-def _principal(name: str, x: Float[np.ndarray, "vector dim"]) -> tuple[str, Plane]:
-    """The first two principal components of unit vectors, with their shares of the variance in the title."""
-    from sklearn.decomposition import PCA
-
-    pca = PCA(2, random_state=0)
-    plane = pca.fit_transform(np.asarray(unit_rows(jnp.asarray(x)), np.float64))
-    first, second = 100 * pca.explained_variance_ratio_
-    return f"{name}, {first:.0f}% and {second:.0f}% of variance", plane
-
-
 def _compared(methods: Sequence[Method]) -> list[Method]:
     by_name = {method.name: method for method in methods}
     return [by_name[name] for name in _COMPARED if name in by_name]
-
-
-def _draw_contributions(
-    shares: Float[np.ndarray, "language dim"], codes: Sequence[str], title: str, path: Path
-) -> None:
-    """Draws the contribution of the twelve top dimensions to each language's mean cosine."""
-    top = np.argsort(-shares.mean(axis=0))[:12]
-    with page(path, size=(0.55 * len(top) + 2.2, 0.17 * len(codes) + 1.4), title=title) as [[axis]]:
-        image = heat_map(axis, shares[:, top], codes, top.tolist(), aspect="auto", cmap="magma_r", vmin=0)
-        axis.set_xlabel("dimension")
-        axis.figure.colorbar(image, label="contribution to the mean cosine")
 
 
 def _draw_outliers(x: ByLanguage, title: str, path: Path) -> None:

@@ -12,15 +12,13 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.measured_text import read_text
 from eval.data.tatoeba import read_pairs
-from eval.data.typology import syntactic_distances
 from eval.figures import embedding_space
 from eval.fitting import choose
 from eval.scores.syntax import syntax_scores
-from eval.task import Panel
 from eval.tasks import geometry
 from lsar_jax.measures.methods import Method
 from lsar_jax.measures.ranking import language_nmi, probe_accuracy, probe_folds
-from lsar_jax.transforms import fit_center
+from lsar_jax.transforms import fit_center, fit_lsar
 from tests.eval.test_answers import SETTING, cosines, recorded
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
@@ -28,9 +26,7 @@ from tests.fake_encoder import FakeEncoder
 from tests.optional import need
 
 pytestmark = pytest.mark.usefixtures("fake")
-FIGURES = (
-    "layers", "means", "contributions", "outliers", "distance_by_rank", "pca", "tsne", "removed", "families", "syntax"
-)  # fmt: skip
+FIGURES = ("layers", "means", "outliers", "distance_by_rank", "tsne", "removed", "families", "syntax")
 ORIGINAL = Method("original", {}, None)
 
 
@@ -70,35 +66,13 @@ def write_tatoeba(folder, codes, count=15):
         write_pairs(folder, code, "\n".join(texts), "\n".join(f"{code} {text} {code}" for text in texts))
 
 
-def test_geometry_of_the_evaluated_sentences_of_tatoeba(tmp_path, capsys, monkeypatch):
-    for name in ("draw_layers", "draw_space"):
-        monkeypatch.setattr(geometry, name, lambda *_: None)
-    folder = tmp_path / "data"
-    write_tatoeba(folder, ("deu", "fra", "spa"))
-    options = ["--text", "tatoeba", "--data", str(folder), "--languages", "de", "fr", "es", "--layers", "2"]
-    options += ["--fit-on", "evaluated", "--transforms", "original", "cbie", "--seeds", "0"]
-    assert main(["geometry", *ENCODER, *options, "--out", str(tmp_path / "out")]) == 0
-    results = read(tmp_path / "out")
-    # The English sides are one text: their 8 common and 3 x 7 own sentences.
-    counts = {"de": 15, "en": 29, "es": 15, "fr": 15}
-    assert {(tuple(r["languages"]), r["n"]) for r in results} == {
-        (tuple(counts), sum(counts.values())),
-        *(((code,), count) for code, count in counts.items()),
-    }
-    assert {r["fitted_on"] for r in results} == {"", "the evaluated sentences"}
-    assert next(r["fitted_languages"] for r in results if r["transform"] == "cbie") == counts
-    assert "because LSAR is fitted on the measured sentences" in capsys.readouterr().out
-
-
 def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
-    need("lang2vec")
     folder, out = tmp_path / "data", tmp_path / "out"
     write_tatoeba(folder, ("deu", "fin", "hin", "mal"))
     planes = recorded(monkeypatch, embedding_space, "draw_planes")
-    syntax = recorded(monkeypatch, geometry, "draw_syntax")
-    monkeypatch.setattr(geometry, "draw_layers", lambda *_: None)
-    for name in ("_draw_contributions", "_draw_outliers", "_draw_distances"):
-        monkeypatch.setattr(embedding_space, name, lambda *_: None)
+    for place, names in ((geometry, ("draw_layers",)), (embedding_space, ("_draw_outliers", "_draw_distances"))):
+        for name in names:
+            monkeypatch.setattr(place, name, lambda *_: None)
     monkeypatch.setattr(embedding_space, "tsne", lambda x: x[:, :2])
     options = ["--text", "tatoeba", "--data", str(folder), "--languages", "de", "fi", "hi", "ml", "--layers", "2"]
     options += ["--transforms", "original", "center", "lsar", "--seeds", "0", "--pair", "eng", "de"]
@@ -106,8 +80,6 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "--fit-on udhr has no text in ml: these are not measured either" in printed
     assert "A sentence in English and one in another language, mean over 3 languages" in printed
-    for name in ("families", "syntax", "tsne-en-de"):
-        assert is_png(out / f"{name}.png"), name
     results = read(out)
     assert {r["fitted_on"] for r in results} == {"", "udhr all"}
     codes = ("de", "en", "fi", "hi")
@@ -128,28 +100,9 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     assert values["original", "cosine within fi"] == pytest.approx(own, abs=1e-5)
     assert values["center", "cosine English-xx"] < values["original", "cosine English-xx"] - 0.1
 
-    # The figures hold the measured sentences, and LSAR is that of the fitting text.
-    x = {code: other for code, (_, other) in sides.items()}
-    english = dict.fromkeys(text for side, _ in pairs.values() for text in side)
-    x["en"] = encoder.encode(list(english), max_length=16)
+    # Figure 3 has the two files of the pair, and not all English sentences; LSAR is that of the fitting text.
     text = lj.corpora.udhr(languages=codes)
     lsar = lj.transforms.fit_lsar({code: encoder.encode(text[code]) for code in codes})
-    [([panels], *_)] = syntax
-    means = {code: rows.mean(axis=0, dtype=np.float64) for code, rows in x.items()}
-    left = {code: np.asarray(lsar(mean[None].astype(np.float32)))[0] for code, mean in means.items()}
-    distances, measure = syntactic_distances(codes, precomputed=None)
-    for what, of in (("removed", {code: means[code] - left[code] for code in codes}), ("left", left)):
-        r = values["lsar", f"syntax, {what} ({measure})"]
-        [title] = [one for one in panels if one.startswith(f"the part {what} by lsar")]
-        assert title.endswith(f", r = {r:.3f}")
-        points = panels[title]
-        assert list(points) == ["de", "fi", "hi"]
-        assert r == pytest.approx(np.corrcoef(np.array(list(points.values())).T)[0, 1], abs=1e-6)
-        for code, (similarity, cosine) in points.items():
-            assert similarity == 1 - distances[code]
-            assert cosine == pytest.approx(cosines(of[code][None], of["en"][None]).sum(), abs=1e-4)
-
-    # Figure 3 has the two files of the pair, and not all English sentences.
     panels, labels, *_ = planes[-1]
     assert list(panels) == ["original", "lsar rank=3"]
     assert labels == ["en"] * 15 + ["de"] * 15
@@ -170,48 +123,48 @@ def test_planted_outliers(tmp_path, rng):
     x["ar"][:, 7] -= 30
     x["sw"][:, 7] -= 20
     x["sw"][:, 41] += 30
-    x["en"][:, 3] += 30  # English does not count
+    x["en"][:, 3] += 30  # English does not count beside another language
     x = {code: rows.astype(np.float32) for code, rows in x.items()}
     test = {("measured", code): rows for code, rows in x.items()}
-    scores = {s.metric.name: s for s in task.scores(test, ORIGINAL, SETTING) if not isinstance(s, Panel)}
-    of_dimension = {name for name in scores if "dimension" in name}
-    named = {f"{what} of dimension {d}" for what in ("mean", "contribution") for d in (7, 41)}
-    within = {f"{what} within, of dimension {d}" for what in ("mean", "contribution") for d in (3, 7, 41)}
-    assert of_dimension == named | within
-    for d in (3, 7, 41):
-        assert scores[f"mean within, of dimension {d}"].value == pytest.approx(
-            np.mean([rows[:, d].mean() for rows in x.values()]), rel=1e-5
-        )
-        share = np.mean([without_translations(rows, rows)[d] for rows in x.values()])
-        assert scores[f"contribution within, of dimension {d}"].value == pytest.approx(share, abs=1e-6)
-    for d in (7, 41):
-        mean = (x["ar"][:, d].mean() + x["sw"][:, d].mean()) / 2
-        assert scores[f"mean of dimension {d}"].value == pytest.approx(mean, rel=1e-5)
-        share = np.mean([cosines(x[code], x["en"])[..., d].mean() for code in ("ar", "sw")])
-        assert scores[f"contribution of dimension {d}"].value == pytest.approx(share, abs=1e-6)
+    scores = {s.metric.name: s for s in task.scores(test, ORIGINAL, SETTING)}
     # A folder is not parallel: all pairs count.
-    every = np.mean([cosines(x[code], x["en"]).sum(axis=-1).mean() for code in ("ar", "sw")])
-    assert scores["cosine English-xx"].value == pytest.approx(every, abs=1e-6)
-    for code, rows in x.items():
-        exact = without_translations(rows, rows).sum()
-        assert scores[f"cosine within {code}"].value == pytest.approx(exact, abs=1e-6)
-        assert (scores[f"cosine within {code}"].languages, scores[f"cosine within {code}"].n) == ([code], counts[code])
+    others = np.mean([cosines(x[code], x["en"]).mean(axis=(0, 1)) for code in ("ar", "sw")], axis=0)
+    inside = np.mean([without_translations(rows, rows) for rows in x.values()], axis=0)
+    expected = {"cosine English-xx": others.sum()}
+    for end, dimensions, codes, shares in (
+        (" within,", (3, 7, 41), x, inside),
+        ("", (7, 41), ("ar", "sw"), others),
+    ):
+        for d in dimensions:
+            expected[f"mean{end} of dimension {d}"] = np.mean([x[code][:, d].mean() for code in codes])
+            expected[f"contribution{end} of dimension {d}"] = shares[d]
+    expected |= {f"cosine within {code}": without_translations(rows, rows).sum() for code, rows in x.items()}
+    assert {name for name in scores if "dimension" in name} == {name for name in expected if "dimension" in name}
+    for name, value in expected.items():
+        assert scores[name].value == pytest.approx(value, rel=1e-5, abs=1e-6), name
+    assert (scores["cosine within ar"].languages, scores["cosine within ar"].n) == (["ar"], 20)
     # Dimensions are those of the original embeddings.
     moved = task.scores(test, Method("lir", {}, fit_center(x)), SETTING)
     assert not [score for score in moved if "dimension" in score.metric.name]
 
 
-def test_a_part_without_variation_is_left_out(capsys, rng):
-    x = {code: rng.standard_normal((5, 8)) for code in ("de", "en", "es", "fi", "hi")}
+def test_syntax_in_what_lsar_removes_and_leaves(capsys, rng):
+    x = {code: rng.standard_normal((5, 8)).astype(np.float32) for code in ("de", "en", "es", "fi", "hi")}
     distances = {"de": 0.2, "es": 0.3, "fi": 0.5, "hi": 0.6}
-    # A method that removes nothing: all cosines are 0 in that part.
-    (_, score), panel = syntax_scores([Method("lsar", {}, None)], x, SETTING, distances, "measure")
     means = {code: rows.mean(axis=0) for code, rows in x.items()}
-    like = [cosines(means[code][None], means["en"][None]).sum() for code in distances]
-    assert score.metric.name == "syntax, left (measure)"
-    assert score.value == pytest.approx(np.corrcoef(like, 1 - np.array(list(distances.values())))[0, 1])
+    lsar = fit_lsar({code: rows + rng.standard_normal(8).astype(np.float32) for code, rows in x.items()}, 3)
+    left = {code: np.asarray(lsar(mean[None]))[0] for code, mean in means.items()}
+    # A method that removes nothing: all cosines are 0 in that part, which is left out.
+    parts = {"removed": {code: means[code] - left[code] for code in x}, "left": left}
+    for method, expected in ((Method("lsar", {}, lsar), parts), (Method("lsar", {}, None), {"left": means})):
+        *scores, panel = syntax_scores([method], x, SETTING, distances, "measure")
+        assert [score.metric.name for _, score in scores] == [f"syntax, {what} (measure)" for what in expected]
+        for (_, score), (what, of) in zip(scores, expected.items(), strict=True):
+            like = [cosines(of[code][None], of["en"][None]).sum() for code in distances]
+            r = np.corrcoef(like, 1 - np.array(list(distances.values())))[0, 1]
+            assert score.value == pytest.approx(r, abs=1e-5)
+            assert f"the part {what} by lsar, r = {score.value:.3f}" in panel.values[0]
     assert "layer 2, lsar: skipping the correlation with syntax in the part removed by LSAR" in capsys.readouterr().out
-    assert [list(panels) for panels in panel.values] == [[f"the part left by lsar, r = {score.value:.3f}"]]
 
 
 def made(**options):

@@ -127,12 +127,12 @@ def test_texts_of_the_command(tmp_path):
         path.mkdir()
         for code in ("de", "en"):
             (path / f"{code}.txt").write_text(text)
-    (blank / "fr.txt").write_text("a\n")
+    (short / "fr.txt").write_text("a\nb\n")
     assert len(COMMAND(text=str(lines), queries=lines).made().parts[0]) == 4
     for options, message in (
         ({"text": str(lines), "queries": short}, "short has 1 lines per language but .*lines has 3"),
-        ({"text": str(blank)}, r"differ in their number of lines: .'de': 3, 'en': 3, 'fr': 1"),
-        ({"text": str(blank), "languages": ("de", "en")}, ", de, line 2 is blank"),
+        ({"text": str(short)}, r"differ in their number of lines: .'de': 1, 'en': 1, 'fr': 2"),
+        ({"text": str(blank)}, ", de, line 2 is blank"),
         ({"text": "udhr", "data": folder}, "--text udhr does not read it"),
         ({"text": "tatoeba", "queries": lines}, "does not read it; leave it out"),
         ({"text": "udhr", "languages": ("de",)}, "preference needs at least 2 languages; it has de"),

@@ -33,30 +33,25 @@ def write_pairs(folder, code, english, other):
     (folder / f"tatoeba.{code}-eng.{code}").write_text(other)
 
 
-def test_ranks_follow_the_languages(tmp_path, fake):
-    options = ["--transforms", "original", "lsar", "--layers", "1"]
-    assert main(["udhr", *ENCODER, "--languages", "de", "en", "es", "fr", *options, "--out", str(tmp_path)]) == 0
-    assert {r["parameters"]["rank"] for r in read(tmp_path) if r["transform"] == "lsar"} == {2, 3}
-
-
 def test_udhr(tmp_path, capsys, fake):
-    options = ["--languages", "en", "deu", "fr", "es", "--layers", "1", "3", "--ranks", "2", "3"]
-    assert main(["udhr", *ENCODER, *options, "--out", str(tmp_path)]) == 0
+    options = ["--languages", "en", "deu", "fr", "es", "--layers", "1", "3", "--fit-seeds", "0", "3"]
+    names = ["--transforms", "original", "center", "cbie", "lsar"]
+    assert main(["udhr", *ENCODER, *options, *names, "--out", str(tmp_path)]) == 0
     results = read(tmp_path)
-    # The table shows each value with its interval.
+    # The table shows each value with its interval, and of several seeds the mean.
     printed, first = capsys.readouterr().out, results[0]
     assert f" {first['value']:.1f} ({first['low']:.1f} to {first['high']:.1f}) │" in printed
-    methods = [
-        ("original", {}),
-        ("center", {}),
-        ("lir", {"components": 1}),
-        ("lsar", {"rank": 2}),
-        ("lsar", {"rank": 3}),
-    ]
+    assert printed.count("cbie components=12") == 1
+    # Without --ranks, half and all of the dimensions that the means of four languages span.
+    lsar = [("lsar", {"rank": rank}, None) for rank in (2, 3)]
+    methods = [("original", {}, None), ("center", {}, None), *(("cbie", {"components": 12}, seed) for seed in (0, 3))]
     expected = [
-        (layer, *method, metric) for layer in (1, 3) for method in methods for metric in ("mAP", "accuracy into en")
+        (layer, *method, metric)
+        for layer in (1, 3)
+        for method in (*methods, *lsar)
+        for metric in ("mAP", "accuracy into en")
     ]
-    assert [(r["layer"], r["transform"], r["parameters"], r["metric"]) for r in results] == expected
+    assert [(r["layer"], r["transform"], r["parameters"], r["seed"], r["metric"]) for r in results] == expected
     for r in results:
         assert (r["task"], r["encoder"], r["pooling"], r["dtype"]) == ("udhr", "fake", "mean", "float32")
         assert r["n"] == (100 if r["metric"] == "mAP" else 75)
@@ -116,17 +111,6 @@ def test_every_layer_in_one_run(tmp_path, capsys, fake):
     assert "mAP by layer" in capsys.readouterr().out
     assert is_png(tmp_path / "sweep.png")
     assert not (tmp_path / "methods.png").exists()
-
-
-def test_seeds_are_results_of_their_own(tmp_path, capsys, fake):
-    options = ["--layers", "1", "--ranks", "2", "--fit-seeds", "0", "3", "--transforms", "original", "cbie", "lsar"]
-    assert main([*THREE, *options, "--out", str(tmp_path)]) == 0
-    results = [r for r in read(tmp_path) if r["metric"] == "mAP"]
-    assert [(r["transform"], r["seed"]) for r in results] == [
-        ("original", None), ("cbie", 0), ("cbie", 3), ("lsar", None)
-    ]  # fmt: skip
-    assert {str(r["parameters"]) for r in results if r["transform"] == "cbie"} == {"{'components': 12}"}
-    assert capsys.readouterr().out.count("cbie components=12") == 1
 
 
 def planted(scores, parts=1, **fields):

@@ -1,4 +1,4 @@
-"""What methods cost and gain: by hand, with planted differences, and the page."""
+"""The costs and gains of methods: by hand, with planted differences, and the page."""
 
 from dataclasses import replace
 
@@ -74,17 +74,6 @@ def test_differences_are_those_of_each_layer_and_measure(results):
     assert center["lareqa, mAP"].sign == 0
 
 
-def test_intervals_are_wider_than_single_ones(results, rng):
-    """All of twenty methods without a gain stay within their intervals at once."""
-    same = [scored(rng, "lareqa", "mAP", f"method{number}", 1e-9) for number in range(20)]
-    found = compare([results[0], *same]).gains["bundled", 8]
-    single = compare([results[0], same[0]]).gains["bundled", 8]["method0"]["lareqa, mAP"]
-    assert len(found) == 20
-    widths = [of["lareqa, mAP"].high - of["lareqa, mAP"].low for of in found.values()]
-    assert min(widths) > 1.2 * (single.high - single.low)
-    assert sum(of["lareqa, mAP"].sign != 0 for of in found.values()) == 0
-
-
 def test_seeds_are_one_method(results, rng):
     seeds = [scored(rng, "lareqa", "mAP", "cbie", shift, seed=number) for number, shift in enumerate((2, 4, 6))]
     gain = compare([results[0], *seeds]).gains["bundled", 8]["cbie"]["lareqa, mAP"]
@@ -107,33 +96,26 @@ def test_full_ranks_of_other_numbers_of_languages_are_one_method(results, rng):
     }
 
 
-def test_of_several_means_the_widest_is_taken(rng):
-    few, many = ("de", "fr"), ("de", "fr", "ru")
-    both = [
-        scored(rng, "tatoeba", f"en-xx mean over {len(codes)}", name, shift, languages=codes)
-        for name, shifts in (("original", (0, 0)), ("lsar", (9, 4)))
-        for codes, shift in zip((few, many), shifts, strict=True)
-    ]
-    gain = compare(both).gains["bundled", 8]["lsar"]["tatoeba, from English"]
-    assert gain.value == pytest.approx(4, abs=0.3)
-
-
-def test_of_means_over_languages_that_is_taken_which_most_methods_have(rng):
-    """A method that was not fitted on all languages is compared on those that it was fitted on, and so are all."""
-    few, many = ("de", "fr"), ("de", "fr", "ru")
-    shifts = {"original": (0, 0), "lsar": (9, 4), "center": (6,)}
+@pytest.mark.parametrize(
+    ("shifts", "expected"),
+    [
+        ({"original": (0, 0), "lsar": (9, 4)}, {"lsar": 4}),
+        # A method that was not fitted on all languages is compared on those that it was fitted on, and so are all.
+        ({"original": (0, 0), "lsar": (9, 4), "center": (6,)}, {"lsar": 9, "center": 6}),
+    ],
+)
+def test_of_several_means_the_widest_is_taken_that_most_methods_have(rng, shifts, expected):
     means = [
         scored(rng, "tatoeba", f"en-xx mean over {len(codes)}", name, shift, languages=codes)
         for name, of in shifts.items()
-        for codes, shift in zip((few, many), of, strict=False)
+        for codes, shift in zip((("de", "fr"), ("de", "fr", "ru")), of, strict=False)
     ]
     found = compare(means).gains["bundled", 8]
-    values = {name: of["tatoeba, from English"].value for name, of in found.items()}
-    assert values == pytest.approx({"lsar": 9, "center": 6}, abs=0.3)
+    assert {name: of["tatoeba, from English"].value for name, of in found.items()} == pytest.approx(expected, abs=0.3)
 
 
 def test_the_best_is_compared_with_each_of_the_others(results, rng):
-    """Of the methods with all measures that are one affine map; a method that is nearly as good has no sure lead."""
+    """A method that is nearly as good has no sure lead, and a better one that is not one affine map is no candidate."""
     more = [
         scored(rng, "lareqa", metric, name, shift)
         for name, shifts in {"joint": (10.2, 0.01), "whitening": (4, 2), "cbie": (30, 30)}.items()
@@ -154,7 +136,7 @@ def test_the_best_is_compared_with_each_of_the_others(results, rng):
 
 
 def test_methods_that_were_measured_by_different_tasks(rng):
-    """Those with as many measures are candidates, and are compared in what both have."""
+    """Methods with as many measures are candidates, and are compared in what both have."""
     measured = {"original": ("lareqa", "udhr", "bitext"), "lsar": ("lareqa", "udhr"), "joint": ("lareqa", "bitext")}
     metrics = {"lareqa": "mAP", "udhr": "mAP", "bitext": "en-xx mean over 20"}
     shifts = {"original": 0, "lsar": 5, "joint": 9, "cbie": 1}
@@ -180,11 +162,6 @@ def test_methods_with_one_map(rng):
         assert Method.saved(transform).one_map == Method.of(name, transform).one_map
     assert not Method("original", {}).one_map
     assert not Method.of("langsae", fit_langsae(x, 2, 4, steps=2)).one_map
-
-
-def test_methods_that_are_not_one_map_are_not_recommended(results, rng):
-    most = [scored(rng, r.task, r.metric, "cbie", 50) for r in results if r.transform == "lsar" and not r.options]
-    assert compare([*results, *most]).best == {("bundled", 8): "lsar"}
 
 
 def test_of_many_equal_methods_the_best_is_not_ahead(rng):
@@ -242,7 +219,3 @@ def test_the_page(results, tmp_path, capsys):
     assert "+10.0 ▲" in page
     assert "▼" in page
     assert (tmp_path / "tradeoff.png").read_bytes()[:4] == b"\x89PNG"
-    # The page may be written again, and no other file is replaced.
-    assert main(["report", str(tmp_path)]) == 0
-    (tmp_path / "report.md").write_text("mine")
-    assert main(["report", str(tmp_path)]) == 1
