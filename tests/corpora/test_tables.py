@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import pytest
 
-from eval.data.bucc import read_split
 from eval.data.reviews import read_reviews
 from eval.data.sts17 import read_tracks
 from eval.data.tatoeba import read_pairs
@@ -174,14 +173,6 @@ def test_sts17_of_the_hub(tmp_path):
     for track in tracks.values():
         assert track.pairs == ([f"a {w}" for w in "cdefg"], [f"b {w}" for w in "cdefg"])
         assert track.gold.tolist() == [0, 0.5, 1, 1.5, 2]
-    for wrong, message in (
-        ({"score": 5.5}, "the score '5.5'"),
-        ({"score": "x"}, "the score 'x'"),
-        ({"sentence2": " "}, "no text in the column"),
-    ):
-        lines(tmp_path, "en-tr/test.jsonl.gz", [*rows, {**rows[0], **wrong}])
-        with pytest.raises(ValueError, match=f"test of en-tr of .*, row 6 has {message}"):
-            read_tracks(f"hub:{tmp_path}")
 
 
 def test_amazon_of_the_hub(tmp_path):
@@ -189,21 +180,12 @@ def test_amazon_of_the_hub(tmp_path):
         for split in ("train", "test"):
             lines(tmp_path, f"{code}/{split}-00000-of-00001.parquet", [{"text": f"{code} {split}\nb", "label": 3}] * 3)
     assert read_reviews(f"hub:{tmp_path}", "ja", "test") == (["ja test\nb"] * 3, ["3"] * 3)
-    lines(tmp_path, "de/test.jsonl", [{"text": "a", "label": 0}, {"text": "", "label": 0}])
-    with pytest.raises(ValueError, match="test of de of .*, row 2 has no text in the column text"):
-        read_reviews(f"hub:{tmp_path}", "de", "test")
 
 
-def test_what_the_hub_lacks(tmp_path, monkeypatch):
+def test_a_prepared_dataset_that_is_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    with pytest.raises(ValueError, match="has no sample split to tune on; use its gold pairs as a bitext"):
-        read_split("hub:mteb/bucc-bitext-mining", "de", "sample")
-    for data, error, message in (
-        ("hub:google-research-datasets/xquad_r", ValueError, "lacks sentence breaks; copy xquad-r of"),
-        ("tfds:xquad_r", FileNotFoundError, "no prepared dataset at xquad_r nor at .* with lsar_jax.corpora"),
-    ):
-        with pytest.raises(error, match=message):
-            read_xquad(data)
+    with pytest.raises(FileNotFoundError, match=r"no prepared dataset at xquad_r nor at .* with lsar_jax.corpora"):
+        read_xquad("tfds:xquad_r")
 
 
 def test_answers_that_were_prepared(tmp_path, monkeypatch):
