@@ -61,8 +61,6 @@ class Server(http.server.BaseHTTPRequestHandler):
             server.asked.append(path)
         file = path.partition(f"/datasets/{server.id}/resolve/{COMMIT}/")[2]
         later = server.fails == "later" and self.headers["range"] != "bytes=0-3"
-        if server.fails == "refuses":
-            return self.answer(404, b"", X_Error_Code="RepoNotFound")
         if server.fails == "all" or (file and (server.fails == "files" or later)):
             return self.answer(503, b"")
         if file:

@@ -146,8 +146,6 @@ def _report(card: Card, planned: Sequence[Planned], choice: CardOptions, copies:
     if not names:
         known = dict.fromkeys(entry.name for step in card.steps for entry in step.encoders.values() if entry.name)
         console.print(f"{name} is not an encoder of {card.items} of {card.paper} ({', '.join(known)}).")
-    elif not any(value.encoder in names for value in values):
-        console.print(f"No published value of {card.items} is known for {', '.join(names)}.")
     if rows:
         reasons = Counter(row.why for row in rows if row.verdict == "not compared")
         print_table(

@@ -74,8 +74,7 @@ Tables = HubFiles | Prepared
 def named_tables(data: Data) -> Tables | None:
     """Returns the tables of ``tfds:NAME`` or ``hub:ID``; None for a folder.
 
-    In place of ``{}``, configurations are named by language code, or by both codes if the name has another language, as
-    in ``tfds:parallel/en-{}``. A dataset without configurations is its own.
+    In place of ``{}``, configurations are named by language code. A dataset without configurations is its own.
     """
     kind, place = _parts(data)
     if kind == "hub":
@@ -86,10 +85,7 @@ def named_tables(data: Data) -> Tables | None:
         folder = folder_of(data, "")
         found = sorted({path.parents[1] for path in folder.glob("*/*/dataset_info.json")}) or [folder]
         return Prepared(place, {config.name: config for config in found})
-    last = place.rpartition("/")[2]
-    paired = code_or_none(last.replace("{}-", "").replace("-{}", "")) is not None
-    languages = prepared_languages(place)
-    return Prepared(place, {last.replace("{}", code) if paired else code: path for code, path in languages.items()})
+    return Prepared(place, prepared_languages(place))
 
 
 def folder_of(data: Data, not_on_hub: str) -> Path:

@@ -1,7 +1,6 @@
 """The Hub's parquet datasets: what is read, what is fetched for it, and a Hub that is away."""
 
 import logging
-import socket
 import sys
 import time
 
@@ -39,15 +38,6 @@ def server(wikipedia):
         yield web
 
 
-@pytest.fixture
-def silent():
-    """A server that takes connections and never answers."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(50)
-        yield listener.getsockname()[1]
-
-
 @pytest.mark.parametrize("code", ["deu", "en"])
 def test_streams_no_more_than_it_needs(code, client, server, wikipedia, monkeypatch):
     client(server.server_address[1])
@@ -69,10 +59,10 @@ def test_goes_on_with_the_next_file(client, server):
     assert hub("wikimedia/wikipedia", "de", revision="main", count=ROWS + 1) == every[: ROWS + 1]
 
 
-@pytest.mark.parametrize("kind", ["silent", "all", "files", "closed"])
-def test_a_hub_that_cannot_be_reached_is_given_up_soon(kind, client, server, silent):
+@pytest.mark.parametrize("kind", ["all", "files"])
+def test_a_hub_that_cannot_be_reached_is_given_up_soon(kind, client, server):
     server.fails = kind
-    client({"silent": silent, "closed": 9}.get(kind, server.server_address[1]))
+    client(server.server_address[1])
     started = time.monotonic()
     what = (
         "run `hf download wikimedia/wikipedia --repo-type dataset --revision b04c8d1ceb2f5cd4588862100d08de323dccfbaa "
@@ -83,16 +73,12 @@ def test_a_hub_that_cannot_be_reached_is_given_up_soon(kind, client, server, sil
     assert time.monotonic() - started < 10
 
 
-@pytest.mark.parametrize(
-    ("fails", "message"),
-    [("later", "cannot be read from the Hugging Face Hub .*503"), ("refuses", "RepositoryNotFoundError")],
-)
-def test_a_hub_that_goes_away_or_says_no_is_believed(fails, message, client, server, wikipedia, tmp_path, monkeypatch):
+def test_a_hub_that_goes_away_is_believed(client, server, wikipedia, tmp_path, monkeypatch):
     client(server.server_address[1])
     keep(tmp_path, wikipedia)
-    server.fails = fails
+    server.fails = "later"
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
-    with pytest.raises(FileNotFoundError, match=message):
+    with pytest.raises(FileNotFoundError, match=r"cannot be read from the Hugging Face Hub .*503"):
         hub("wikimedia/wikipedia", "de")
 
 
@@ -103,14 +89,13 @@ def keep(tmp_path, wikipedia):
     (kept / PINNED["wikimedia/wikipedia"]).symlink_to(wikipedia)
 
 
-@pytest.mark.parametrize("offline", [True, False])
-def test_what_is_kept_is_used_when_the_hub_is_away(offline, client, silent, wikipedia, tmp_path, monkeypatch, caplog):
-    client(silent)
+def test_what_is_kept_is_used_when_the_hub_is_away(client, server, wikipedia, tmp_path, caplog):
+    server.fails = "all"
+    client(server.server_address[1])
     keep(tmp_path, wikipedia)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
     with caplog.at_level(logging.WARNING, logger="lsar_jax"):
         assert hub("wikimedia/wikipedia", "de", count=5) == sentences("de", 5)
-    assert ("using the files cached in" in caplog.text) is not offline
+    assert "using the files cached in" in caplog.text
 
 
 def test_a_folder(wikipedia, tmp_path, monkeypatch):
