@@ -9,7 +9,7 @@ figures are made after (``eval.command``).
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,9 +23,9 @@ from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.measures.methods import Method
-from lsar_jax.measures.results import Result
+from lsar_jax.measures.results import Result, result_of
 
-__all__ = ["Evaluation", "encode_texts", "evaluate", "result_of"]
+__all__ = ["Evaluation", "encode_texts", "evaluate"]
 
 # Embeddings at all layers of an evaluation.
 Encoded = Mapping[Key, Float[np.ndarray, "layer _ dim"]]
@@ -112,12 +112,12 @@ def _finish(
     """Adds the results of a layer, with the scores that need all parts or all methods."""
     for method, scores, seconds in measured:
         for score in (*scores, *task.means(scores)):
-            found.results.append(result_of(task, fitting, setting.spec, method, score, max_length, sum(seconds)))
+            found.results.append(_result(task, fitting, setting.spec, method, score, max_length, sum(seconds)))
     for scored in task.of_layer(x, [of.method for of in measured], setting):
         if isinstance(scored, Panel):
             found.panels[scored.title] = scored.values
         else:
-            found.results.append(result_of(task, fitting, setting.spec, *scored, max_length))
+            found.results.append(_result(task, fitting, setting.spec, *scored, max_length))
 
 
 def encode_texts(
@@ -127,24 +127,15 @@ def encode_texts(
     return encode_all(encoder, texts, layers, max_length, {key: language_of(key) for key in texts}, cache)
 
 
-def result_of(
+def _result(
     task: Task, fitting: Fitting, spec: EncoderSpec, method: Method, score: Score, max_length: int, seconds: float = 0.0
 ) -> Result:
     """Returns the full record of a score, with everything needed to reproduce it."""
-    fits = method.transform.fits if method.transform else ()
-    counts = {code: count for fit in fits for code, count in fit.fitted_on}
-    steps = tuple(
-        f"{fit} on {sum(count for _, count in fit.fitted_on):,} sentences of {len(fit.fitted_on)} languages, {digest}"
-        for fit, digest in zip(fits, method.transform.digests if method.transform else (), strict=True)
-    )
-    of_encoder = ("revision", "layer", "pooling", "dtype", "dim", "final_norm", "prompt")
-    given: dict[str, Any] = {name: getattr(spec, name) for name in of_encoder} | asdict(score.metric)
-    result = Result(
-        task=task.name, languages=tuple(score.languages), encoder=spec.id, max_length=max_length, transform=method.name,
-        parameters={name: value for name, value in method.parameters.items() if name != "seed"},
-        fitted_on=fitting.text_of(method) if score.fitted_on is None else score.fitted_on,
-        fitted_languages=counts or dict(method.counts), fits=steps, one_map=method.one_map, options=dict(task.options),
-        seed=method.seed if score.seed is None else score.seed, seconds=round(seconds, 3), metric=given.pop("name"),
-        value=score.value, n=score.n, low=score.low, high=score.high, queries=score.queries, **given,
+    values: dict[str, Any] = {} if score.seed is None else {"seed": score.seed}
+    result = result_of(
+        spec, method, score.metric, task=task.name, languages=tuple(score.languages), max_length=max_length,
+        fitted_on=fitting.text_of(method) if score.fitted_on is None else score.fitted_on, options=dict(task.options),
+        seconds=round(seconds, 3), value=score.value, n=score.n, low=score.low, high=score.high,
+        queries=score.queries, **values,
     )  # fmt: skip
     return result if score.queries is None or score.low is not None else result.resampled(score.queries)

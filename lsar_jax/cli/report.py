@@ -17,9 +17,9 @@ command is repeated: embeddings and the measures of each layer are kept in ``--o
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -30,7 +30,7 @@ from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.measures.methods import FITTED, REPORT_METHODS, MethodName, check_methods
 from lsar_jax.measures.metric import Metric
-from lsar_jax.measures.results import Result, read_results, write_results
+from lsar_jax.measures.results import Result, read_results, result_of, write_results
 from lsar_jax.measures.run_record import digest_of, record, recorded
 from lsar_jax.moments import Moments, pool_moments, save_moments
 from lsar_jax.options.text_folder import TextFolderOptions
@@ -38,7 +38,6 @@ from lsar_jax.options.user_text import UserText
 from lsar_jax.report.drawings import draw_layers, draw_space
 from lsar_jax.report.embedded_text import Embedded, embed, embed_reference
 from lsar_jax.report.findings import answer, caption, details
-from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison, compare, difference, most_neutral_or_best
 from lsar_jax.report.page_kit import usage_of
 from lsar_jax.report.report_page import columns_of, report_html, row_of, title_of_table
@@ -151,16 +150,19 @@ class Report(TextFolderOptions):
 
     def _results(self, found: Comparison) -> list[Result]:
         text, results = found.text, []
-        options: dict[str, str | int] = {"folder": str(self.place), "aligned": self.aligned, "count": self.count}
-        options |= {"folds": found.folds.count}
+        given: dict[str, Any] = {"task": self.name, "max_length": self.max_length, "seconds": 0.0}
+        given["options"] = {"folder": str(self.place), "aligned": self.aligned, "count": self.count}
+        given["options"] |= {"folds": found.folds.count}
         for of in found.measured:
-            result = partial(_result, of, options=options, max_length=self.max_length)
+            given["fitted_on"] = f"{self.place}, up to {self.count} a language" * of.moves
             if of.search is not None:
-                languages, count = found.reference or text.codes, int(np.isfinite(of.search.values).sum())
-                searched = result(Metric(found.metric, shown=True), of.score, languages, count)
-                results.append(searched.resampled(of.search))
+                languages, count = tuple(found.reference or text.codes), int(np.isfinite(of.search.values).sum())
+                given |= {"languages": languages, "value": of.score, "n": count}
+                metric = Metric(found.metric, shown=True)
+                results.append(result_of(of.spec, of.method, metric, **given).resampled(of.search))
             for metric, value in zip(_MEASURES, (of.own, of.expected, *of.space), strict=True):
-                results.append(result(metric, value, text.codes, text.count))
+                given |= {"languages": tuple(text.codes), "value": value, "n": text.count}
+                results.append(result_of(of.spec, of.method, metric, **given))
         return results
 
     def _print(self, found: Comparison) -> None:
@@ -203,46 +205,6 @@ class Report(TextFolderOptions):
             found, self.title, usage_of(self, encoder), str(self.out / _TRANSFORM), (layers, space), result
         )
         write_text(self.out / _REPORT, page)
-
-
-def _result(
-    of: Measured,
-    metric: Metric,
-    value: float,
-    languages: Sequence[str],
-    count: int,
-    *,
-    options: Mapping[str, str | int],
-    max_length: int,
-) -> Result:
-    """The record of a value of a layer and method."""
-    spec, method = of.spec, of.method
-    fits = method.transform.fits if method.transform else ()
-    digests = method.transform.digests if method.transform else ()
-    return Result(
-        task=Report.name,
-        languages=tuple(languages),
-        encoder=spec.id,
-        revision=spec.revision,
-        layer=spec.layer,
-        pooling=spec.pooling,
-        dtype=spec.dtype,
-        max_length=max_length,
-        transform=method.name,
-        parameters={name: value for name, value in method.parameters.items() if name != "seed"},
-        fitted_on=f"{options['folder']}, up to {options['count']} a language" * of.moves,
-        value=value,
-        n=count,
-        seed=method.seed,
-        seconds=0.0,
-        fitted_languages={code: number for fit in fits for code, number in fit.fitted_on},
-        options=dict(options),
-        fits=tuple(f"{fit}, {digest}" for fit, digest in zip(fits, digests, strict=True)),
-        one_map=method.one_map,
-        final_norm=spec.final_norm,
-        prompt=spec.prompt,
-        **{"metric" if name == "name" else name: of for name, of in asdict(metric).items()},
-    )
 
 
 def _comparable_layers(encoder: SentenceEncoder | None) -> tuple[int, ...]:

@@ -4,25 +4,27 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from math import nan
 from pathlib import Path
 from statistics import fmean as mean
+from typing import Any
 from zipfile import BadZipFile
 
 import jax
 import numpy as np
 
 from lsar_jax.files import new_file, text_sha256, write_text
-from lsar_jax.measures.methods import label
-from lsar_jax.measures.metric import Direction, Kind
+from lsar_jax.measures.methods import Method, label
+from lsar_jax.measures.metric import Direction, Kind, Metric
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.resampling import Interval, interval
+from lsar_jax.spec import EncoderSpec
 
-__all__ = ["Result", "by_method", "read_results", "write_results"]
+__all__ = ["Result", "by_method", "read_results", "result_of", "write_results"]
 
 _QUERIES = "queries.npz"
 # Its array of the digest of the results and all names.
@@ -106,6 +108,24 @@ class Result:
         """Adds the scores of individual queries and the interval of their mean."""
         low, high = interval(queries)
         return replace(self, low=low, high=high, queries=queries)
+
+
+def result_of(spec: EncoderSpec, method: Method, metric: Metric, **values: Any) -> Result:
+    """Returns the record of a value of a method at a layer; ``values`` are the other fields of ``Result``."""
+    fits = method.transform.fits if method.transform else ()
+    steps = tuple(
+        f"{fit} on {sum(count for _, count in fit.fitted_on):,} sentences of {len(fit.fitted_on)} languages, {digest}"
+        for fit, digest in zip(fits, method.transform.digests if method.transform else (), strict=True)
+    )
+    of_encoder = ("revision", "layer", "pooling", "dtype", "dim", "final_norm", "prompt")
+    given = {name: getattr(spec, name) for name in of_encoder} | asdict(metric)
+    given |= {
+        "encoder": spec.id, "transform": method.name, "metric": given.pop("name"), "seed": method.seed, "fits": steps,
+        "parameters": {name: value for name, value in method.parameters.items() if name != "seed"},
+        "fitted_languages": {code: count for fit in fits for code, count in fit.fitted_on} or dict(method.counts),
+        "one_map": method.one_map,
+    }  # fmt: skip
+    return Result(**given | values)
 
 
 def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], Interval]]:

@@ -5,7 +5,7 @@ from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.transforms.methods import METHODS
 
-__all__ = ["answer", "caption", "details", "prefers_language", "rounded"]
+__all__ = ["answer", "caption", "details", "prefers_language"]
 
 # Measured layers and methods that a line names.
 _NAMED = 5
@@ -40,12 +40,6 @@ def details(found: Comparison) -> list[str]:
     return [*lines, *_certainty(found), *_alternatives(found), *_reference(found), _MINING]
 
 
-def rounded(*values: float) -> list[str]:
-    """Numbers without decimals, or with one where they are near each other."""
-    digits = 0 if max(values) - min(values) >= 10 else 1
-    return [f"{value:.{digits}f}" for value in values]
-
-
 def _where(of: Measured) -> str:
     """The layer in a sentence; vectors have none."""
     return f" at layer {of.layer}" if of.spec.pooling else ""
@@ -69,21 +63,20 @@ def _recommended(found: Comparison) -> list[str]:
     best, choice = found.best, found.recommendation
     if best is None or choice is None:
         return [_no_recommendation(found)]
-    score = f"{found.metric} {choice.score}"
     if not best.moves:
-        return [f"Recommended: {best.label}, as it is: no map makes search surely better. {score}."]
-    first, second = rounded(found.before.score, best.score)
-    chance = "" if found.gain_over(found.before).low > 0 else ", which may be chance"
-    others = dict.fromkeys((found.before, found.best_original))
-    above = " and ".join(f"{found.gain_over(of)} above {of.label}" for of in others)
-    where = "" if found.text.aligned else " in the Universal Declaration of Human Rights"
+        return [
+            f"Recommended: {best.label}, as it is: no map makes search surely better. {found.metric} {choice.score}."
+        ]
+    gain, other = found.gain_over(found.before), found.best_original
+    chance = "" if gain.low > 0 else ", which may be chance"
+    above = "" if other is found.before else f", and is {found.gain_over(other)} above {other.label}"
     kind = "one map for all languages, which does not need to know the language of a sentence"
     kind = "a map for each language, which needs the language of each sentence" if best.needs_language else kind
     summary = METHODS[best.method.name].summary if best.method.name in METHODS else ""
     summary = f" It {summary[0].lower()}{summary[1:]}" if summary else ""
     return [
-        f"Recommended: {best.label}. It raises search{where} from {first} to {second} of 100{chance}: {score}, "
-        f"{above}.",
+        f"Recommended: {best.label}. It raises search ({found.metric}) from {found.before.score:.1f} to {choice.score} "
+        f"of 100, by {gain}{chance}{above}.",
         f"It is {kind}.{summary}",
     ]
 

@@ -1,7 +1,7 @@
 """The report's page: what its template shows of a comparison."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from lsar_jax.measures.results import Result
 from lsar_jax.report.example_queries import (
@@ -13,7 +13,7 @@ from lsar_jax.report.example_queries import (
     search_by_language,
     search_held_out,
 )
-from lsar_jax.report.findings import answer, caption, details, rounded
+from lsar_jax.report.findings import answer, caption, details
 from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.page_kit import Usage, render
@@ -32,13 +32,6 @@ _OUTCOMES = {
     "more": "found more translations", "fewer": "found fewer translations", "same": "found as many translations",
 }  # fmt: skip
 _OUTCOMES_UNMARKED = {"differ": "find other sentences with the map", "same": "find the same"}
-
-
-class Lowest(NamedTuple):
-    """The language with the lowest score before, and after."""
-
-    before: str
-    after: str
 
 
 def columns_of(found: Comparison) -> list[str]:
@@ -88,10 +81,11 @@ def report_html(
         code = code.replace("{language}", text.codes[0])
     return render(
         "report.html",
-        found=found, title=title, answer=answer(found), caption=caption(found), details=details(found), rounded=rounded,
+        found=found, title=title, answer=answer(found), caption=caption(found), details=details(found),
         search=search, own=own, examples=examples, outcomes=outcomes, first=first_results(text, held_out),
-        farthest=max(own, key=lambda name: own[name].before.value), lowest=_lowest(search),
-        highest=max(search, key=lambda name: search[name].after.value) if search else "",
+        farthest=max(own, key=lambda name: own[name].before.value),
+        lowest=min(search, key=lambda name: search[name].after.value, default=""),
+        highest=max(search, key=lambda name: search[name].after.value, default=""),
         gained=[name for name, change in search.items() if change.gain.low > 0],
         lost=[name for name, change in search.items() if change.gain.high < 0],
         language_table=_by_language(found, search, own), hit_count=HITS,
@@ -106,12 +100,6 @@ def report_html(
         summaries={name: METHODS[name].summary if name in METHODS else "The vectors as they are." for name in names},
         layer_figures=layers, space_figures=space, provenance=_provenance(result),
     )  # fmt: skip
-
-
-def _lowest(search: Mapping[str, BeforeAfter]) -> Lowest | None:
-    if not search:
-        return None
-    return Lowest(*(min(search, key=lambda name: getattr(search[name], when).value) for when in Lowest._fields))
 
 
 def _by_language(

@@ -42,7 +42,7 @@ def test_report(tmp_path, capsys, monkeypatch):
     best = max((r for r in results if r["metric"] == "mAP" and r["transform"] != "center"), key=lambda r: r["value"])
     printed = capsys.readouterr().out
     assert f"Recommended: layer {best['layer']}, {best['transform']}" in printed
-    assert f": mAP {best['value']:.1f} (" in printed
+    assert f" to {best['value']:.1f} (" in printed
     page = (out / "report.html").read_text()
     # Four measures with a legend, and the space by language and by meaning; none is a bitmap, or loaded.
     drawn = {path.name for path in (out / "figures").iterdir()}
@@ -82,7 +82,7 @@ def test_report_on_vectors_of_any_model(tmp_path, capsys, rng, monkeypatch):
     options = [str(folder), "--vectors", str(tmp_path / "vectors"), "--out", str(out)]
     assert main(["report", *options, "--transforms", "original", "center", "lsar"]) == 0
     printed = capsys.readouterr().out
-    assert "Recommended: lsar rank=2. It raises search from " in printed
+    assert "Recommended: lsar rank=2. It raises search (mAP) from " in printed
     assert {(r["encoder"], r["pooling"]) for r in read(out)} == {(str(tmp_path / "vectors"), "")}
     assert lj.Transform.load(out / "transform.safetensors").source is None
     page = (out / "report.html").read_text()
@@ -172,9 +172,7 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake)
     assert run(tmp_path, tmp_path / "out", "--transforms", "original", "center") == 0
     printed = capsys.readouterr().out
     assert "the 50 paragraphs of the Universal Declaration of Human Rights in 2 of its languages" in printed
-    assert (
-        "Recommended: layer 2, center. It raises search in the Universal Declaration of Human Rights from " in printed
-    )
+    assert "Recommended: layer 2, center. It raises search (mAP on the UDHR) from " in printed
     assert "The best that needs no language is layer 2, original" in printed
     assert "Take care: 47 sentences of the text are paragraphs of the declaration" in printed
     assert {r["metric"] for r in read(tmp_path / "out")} > {"mAP on the UDHR"}

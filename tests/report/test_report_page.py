@@ -163,9 +163,6 @@ def test_text_and_names_of_strangers_are_escaped(rng, form):
         assert "Encode all documents and all queries again:" in body
         assert "The intervals of gains hold for all languages at once" in body
         assert "lsar-jax fit center NEW.safetensors --moments moments.safetensors</code> fits it again" in body
-        # The box of a language in place of a share that says little of text with translations.
-        assert re.search(r"Search in the lowest language</b>\s*<p class=\"big\">\d", body)
-        assert "neighbours in the query's own language</b>" not in unescape(body)
         assert re.search(r"among \d+ others, so expect less in a larger index", body)
 
 
