@@ -153,7 +153,8 @@ def language_ndcg(
     follows MLAIRE's Lang-nDCG as far as its abstract says; the defaults are this library's.
 
     Args:
-      ranks: rank of the relevant candidate in each language, ``[query, language]``; 0 is the best, -1 stands for none.
+      ranks: rank of the relevant candidate in each language, ``[query, language]``, all different; 0 is the best, -1
+        stands for none.
       query_language: column of each query's language, ``[query]``.
       first: results that count.
       other: gain in another language, from 0 to 1; 1 gives the nDCG that is blind to languages.
@@ -162,15 +163,12 @@ def language_ndcg(
       ``[query]``; NaN without a relevant candidate in the query's language.
 
     Raises:
-      ValueError: a number is out of range, lengths differ, or two candidates of a query have the same rank.
+      ValueError: a number is out of range, or lengths differ.
     """
     first = whole_number("first", first, 1, 2**31 - 1, "int32")
     if not 0 <= as_float(other) <= 1:
         raise ValueError(f"other is {shown(other)}; it must be from 0 to 1")
     table, same_language = _ranks(ranks, query_language)
-    ordered = np.sort(table, axis=1)
-    if twice := np.flatnonzero(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)).tolist():
-        raise ValueError(f"ranks has two candidates at one rank in row {twice[0]}; rank each at its own place")
     gains = np.full(table.shape, float(other))
     gains[np.arange(len(table)), np.asarray(query_language)] = 1.0
     found = np.where((table >= 0) & (table < first), gains / np.log2(np.maximum(table, 0) + 2), 0).sum(axis=1)

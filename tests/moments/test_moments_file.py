@@ -77,6 +77,11 @@ def test_merging_equals_one_pass(rng):
 
 
 def test_other_refusals(moments, tmp_path):
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(ValueError, match="is not a safetensors file"):
+        load_moments(tmp_path / "text")
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere to save m in"):
+        save_moments(tmp_path / "nowhere" / "m", moments)
     with pytest.raises(ValueError, match="0 languages are given"):
         save_moments(tmp_path / "m", {})
     save_moments(tmp_path / "m", moments)

@@ -159,7 +159,6 @@ IDS = np.arange(3)
         (lambda: language_ndcg(IDS[None], IDS[:1], first=0), "first is 0; it must be a whole number from 1"),
         (lambda: language_ndcg(IDS[None], IDS[:1], other=2), "other is 2; it must be from 0 to 1"),
         (lambda: max_rank(IDS[None], 3), "the number of relevant candidates is 3"),
-        (lambda: language_ndcg([[1, 0], [0, 0]], [0, 1]), "two candidates at one rank in row 1"),
         (lambda: rank_shift(np.ones((1, 2), bool)), "translated has .* type bool"),
         (lambda: rank_shift(IDS[None, :1] / 2), r"translated has shape \(1, 1\)"),
         (lambda: top_k_share(IDS[None], IDS[:2], IDS[:1]), "top_ids holds 2; it must be from 0 to 1"),

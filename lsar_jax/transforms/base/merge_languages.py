@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lsar_jax.arrays import digest
 from lsar_jax.transforms.base.fit import Fit
-from lsar_jax.transforms.base.steps import TransformStep
+from lsar_jax.transforms.base.steps import Step, TransformStep
 
 __all__ = ["merge_steps"]
 
@@ -28,16 +28,18 @@ def merge_steps(first: StepsAndFits, second: StepsAndFits) -> StepsAndFits:
 def _merge(a: TransformStep, fit_a: Fit, b: TransformStep, fit_b: Fit) -> tuple[TransformStep, Fit]:
     if not fit_a.languages:  # the same in both
         return a, fit_a
+    assert isinstance(a, Step), "no other step depends on the language"
+    assert isinstance(b, Step), "no other step depends on the language"
     of_a, of_b = (
         {code: step.parts(row) for row, code in enumerate(fit.languages)} for step, fit in ((a, fit_a), (b, fit_b))
     )
-    shared = [[part for name, part in step.parts(None).items() if name not in step.tables()] for step in (a, b)]
+    shared = [
+        [part for name, part in step.arrays().items() if name not in (*step.tables(), "clusters")] for step in (a, b)
+    ]
     if a.tables() != b.tables() or digest(*shared[0]) != digest(*shared[1]):
         raise ValueError(f"the two steps {fit_a} cannot be merged, because they do not have the same shared parts")
     # The target of aligned pairs, which they leave unchanged, may be in both.
-    clashes = [
-        code for code in sorted({*of_a} & {*of_b}) if digest(*of_a[code].values()) != digest(*of_b[code].values())
-    ]
+    clashes = [code for code in of_a if code in of_b and digest(*of_a[code].values()) != digest(*of_b[code].values())]
     if clashes:
         raise ValueError(f"{fit_a} already knows {', '.join(clashes)}; fit the other transform without them")
     parts = dict(sorted((of_b | of_a).items()))

@@ -9,7 +9,7 @@ or, where the error of the autoencoder is kept, with ``x - features D`` added: t
 There are no biases, so that ``y`` of ``c x`` is ``c y`` for a positive c.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -60,10 +60,6 @@ class SparseAutoencoder:
         """Why there is no single A and b."""
         return "each vector has its own features"
 
-    def tables(self) -> tuple[str, ...]:
-        """None, as it is the same for all languages."""
-        return ()
-
     def __iter__(self) -> Iterator[AnyArray]:
         """All arrays, for digests."""
         return iter(self.arrays().values())
@@ -72,14 +68,6 @@ class SparseAutoencoder:
         """The arrays by name, with the options as arrays."""
         options = {"active": np.array([self.active], np.int32), "keep_error": np.array([self.keep_error], np.int32)}
         return {"encoder": self.encoder, "decoder": self.decoder, "factors": self.factors, **options}
-
-    def parts(self, language: int | None) -> dict[str, np.ndarray]:
-        """The parts by name, whatever the language."""
-        return {name: np.asarray(getattr(self, name)) for name in ("encoder", "decoder", "factors")}
-
-    def with_languages(self, parts: Sequence[Mapping[str, np.ndarray]]) -> "SparseAutoencoder":
-        """Returns the step, which has no tables."""
-        return self
 
     def shapes(self, dim: int, languages: int) -> dict[str, list[int]]:
         """The shapes that its parts must have."""

@@ -33,13 +33,10 @@ AXES = {"shift": 1, "scale": 1, "basis": 2, "dual": 2, "matrix": 2, "offset": 1}
 
 @runtime_checkable
 class TransformStep(Protocol):
-    """The interface between a transform and its steps, which are pytrees; a table has a row for each language."""
+    """The interface between a transform and its steps, which are pytrees; only a ``Step`` depends on the language."""
 
     def not_affine(self) -> str:
         """Why there is no single A and b of ``y = x A^T + b``, if so; else empty."""
-
-    def tables(self) -> tuple[str, ...]:
-        """The names of the parts that are tables."""
 
     def __call__(self, x: Float[AnyArray, "vector dim"], language: LanguageIds) -> Float[Any, "vector dim"]:
         """Applies the step; pure, for use under ``jit`` and ``vmap``.
@@ -52,12 +49,6 @@ class TransformStep(Protocol):
 
     def arrays(self) -> dict[str, AnyArray]:
         """The arrays by name, as a file has them."""
-
-    def parts(self, language: int | None) -> dict[str, np.ndarray]:
-        """The parts by name, those that are tables at the row of a language."""
-
-    def with_languages(self, parts: Sequence[Mapping[str, np.ndarray]]) -> "TransformStep":
-        """The step with tables made of the parts of each language."""
 
     def shapes(self, dim: int, languages: int) -> dict[str, list[int]]:
         """The shapes that its float32 arrays must have for embeddings of this width."""
@@ -137,12 +128,11 @@ class Step(NamedTuple):
         """The parts that it has, by name."""
         return {name: part for name, part in self._asdict().items() if part is not None}
 
-    def parts(self, language: int | None) -> dict[str, np.ndarray]:
-        """The parts of one language, or all parts; of clusters, those of the language."""
+    def parts(self, language: int) -> dict[str, np.ndarray]:
+        """The parts of one language, of whose clusters it has all, and the shared parts."""
         own: Any = language if self.clusters is None else np.asarray(self.clusters) == language
-        tables = () if language is None else self.tables()
         given = {name: np.asarray(part) for name, part in self.arrays().items() if name in AXES}
-        return {name: part[own] if name in tables else part for name, part in given.items()}
+        return {name: part[own] if name in self.tables() else part for name, part in given.items()}
 
     def with_languages(self, parts: Sequence[Mapping[str, np.ndarray]]) -> "Step":
         """Returns the step with tables made of the parts of each language."""

@@ -17,13 +17,11 @@ from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec, check_source, same_source
 from lsar_jax.transforms.base.fit import Fit
 from lsar_jax.transforms.base.merge_languages import merge_steps
-from lsar_jax.transforms.base.steps import TransformStep, apply, apply_steps
+from lsar_jax.transforms.base.steps import Step, TransformStep, apply, apply_steps
 from lsar_jax.transforms.base.storage import load_parts, save_parts
 from lsar_jax.transforms.identifier import LanguageIdentifier
 
 __all__ = ["Transform"]
-
-_log = logging.getLogger("lsar_jax")
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["steps", "identifier"], meta_fields=["fits", "source"])
@@ -78,7 +76,8 @@ class Transform:
         for step, fit in zip(self.steps, self.fits, strict=True):
             for row, code in enumerate(fit.languages or ("",)):
                 if not code or code != dict(fit.parameters).get("target"):  # whose vectors stay as they are
-                    result.add(digest(fit.method, code, *step.parts(row if code else None).values()))
+                    parts = step.parts(row) if code and isinstance(step, Step) else step.arrays()
+                    result.add(digest(fit.method, code, *parts.values()))
         return result
 
     @property
@@ -102,8 +101,9 @@ class Transform:
         result, unknown = self.with_unknown(x, language)
         warn_far_off("embeddings", x)
         if unknown is not None and unknown.any():
-            told = "%d of %d vectors are in none of the languages that the identifier knows, for example row %d; "
-            _log.warning(f"{told}they are taken for the nearest one", unknown.sum(), len(unknown), unknown.argmax())
+            text = "%d of %d vectors are in none of the languages that the identifier knows, such as row %d; they are "
+            numbers = unknown.sum(), len(unknown), unknown.argmax()
+            logging.getLogger("lsar_jax").warning(text + "taken for the nearest one", *numbers)
         return result
 
     def with_unknown(
@@ -112,16 +112,17 @@ class Transform:
         """Transforms embeddings and, with ``"auto"``, marks the rows ``[n]`` in no known language; logs nothing."""
         check_width(x, self.dim, "the transform")
         check_given(language)
-        if language is not None and not isinstance(language, str) and len(language := list(language)) != len(x):
-            raise ValueError(f"there are {len(language)} languages and {len(x)} embeddings; give one, or one a row")
+        codes = language if isinstance(language, str | None) else list(language)
+        if isinstance(codes, list) and len(codes) != len(x):
+            raise ValueError(f"there are {len(codes)} languages and {len(x)} embeddings; give one, or one a row")
         # Padded to one of a few sizes, so that languages of unequal size share a program.
         padded = bucketed(x)
         unknown = None
-        if language == AUTO and self.languages is not None:
+        if codes == AUTO and self.languages is not None:
             self.check_identifier()
             ids, unknown = _detected(self, padded)
         else:
-            rows = self.language_ids(None if language == AUTO else language)
+            rows = self.language_ids(None if codes == AUTO else codes)
             ids = tuple(np.pad(row, (0, len(padded) - len(x))) if row.ndim else row for row in rows)
         transformed, finite = apply_steps(self.steps, padded, ids)
         result = transformed[: len(x)]
@@ -141,8 +142,7 @@ class Transform:
     def detected(self, x: Float[Array, "vector dim"]) -> tuple[tuple[LanguageIds, ...], Bool[Array, " vector"]]:
         """Returns the rows, as ``language_ids`` does, of the languages detected, and which are unknown; pure."""
         identifier = self.check_identifier()
-        ids = identifier.ids(x)
-        rows = map(jnp.asarray, self.language_ids(identifier.languages))
+        ids, rows = identifier.ids(x), map(jnp.asarray, self.language_ids(identifier.languages))
         return tuple(row[ids] if row.ndim else row for row in rows), identifier.unknown(x)
 
     def check_identifier(self) -> LanguageIdentifier:
