@@ -13,12 +13,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from eval.command import command
-from eval.data.xquad import XQUAD_R, read_xquad
+from eval.command import Options, command
+from eval.data.xquad import XQUAD_R, check_as_trained, read_xquad
 from eval.figures.answers import AnswerPlane, draw_answers
 from eval.scores.pools import search_pool
 from eval.task import Embedded, Method, Metric, Panel, QueryScores, Score, Setting, Task, Texts
 from lsar_jax.arrays import unit_rows
+from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.methods import ALL_METHODS, FEW_METHODS
@@ -34,18 +35,30 @@ _SHOWN = FEW_METHODS
 _ASKED = "en"
 
 
-def answers(data: Data = Path("data/xquad-r"), shown: tuple[str, ...] = XQUAD_R) -> Task:
+def answers(
+    data: Data = Path("data/xquad-r"),
+    shown: tuple[str, ...] = XQUAD_R,
+    question_text: str = "{question}",
+    answer_text: str = "{answer}",
+    options: Options | None = None,
+) -> Task:
     """Language preference on XQuAD-R: is the best answer in the question's language?
 
     Args:
       data: folder of XQuAD-R.
       shown: languages of the picture; Xie et al.'s Figure 2 has en, th and zh.
+      question_text: what is encoded for a question, with {question} for it.
+      answer_text: what is encoded for a candidate, with {answer} for its sentence and {paragraph} for its paragraph.
+      options: all options of the command.
     """
+    check_templates(question_text, answer_text)
+    if options is not None:
+        check_as_trained(options.encoder, data, question_text, answer_text)
     pictured = list(dict.fromkeys(map(language_code, shown)))
     if not pictured or not {*pictured} <= {*XQUAD_R}:
         raise ValueError(f"--shown is {' '.join(shown)!r}; give some of {', '.join(XQUAD_R)}")
     asked = _ASKED if _ASKED in pictured else pictured[0]
-    texts, places = _read(data)
+    texts, places = _read(data, question_text, answer_text)
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
         yield from _scores(places, x)
@@ -72,7 +85,7 @@ def answers(data: Data = Path("data/xquad-r"), shown: tuple[str, ...] = XQUAD_R)
     )
 
 
-def _read(data: Data) -> tuple[Texts, dict[str, Sequence[int]]]:
+def _read(data: Data, question_text: str, answer_text: str) -> tuple[Texts, dict[str, Sequence[int]]]:
     """The questions and candidates of each language, and the place of each question's answer."""
     questions = read_xquad(data, XQUAD_R)
     count = min(_QUESTIONS, *(len(q.ids) for q in questions.values()))
@@ -80,8 +93,8 @@ def _read(data: Data) -> tuple[Texts, dict[str, Sequence[int]]]:
     for code, q in questions.items():
         if q.ids[:count] != questions[XQUAD_R[0]].ids[:count]:
             raise ValueError(f"the first {count} questions of XQuAD-R differ between {XQUAD_R[0]} and {code}")
-        texts["q", code] = q.questions[:count]
-        texts["c", code] = q.candidates[: max(q.answers[:count]) + 1]
+        texts["q", code] = question_texts(q, question_text)[:count]
+        texts["c", code] = answer_texts(q, answer_text)[: max(q.answers[:count]) + 1]
     return texts, {code: q.answers[:count] for code, q in questions.items()}
 
 
