@@ -46,11 +46,11 @@ class FitOptions:
       fit_seeds: seeds of CBIE's clustering and of LangSAE; each gives its own result, and tables show their mean.
       saved: files of transforms that were fitted on this encoder, to add to the comparison; each is tested at the layer
         that it was fitted on.
-      fit_on: text to fit transforms on: udhr, the paragraphs of the Universal Declaration of Human Rights (if they are
-        also measured, the half that is not); a folder with one text file per language, such as de.txt, and one
-        sentence per line; tfds:wiki40b/{} or tfds:/a/folder/{} for prepared datasets, where {} stands for the
-        language; hub: and the id of a dataset on the Hub, optionally followed by @ and a revision; or, of some tasks,
-        evaluated, for the evaluated sentences, and train, for the pairs that are not held out.
+      fit_on: text to fit transforms on: udhr, the Universal Declaration of Human Rights (if it is also measured, the half
+        that is not); a folder with one text file per language, such as de.txt, and one sentence per line;
+        tfds:wiki40b/{} or tfds:/a/folder/{} for prepared datasets, where {} stands for the language; hub:ID or
+        hub:ID@REVISION; or, of some tasks, evaluated, for the evaluated sentences, and train, for the pairs that are
+        not held out.
       fit_count: maximum number of sentences per language.
       fit_languages: languages to fit on: tested, or all that the text has. More languages give a shared method such as
         LSAR more to remove.
@@ -123,9 +123,8 @@ class Fitting:
 
     def text_of(self, method: Method) -> str:
         """The name, in results, of the text that a method was fitted on; empty if it was not fitted."""
-        for path, saved in self.saved.items():
-            if saved is method:
-                return str(path)
+        if files := [path for path, saved in self.saved.items() if saved is method]:
+            return str(files[0])
         fits = method.transform.fits if method.transform else ()
         if not method.by_file and not any(fit.fitted_on for fit in fits):
             return ""
@@ -138,10 +137,9 @@ class Fitting:
         specs = [replace(encoder.spec, layer=layer) for layer in layers]
         for path, method in self.saved.items():
             if (saved := method.transform) is not None:  # of any layer: that it is not applied twice
-                place = f"the encoder {encoder.spec.id}"
-                check_transform(saved, saved.source or encoder.spec, saved.dim, encoder.applied, place)
-            source = method.source
-            if source and not any(source.same_space(spec) for spec in specs):
+                here = saved.source or encoder.spec
+                check_transform(saved, here, saved.dim, encoder.applied, f"the encoder {encoder.spec.id}")
+            if (source := method.source) and not any(source.same_space(spec) for spec in specs):
                 differences = ", or ".join(source.difference(spec) for spec in specs)
                 raise ValueError(
                     f"{path} was fitted on other embeddings than this task uses: {differences}; omit the file, or "
@@ -228,10 +226,7 @@ def _check_text(task: Task, place: str, text: Mapping[str, Sequence[str]]) -> No
     """Checks that the text has the languages of the task, or says which it lacks if the task allows that."""
     lacking = [code for code in task.languages if code not in text]
     fix = "text in English and in another language is needed" if task.some else "omit these languages"
-    then = (
-        "transforms are not fitted on these languages, and those that depend on the language are not tested on them "
-        "either"
-    )
+    then = "transforms are not fitted on these languages, nor tested on them if they depend on the language"
     _check_lacking(task, f"--fit-on {place} has no text in", lacking, len(text) > 1 and "en" in text, fix, then)
 
 
@@ -244,8 +239,8 @@ def _pairs(task: Task, options: FitOptions) -> dict[str, list[Pair]]:
     pairs = {code: bitext[code][: options.fit_count] for code in codes if bitext.get(code)}
     lacking = [code for code in codes if code not in pairs]
     fix = f"it has {', '.join(bitext)}; test these, or omit the methods linear and shift"
-    what = f"--parallel {options.parallel} has no pairs of"
-    _check_lacking(task, what, lacking, bool(pairs), fix, "no map is tested on these")
+    then = "no map is tested on these"
+    _check_lacking(task, f"--parallel {options.parallel} has no pairs of", lacking, bool(pairs), fix, then)
     return pairs
 
 

@@ -78,10 +78,9 @@ class Compare:
             print_table(f"{results[0].task}: {title}", ["test", "difference", "p", "least p"], rows)
         console.print("p: two-sided permutation test of the scores of all seeds, exact; uncorrected for several tests")
         if together is not None:
-            console.print(
-                f"mean over {len(tables)} tasks, {MEAN}: {together.difference:+.2f}, p = {together.p:.4f} by 100,000 "
-                f"draws within tasks"
-            )
+            difference, p = together
+            where = f"mean over {len(tables)} tasks, {MEAN}"
+            console.print(f"{where}: {difference:+.2f}, p = {p:.4f} by 100,000 draws within tasks")
 
 
 def differences(results: Sequence[Result], first: str, second: str) -> list[Difference]:
@@ -90,18 +89,18 @@ def differences(results: Sequence[Result], first: str, second: str) -> list[Diff
     Results with the same seed are compared. If only one method has seeds, its result for each seed is compared with
     the other method. Results on different queries, as from runs on different data, are left out.
     """
-    scored = [(r, r.queries) for r in results if r.queries is not None]
-    names = {name for r, _ in scored for name in (r.transform, _label(r))}
+    scored = [r for r in results if r.queries is not None]
+    names = {name for r in scored for name in (r.transform, _label(r))}
     for name in (first, second):
         if name not in names:
             raise ValueError(f"{name!r} has no scores of queries; choose from {', '.join(sorted(names)) or 'none'}")
     found = []
-    of_first, of_second = ([(r, q) for r, q in scored if name in (r.transform, _label(r))] for name in (first, second))
-    for (a, queries), (b, others) in product(of_first, of_second):
+    of_first, of_second = ([r for r in scored if name in (r.transform, _label(r))] for name in (first, second))
+    for a, b in product(of_first, of_second):
         same_seed = a.seed == b.seed or None in (a.seed, b.seed)
-        if same_seed and (a.layer, a.metric) == (b.layer, b.metric) and queries.same(others):
-            value, p = paired_test(queries, others)
-            found.append(Difference(a, b, value, *paired_interval(queries, others), p))
+        if same_seed and (a.layer, a.metric) == (b.layer, b.metric) and (queries := a.paired(b)):
+            value, p = paired_test(*queries)
+            found.append(Difference(a, b, value, *paired_interval(*queries), p))
     if not found:
         raise ValueError(f"{first!r} and {second!r} have no layer and metric in common")
     return found

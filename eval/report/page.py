@@ -223,9 +223,8 @@ def _cell(results: Sequence[Result], original: Sequence[Result], best: float) ->
         note = f"± {number(float(np.std([r.value for r in results], ddof=1)), first.unit)}"
     elif first.low is not None and first.high is not None:
         note = f"{number(first.low, first.unit)} to {number(first.high, first.unit)}"
-    before, after = original[0].queries if original else None, first.queries
-    if before is not None and after is not None and before is not after and after.same(before):
-        difference, p = paired_test(before, after)
+    if original and original[0] is not first and (queries := original[0].paired(first)):
+        difference, p = paired_test(*queries)
         mark = "" if p >= 0.05 else " ▲" if difference > 0 else " ▼"
     mean = _mean(results)
     return Cell(number(mean, first.unit) + mark, first.direction == "higher" and mean == best, note)

@@ -18,7 +18,6 @@ import numpy as np
 from eval.report.tables import Cell, Table, difference_cell
 from lsar_jax.measures.methods import label
 from lsar_jax.measures.metric import Kind
-from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.resampling import Interval, simultaneous_intervals
 from lsar_jax.measures.results import Result
 
@@ -29,10 +28,8 @@ TITLE = "What each method costs and gains"
 _OF_FITS = ("fit_on", "fit_count", "fit_languages", "parallel")
 _OF_ENCODERS = ("revision", "pooling", "dtype", "max_length", "dim", "final_norm", "prompt")
 
-# Encoder and layer.
-Where = tuple[str, int]
-# Where, method and column.
-Place = tuple[Where, str, str]
+# Encoder and layer, method and column.
+Place = tuple[str, str, str]
 Differences = dict[Place, Interval]
 
 
@@ -50,7 +47,7 @@ class CostsAndGains(NamedTuple):
 
     kinds: dict[str, Kind]
     data: list[str]
-    best: dict[Where, str]
+    best: dict[str, str]
     gains: Differences
     leads: Differences
 
@@ -64,13 +61,13 @@ def compare(results: Sequence[Result]) -> CostsAndGains:
     measured = [r for r in results if r.kind and r.options.get("fit_on") != "evaluated"]
     columns = _columns(measured)
     kinds = {column: next(iter(of.values())).kind for column, of in columns.items()}
-    rows: dict[Where, dict[str, dict[str, Result]]] = {}
+    rows: dict[str, dict[str, dict[str, Result]]] = {}
     for column, of in columns.items():
         for (where, name), result in of.items():
             rows.setdefault(where, {}).setdefault(name, {})[column] = result
     gains: dict[Place, tuple[Result, Result]] = {}
     leads: dict[Place, tuple[Result, Result]] = {}
-    best: dict[Where, str] = {}
+    best: dict[str, str] = {}
     # The best is chosen by its scores, so that it could have been ahead of any other candidate.
     others: list[tuple[Result, Result]] = []
     for where, methods in rows.items():
@@ -98,7 +95,7 @@ def mean_gains(found: CostsAndGains) -> dict[str, dict[str, tuple[float, float]]
     for where, name in dict.fromkeys(place[:2] for place in found.gains):
         both = [_mean(found, where, name, kind) for kind in ("in one language", "across languages")]
         if np.isfinite(both).all():
-            panels.setdefault("{}, layer {}".format(*where), {})[name] = both[0], both[1]
+            panels.setdefault(where, {})[name] = both[0], both[1]
     return panels
 
 
@@ -113,10 +110,10 @@ def summary(found: CostsAndGains) -> list[str]:
         ]
         alone = _mean(found, where, best, "in one language")
         cost = "" if np.isnan(alone) else f" and {alone:+.1f} in one language"
+        gain = f"{_mean(found, where, best, 'across languages'):+.1f} points across languages{cost}"
         lines.append(
-            "{}, layer {}: of the methods that need no language and are one affine map, ".format(*where)
-            + f"{best} gains most: {_mean(found, where, best, 'across languages'):+.1f} points across languages{cost}, "
-            f"on average; of {len(signs)} measures, {signs.count(1)} are significantly higher and {signs.count(-1)} "
+            f"{where}: of the methods that need no language and are one affine map, {best} gains most: {gain}, on "
+            f"average; of {len(signs)} measures, {signs.count(1)} are significantly higher and {signs.count(-1)} "
             "significantly lower."
         )
     return lines
@@ -138,30 +135,27 @@ def blocks(found: CostsAndGains) -> list[str]:
     if mean_gains(found):
         lines.append("![Mean difference in one language and across languages, a mark for each method](tradeoff.png)")
     for where in dict.fromkeys(place[0] for place in found.gains):
-        name = "{}, layer {}".format(*where)
-        lines += [_table(f"{name}: {kind}", found.gains, where, found.kinds, (kind,)) for kind in get_args(Kind)]
+        lines += [_table(f"{where}: {kind}", found.gains, where, found.kinds, (kind,)) for kind in get_args(Kind)]
         if where in found.best:
-            title = f"{name}: {found.best[where]} minus another method"
-            kinds: tuple[Kind, ...] = ("across languages", "in one language")
-            lines.append(_table(title, found.leads, where, found.kinds, kinds))
+            title = f"{where}: {found.best[where]} minus another method"
+            lines.append(_table(title, found.leads, where, found.kinds, ("across languages", "in one language")))
     return [line for line in lines if line]
 
 
-def _table(title: str, differences: Differences, where: Where, kinds: Mapping[str, Kind], shown: Sequence[Kind]) -> str:
+def _table(title: str, differences: Differences, where: str, kinds: Mapping[str, Kind], shown: Sequence[Kind]) -> str:
     """A table in Markdown of the columns that some method has; empty without any."""
     here = {(name, column): d for (at, name, column), d in differences.items() if at == where}
     methods = dict.fromkeys(name for name, _ in here)
     columns = [c for c, kind in kinds.items() if kind in shown and any((name, c) in here for name in methods)]
-    better = "preference" not in shown
-    rows = [
-        [Cell(name)]
-        + [difference_cell(here[name, c], higher_is_better=better) if (name, c) in here else Cell("") for c in columns]
-        for name in methods
-    ]
+    rows = []
+    for name in methods:
+        found = [here.get((name, column)) for column in columns]
+        cells = [difference_cell(d, higher_is_better="preference" not in shown) if d else Cell("") for d in found]
+        rows.append([Cell(name), *cells])
     return Table(title, ["", *columns], rows).markdown() if columns else ""
 
 
-def _columns(results: Sequence[Result]) -> dict[str, dict[tuple[Where, str], Result]]:
+def _columns(results: Sequence[Result]) -> dict[str, dict[tuple[str, str], Result]]:
     """Column -> encoder and layer, and method -> its result, the mean over seeds."""
     groups: dict[str, dict[str, list[Result]]] = {}
     for r in results:
@@ -176,18 +170,18 @@ def _columns(results: Sequence[Result]) -> dict[str, dict[tuple[Where, str], Res
     }
 
 
-def _widest(results: Sequence[Result]) -> dict[tuple[Where, str], list[Result]]:
+def _widest(results: Sequence[Result]) -> dict[tuple[str, str], list[Result]]:
     """The results of each encoder, layer and method, over all seeds.
 
     Of means over several sets of languages, that which most methods have, and of these the largest.
     """
-    groups: dict[str, dict[tuple[Where, str], list[Result]]] = {}
+    groups: dict[str, dict[tuple[str, str], list[Result]]] = {}
     for r in results:
-        groups.setdefault(r.metric, {}).setdefault(((r.encoder, r.layer), _name(r)), []).append(r)
+        groups.setdefault(r.metric, {}).setdefault((f"{r.encoder}, layer {r.layer}", _name(r)), []).append(r)
     widest = max(groups.values(), key=lambda of: (len(of), max(len(r[0].languages) for r in of.values())))
-    first: dict[Where, dict[str, Any]] = {}
+    first: dict[str, dict[str, Any]] = {}
     for (where, name), several in widest.items():
-        task, layer = several[0].task, where[1]
+        task, layer = several[0].task, several[0].layer
         for other in map(_options, several):
             same = first.setdefault(where, other)
             if different := [option for option in {**same, **other} if same.get(option) != other.get(option)]:
@@ -225,16 +219,10 @@ def _candidates(
 
 def _at_once(pairs: Sequence[tuple[Result, Result]], others: Sequence[tuple[Result, Result]]) -> list[Interval]:
     """The differences of pairs, with the intervals of those on the same queries, which hold at once."""
-    scored = {n: both for n, pair in enumerate(pairs) if (both := _queries(*pair))}
-    further = [both for pair in others if (both := _queries(*pair))]
+    scored = {n: both for n, pair in enumerate(pairs) if (both := pair[0].paired(pair[1]))}
+    further = [both for pair in others if (both := pair[0].paired(pair[1]))]
     ends = dict(zip(scored, simultaneous_intervals([*scored.values()], others=further), strict=True))
     return [Interval(b.value - a.value, *ends.get(n, (nan, nan))) for n, (a, b) in enumerate(pairs)]
-
-
-def _queries(before: Result, after: Result) -> tuple[QueryScores, QueryScores] | None:
-    """Both results' per-query scores; None if their queries differ."""
-    first, second = before.queries, after.queries
-    return (first, second) if first is not None and second is not None and first.same(second) else None
 
 
 def _name(result: Result) -> str:
@@ -246,14 +234,13 @@ def _name(result: Result) -> str:
 
 def _over_seeds(results: Sequence[Result]) -> Result:
     """The mean over the seeds of a method, also of the scores of each query."""
-    scored = [r.queries for r in results if r.queries is not None]
-    queries: QueryScores | None = scored[0] if scored else None
+    queries, scored = results[0].queries, [r.queries for r in results if r.queries is not None]
     if queries is not None and len(scored) == len(results) > 1:
         queries = replace(queries, values=np.mean([of.values for of in scored], axis=0))
     return replace(results[0], value=float(np.mean([r.value for r in results])), queries=queries)
 
 
-def _mean(found: CostsAndGains, where: Where, method: str, kind: Kind) -> float:
+def _mean(found: CostsAndGains, where: str, method: str, kind: Kind) -> float:
     values = [
         gain.value
         for (at, name, column), gain in found.gains.items()

@@ -29,7 +29,7 @@ from lsar_jax.measures.results import Result, write_results
 from lsar_jax.measures.run_record import recorded
 from train.finetune.conllu_ner_xnli import is_dataset
 
-__all__ = ["Transfer", "transfer_results"]
+__all__ = ["Transfer"]
 
 # What must be the same for encoders to be compared: of the text, and of those that are trained in the same way.
 _TEXT = ("max_length", "most", "most_dev", "most_tested", "held_out", "dtype", "chinese_words")
@@ -56,31 +56,24 @@ class Transfer:
         """Prints the tables and writes ``results.jsonl``; raises ValueError for runs that cannot be compared."""
         if not self.folders:
             raise ValueError("give at least one folder that python -m train.finetune wrote")
+        tasks: dict[str, list[_Run]] = {}
+        for folder in self.folders:
+            transfer = read_json(folder / "transfer.json", dict, ("task", "metric", "encoder", "maps", "seeds"))
+            config = read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length"))
+            tasks.setdefault(transfer["task"], []).append(_Run(folder, transfer, config))
         with recorded(self):
-            return transfer_results(self.folders, self.out)
-
-
-def transfer_results(folders: Sequence[Path], out: Path, seeds: Sequence[int] = ()) -> list[Result]:
-    """Prints the tables of output folders of train.finetune, by default of all seeds, and writes ``results.jsonl``."""
-    tasks: dict[str, list[_Run]] = {}
-    for folder in folders:
-        transfer = read_json(folder / "transfer.json", dict, ("task", "metric", "encoder", "maps", "seeds"))
-        config = read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length"))
-        run = _Run(folder, transfer, config)
-        run.transfer["seeds"] = {str(s): run.transfer["seeds"][str(s)] for s in seeds} or run.transfer["seeds"]
-        tasks.setdefault(run.transfer["task"], []).append(run)
-    results = {task: _of_task(of_task) for task, of_task in tasks.items()}
-    every = [result for of_task in results.values() for result in of_task]
-    write_results(every, out / "results.jsonl")
-    for task, of_task in results.items():
-        _print(of_task, tasks[task])
-    if len(results) > 1:
-        rows = {task: table.transfer_rows(of_task) for task, of_task in results.items()}
-        names = dict.fromkeys(name for of_task in rows.values() for name in of_task)
-        cells = [[name, *(str(of.get(name, {}).get(table.AVERAGE, "")) for of in rows.values())] for name in names]
-        print_table(f"Mean over {table.AVERAGE}, with the mean of their standard deviations", ["", *rows], cells)
-    console.print(f"wrote {out / 'results.jsonl'}")
-    return every
+            results = {task: _of_task(of_task) for task, of_task in tasks.items()}
+            every = [result for of_task in results.values() for result in of_task]
+            write_results(every, self.out / "results.jsonl")
+        for task, of_task in results.items():
+            _print(of_task, tasks[task])
+        if len(results) > 1:
+            rows = {task: table.transfer_rows(of_task) for task, of_task in results.items()}
+            names = dict.fromkeys(name for of_task in rows.values() for name in of_task)
+            cells = [[name, *(str(of.get(name, {}).get(table.AVERAGE, "")) for of in rows.values())] for name in names]
+            print_table(f"Mean over {table.AVERAGE}, with the mean of their standard deviations", ["", *rows], cells)
+        console.print(f"wrote {self.out / 'results.jsonl'}")
+        return every
 
 
 class _Run(NamedTuple):

@@ -9,13 +9,8 @@ and not by its language embedding (lower is better). Retrieval is tested in both
 held-out pairs of the training text, and on code-switched sentences. On STS17, the score is Spearman's correlation with
 human similarity scores, averaged over all tracks. Several seeds of a run are reported as mean and sample standard
 deviation. The last table shows whether training was cut short, or never improved on the first epoch.
-
-Cosines of held-out pairs are printed too, and written by language to ``similarities.jsonl``:
-of the meaning and the language embedding of a sentence, 0 if they are orthogonal, which ORACLE asks for; of the two
-sides of a pair; and of two different sentences of a language, on average over all pairs of them.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
@@ -25,7 +20,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import tyro
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from eval.data.tatoeba import XTREME_36
 from eval.evaluate import encode_texts, evaluate
@@ -39,10 +34,7 @@ from eval.tasks.bitext import bitext
 from eval.tasks.code_switch import code_switch
 from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import Data, pin
-from lsar_jax.files import write_text
-from lsar_jax.geometry import expected_anisotropy
 from lsar_jax.languages import language_code
-from lsar_jax.measures.ranking import paired_cosine
 from lsar_jax.measures.results import Result, write_results
 from lsar_jax.measures.run_record import recorded
 from lsar_jax.objectives.disentangle import ALONE
@@ -127,8 +119,9 @@ class Leakage:
             pairs = {(side, code): texts["tatoeba"][side, code][:_PAIRS] for side in ("en", "xx")}
             for layer, x in encoded(pairs).items():
                 self._draw_pairs(whole, layer, code, x, "pairs", f"embeddings-{layer}.png")
-        if "bitext" in texts:
-            self._held_out(encoded(texts["bitext"]), texts["bitext"], runs, whole)
+        if "bitext" in texts and self.pictures:
+            for (layer, x), code in product(encoded(texts["bitext"]).items(), map(language_code, self.pictures)):
+                self._draw_pairs(whole, layer, code, x, "held-out pairs", f"held-out-{layer}-{code}.png")
         console.print(f"wrote results and figures to {self.out}")
         return results
 
@@ -181,26 +174,6 @@ class Leakage:
         title = f"{len(sides[code])} {pairs} of English and {code}, layer {layer}"
         draw.pair_planes(panels, title, self.out / name)
 
-    def _held_out(
-        self, x: dict[int, Embedded], texts: Texts, runs: Sequence[TrainedRun], whole: Sequence[TrainedRun]
-    ) -> None:
-        """Prints and writes the cosines of held-out pairs, and draws them."""
-        # Rows of the English sides of all languages together that are different sentences.
-        english = [text for (side, _), sentences in texts.items() if side == "en" for text in sentences]
-        distinct = np.unique(english, return_index=True)[1]
-        lines: list[dict[str, object]] = []
-        by_run: dict[str, list[Mapping[str, float]]] = {}
-        for run in runs:
-            for code, cosines in _similarities(run, x[run.layer], distinct).items():
-                lines.append({"layer": run.layer, "objective": run.objective, "language": code, **cosines})
-                by_run.setdefault(f"{run.layer}, {run.objective}", []).append(cosines)
-        names = list(next(iter(by_run.values()))[0])
-        table = [[label, *(f"{np.mean([c[name] for c in of]):.3f}" for name in names)] for label, of in by_run.items()]
-        print_table("Cosines on held-out pairs, mean over languages", ["layer, objective", *names], table)
-        write_text(self.out / "similarities.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-        for layer, code in product(x, map(language_code, self.pictures)):
-            self._draw_pairs(whole, layer, code, x[layer], "held-out pairs", f"held-out-{layer}-{code}.png")
-
 
 def _embeddings(
     run: TrainedRun, sides: Mapping[str, Float[np.ndarray, "pair dim"]]
@@ -208,29 +181,6 @@ def _embeddings(
     """The meaning and the language embeddings of each side, by a run's first seed."""
     heads = dict(zip(PARTS, run.heads(run.seeds[0]), strict=True))
     return {f"{side} {part}": np.asarray(head(x)) for side, x in sides.items() for part, head in heads.items()}
-
-
-def _similarities(run: TrainedRun, x: Embedded, distinct: Int[np.ndarray, " row"]) -> dict[str, dict[str, float]]:
-    """The cosines of a run in each language and in the ``distinct`` English sentences, as means over its seeds."""
-    codes = [code for side, code in x if side == "xx"]
-    found: dict[str, list[dict[str, float]]] = {code: [] for code in ("en", *codes)}
-    for seed in run.seeds:
-        transformed = {key: [np.asarray(head(value)) for head in run.heads(seed)] for key, value in x.items()}
-        sides = {code: (transformed["xx", code], transformed["en", code]) for code in codes}
-        english, other = (
-            [np.concatenate([transformed[side, code][n] for code in codes])[distinct] for n in range(2)]
-            for side in ("en", "xx")
-        )
-        for code, (mine, translations) in {"en": (english, other), **sides}.items():
-            cosines = {"meaning and language": float(paired_cosine(*mine).mean())}
-            for n, part in enumerate(PARTS):
-                cosines[f"{part}s of translations"] = float(paired_cosine(mine[n], translations[n]).mean())
-                cosines[f"{part}s of others"] = expected_anisotropy(mine[n])
-            found[code].append(cosines)
-    return {
-        code: {name: float(np.mean([cosines[name] for cosines in several])) for name in several[0]}
-        for code, several in found.items()
-    }
 
 
 def _print(scores: Scores, layer: int, by_chance: dict[str, float]) -> None:

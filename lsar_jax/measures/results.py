@@ -104,6 +104,11 @@ class Result:
         ends = (nan, nan) if self.low is None or self.high is None else (self.low, self.high)
         return Interval(self.value, *ends)
 
+    def paired(self, other: "Result") -> tuple[QueryScores, QueryScores] | None:
+        """Both results' per-query scores; None if their queries differ."""
+        mine, theirs = self.queries, other.queries
+        return (mine, theirs) if mine is not None and theirs is not None and mine.same(theirs) else None
+
     def resampled(self, queries: QueryScores) -> "Result":
         """Adds the scores of individual queries and the interval of their mean."""
         low, high = interval(queries)

@@ -96,7 +96,7 @@ def test_programs_of_a_user_without_a_home_folder(command, monkeypatch, capsys):
     assert Path(command[2]).is_file()
 
 
-def test_what_evaluations_lack_is_named(monkeypatch, capsys):
+def test_what_evaluations_lack_is_named(tmp_path, monkeypatch, capsys, fake):
     """When the task is imported; in a checkout, the second command works."""
     for name in [name for name in sys.modules if name.startswith(("eval.figures", "eval.tasks"))]:
         # A package has its modules as attributes, too, which other tests find there afterwards.
@@ -105,7 +105,8 @@ def test_what_evaluations_lack_is_named(monkeypatch, capsys):
     for name in [name for name in sys.modules if name.startswith(("eval.figures", "eval.tasks"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    assert eval_main(["udhr"]) == 1
+    words = ["udhr", "--languages", "en", "de", "fr", "--layers", "1", "--out", str(tmp_path)]
+    assert eval_main(words) == 1
     # scikit-learn imports it too, unless an earlier test has imported scikit-learn.
     lacks = r"error: t-SNE needs (threadpoolctl|scikit-learn): pip install 'lsar_jax\[report\]' \(in a checkout: .*\n"
     assert re.fullmatch(lacks, capsys.readouterr().err)

@@ -1,6 +1,5 @@
 """Heads of meaning and language in the evaluations: against retrieval by hand, and the tables made of it."""
 
-import json
 import shutil
 
 import jax.numpy as jnp
@@ -13,7 +12,6 @@ from eval.figures import leakage as figures
 from eval.scores.heads import chance, summary
 from lsar_jax import Transform
 from lsar_jax.console.output import console
-from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from lsar_jax.files import write_json
 from lsar_jax.measures.results import read_results
 from lsar_jax.objectives.disentangle import Head
@@ -88,7 +86,7 @@ def data(folder):
 
 @pytest.fixture(scope="module")
 def printed(folder):
-    """What leakage prints of both runs."""
+    """The tables of both runs that leakage prints."""
     runs = [str(folder / name) for name in ("meat", "meat-oracle")]
     with console.capture() as captured:
         assert main(["leakage", *runs, *data(folder), "--pictures", "fr", "--out", str(folder / "out")]) == 0
@@ -135,28 +133,6 @@ def test_scores_are_those_by_hand(folder, leakage):
             assert r["transform"] == "original" or r["fitted_on"].endswith(f"{r['transform']}.safetensors")
     for name in ("leakage", "sts", "bases", "embeddings-2", "held-out-2-fr"):
         assert is_png(leakage / f"{name}.png")
-
-
-def test_similarities_are_those_by_hand(folder, leakage, printed):
-    lines = [json.loads(line) for line in (leakage / "similarities.jsonl").read_text().splitlines()]
-    found = {(line["objective"], line["language"]): line for line in lines}
-    assert list(found) == [(name, code) for name in OBJECTIVES for code in ("en", "de", "fr")]
-    encoder = FakeEncoder(2)
-    pairs = held_out(read_bitext(folder / "bitext", (), "--data")["fr"], 10, 0)[1]
-    sides = [encoder.encode([pair[n] for pair in pairs]) for n in (0, 1)]
-    expected = []
-    for seed in (0, 1):
-        (em, el), (om, ol) = ([head(x) for head in heads(folder / "meat", seed)] for x in sides)
-        off = ~np.eye(10, dtype=bool)
-        expected.append({
-            "meaning and language": (om * ol).sum(axis=1).mean(),
-            "meanings of translations": (om * em).sum(axis=1).mean(),
-            "meanings of others": (om @ om.T)[off].mean(),
-            "languages of translations": (ol * el).sum(axis=1).mean(),
-            "languages of others": (ol @ ol.T)[off].mean(),
-        })  # fmt: skip
-    for name in expected[0]:
-        assert found["meat", "fr"][name] == pytest.approx(np.mean([one[name] for one in expected]), abs=1e-5), name
 
 
 def test_the_tables(leakage, printed):

@@ -65,8 +65,8 @@ def results(rng):
 
 def test_differences_are_those_of_each_layer_and_measure(results):
     found = compare(results).gains
-    assert list(found) == [("bundled", 8)]
-    lsar, center = (found["bundled", 8][name] for name in ("lsar", "center"))
+    assert list(found) == ["bundled, layer 8"]
+    lsar, center = (found["bundled, layer 8"][name] for name in ("lsar", "center"))
     assert list(lsar) == ["lareqa, mAP", "lareqa, mAP in one language", "sts17, Spearman cross-lingual mean"]
     assert lsar["lareqa, mAP"].value == pytest.approx(results[1].value - results[0].value)
     assert [gain.sign for gain in lsar.values()] == [1, -1, 0]
@@ -76,7 +76,7 @@ def test_differences_are_those_of_each_layer_and_measure(results):
 
 def test_seeds_are_one_method(results, rng):
     seeds = [scored(rng, "lareqa", "mAP", "cbie", shift, seed=number) for number, shift in enumerate((2, 4, 6))]
-    gain = compare([results[0], *seeds]).gains["bundled", 8]["cbie"]["lareqa, mAP"]
+    gain = compare([results[0], *seeds]).gains["bundled, layer 8"]["cbie"]["lareqa, mAP"]
     assert gain.value == pytest.approx(4, abs=0.3)
     assert gain.sign == 1
 
@@ -89,7 +89,7 @@ def test_full_ranks_of_other_numbers_of_languages_are_one_method(results, rng):
         scored(rng, "udhr", "mAP", "mean+lsar", 5, parameters={"rank": 4}, fitted_languages=of_five),
         scored(rng, "udhr", "mAP", "mean+lsar", 3, parameters={"rank": 2}, fitted_languages=of_five),
     ]
-    found = compare([results[0], *ranks]).gains["bundled", 8]
+    found = compare([results[0], *ranks]).gains["bundled, layer 8"]
     assert {name: list(of) for name, of in found.items()} == {
         "mean+lsar": ["lareqa, mAP", "udhr, mAP"],
         "mean+lsar rank=2": ["udhr, mAP"],
@@ -110,7 +110,7 @@ def test_of_several_means_the_widest_is_taken_that_most_methods_have(rng, shifts
         for name, of in shifts.items()
         for codes, shift in zip((("de", "fr"), ("de", "fr", "ru")), of, strict=False)
     ]
-    found = compare(means).gains["bundled", 8]
+    found = compare(means).gains["bundled, layer 8"]
     assert {name: of["tatoeba, from English"].value for name, of in found.items()} == pytest.approx(expected, abs=0.3)
 
 
@@ -123,8 +123,8 @@ def test_the_best_is_compared_with_each_of_the_others(results, rng):
     ]
     rows = [r for r in [*results, *more] if r.task == "lareqa"]
     found = compare(rows)
-    assert found.best == {("bundled", 8): "joint"}
-    leads = found.leads["bundled", 8]
+    assert found.best == {"bundled, layer 8": "joint"}
+    leads = found.leads["bundled, layer 8"]
     assert {name: [gain.sign for gain in of.values()] for name, of in leads.items()} == {
         "lsar": [0, 1],
         "center": [1],
@@ -147,8 +147,8 @@ def test_methods_that_were_measured_by_different_tasks(rng):
             for task in tasks
         ]
     )
-    assert found.best == {("bundled", 8): "joint"}
-    assert {name: list(of) for name, of in found.leads["bundled", 8].items()} == {"lsar": ["lareqa, mAP"]}
+    assert found.best == {"bundled, layer 8": "joint"}
+    assert {name: list(of) for name, of in found.leads["bundled, layer 8"].items()} == {"lsar": ["lareqa, mAP"]}
 
 
 def test_methods_with_one_map(rng):
@@ -175,7 +175,7 @@ def test_of_many_equal_methods_the_best_is_not_ahead(rng):
             ).resampled(of)
             for name, of in same.items()
         ]
-        leads = compare(rows).leads["bundled", 8].values()
+        leads = compare(rows).leads["bundled, layer 8"].values()
         ahead += any(gain.sign for of in leads for gain in of.values())
     assert ahead <= 7  # of 60, where 3 are expected; 13 if the limit were only of the differences from the best
 
@@ -188,7 +188,7 @@ def test_data_and_options_are_not_mixed(rng):
 
     first, second = ({"data": f"data/{name}", "mix": ""} for name in ("xquad-r", "mlqa-r"))
     found = compare([*both(options=first), *both(options=second)])
-    assert list(found.gains["bundled", 8]["lsar"]) == [
+    assert list(found.gains["bundled, layer 8"]["lsar"]) == [
         "lareqa, mAP (data/xquad-r)",
         "lareqa, mAP (data/mlqa-r)",
     ]

@@ -9,11 +9,10 @@ the ratio margin over four neighbours in each direction; the best threshold on t
 training split, and the pairs above it are scored. ``eval.data.bucc`` documents the files and where to get them.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -31,7 +30,7 @@ __all__ = ["COMMAND", "bucc"]
 
 
 _RATES = ("F1", "precision", "recall")
-_THRESHOLDS = ("none", "estimate", "known", "best")
+Threshold = float | Literal["none", "estimate", "known", "best"]
 
 
 class _Mined(NamedTuple):
@@ -46,7 +45,7 @@ class _Mined(NamedTuple):
 def bucc(
     data: Data = Path("data/bucc2018"),
     languages: tuple[str, ...] = ("de", "fr", "ru", "zh"),
-    thresholds: tuple[str, ...] = (),
+    thresholds: tuple[Threshold, ...] = (),
 ) -> Task:
     """Bitext mining with distractors: threshold from the sample split, F1 on the training split.
 
@@ -58,7 +57,6 @@ def bucc(
         lsar-jax mine does; known, that with a precision of 95% on the pairs of the sample, as its --known does; and
         best, chosen by the training pairs themselves. What cannot be estimated, or reached, has no row.
     """
-    _check_thresholds(thresholds)
     codes = list(dict.fromkeys(map(language_code, languages)))
     splits = {(code, split): read_split(data, code, split) for code in codes for split in SPLITS}
 
@@ -96,7 +94,7 @@ def bucc(
     )
 
 
-def _means(codes: Sequence[str], thresholds: Sequence[str], scores: Sequence[Score]) -> Iterator[Score]:
+def _means(codes: Sequence[str], thresholds: Sequence[Threshold], scores: Sequence[Score]) -> Iterator[Score]:
     """Yields the means over languages, where each language has the score."""
     by_name = {score.metric.name: score for score in scores}
     # Of further thresholds, F1 alone fits into the table.
@@ -117,17 +115,7 @@ def _threshold_of(name: str) -> Metric:
     return Metric(f"threshold {name}", "neither", unit="")
 
 
-def _check_thresholds(names: Sequence[str]) -> None:
-    for name in names:
-        try:
-            wrong = name not in _THRESHOLDS and math.isnan(float(name))
-        except ValueError:
-            wrong = True
-        if wrong:
-            raise ValueError(f"--thresholds has {name!r}; give a number or one of {', '.join(_THRESHOLDS)}")
-
-
-def _threshold(name: str, sample: _Mined, training: _Mined) -> float | None:
+def _threshold(name: Threshold, sample: _Mined, training: _Mined) -> float | None:
     """The value of one of ``--thresholds``; None for what cannot be estimated, and a precision that none reaches."""
 
     def best(of: _Mined, **options: float) -> float:
