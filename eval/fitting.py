@@ -46,8 +46,8 @@ class FitOptions:
       fit_seeds: seeds of CBIE's clustering and of LangSAE; each gives its own result, and tables show their mean.
       saved: files of transforms that were fitted on this encoder, to add to the comparison; each is tested at the layer
         that it was fitted on.
-      fit_on: text to fit transforms on: udhr, the Universal Declaration of Human Rights (if it is also measured, the half
-        that is not); a folder with one text file per language, such as de.txt, and one sentence per line;
+      fit_on: text to fit transforms on: udhr, the Universal Declaration of Human Rights (if it is measured too,
+        the other half); a folder with one text file per language, such as de.txt, and one sentence per line;
         tfds:wiki40b/{} or tfds:/a/folder/{} for prepared datasets, where {} stands for the language; hub:ID or
         hub:ID@REVISION; or, of some tasks, evaluated, for the evaluated sentences, and train, for the pairs that are
         not held out.
@@ -84,8 +84,7 @@ class Fitting:
       texts: the text to fit on: group ``fit``, and ``fit en`` and ``fit xx`` for the sides of parallel text.
       languages, paired: languages to fit on, and languages of the parallel text.
       name, paired_name: names of the text and of the parallel text in results.
-      saved: saved transforms, by their files.
-      task: the task, if its evaluated sentences are fitted on.
+      saved, task: saved transforms by their files; the task, if its evaluated sentences are fitted on.
     """
 
     options: FitOptions
@@ -151,10 +150,9 @@ def choose(task: Task, options: FitOptions) -> Fitting:
     """Reads the text to fit the methods of a task on, after checking that the options agree with the task."""
     _check_options(task, options)
     saved = _saved(task, options.saved)
-    codes = list(dict.fromkeys(task.languages))
+    codes, limit = list(dict.fromkeys(task.languages)), f", up to {options.fit_count} a language"
     if options.fit_on == EVALUATED:
         return Fitting(options, {}, codes, (), "the evaluated sentences", "", saved, task)
-    limit = f", up to {options.fit_count} a language"
     name, text = "", {}
     if set(options.transforms) != {"original"}:
         source = task.own_text.get(options.fit_on) or fit_text(options.fit_on)
