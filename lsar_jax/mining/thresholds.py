@@ -54,12 +54,11 @@ def best_threshold(
       >>> lj.mining.best_threshold(score, right, gold=2)._asdict()
       {'value': 1.125, 'precision': 100.0, 'recall': 100.0, 'f1': 100.0}
     """
-    if score.shape != right.shape or not len(score):
+    if score.shape != right.shape or not len(score) or not right.sum() <= gold or gold < 1:
         raise ValueError(
-            f"{len(score)} scores and {len(right)} answers; give at least one score, and an answer for each"
+            f"{len(score)} scores and {len(right)} answers, {right.sum()} of them right, but {gold} gold pairs; give "
+            "an answer for each score, at least one, and all gold pairs"
         )
-    if not int(right.sum()) <= gold or gold < 1:
-        raise ValueError(f"{int(right.sum())} pairs are right, but there are {gold} gold pairs")
     finite_numbers("score", score)
     order = np.argsort(-score, kind="stable")
     score = score[order]

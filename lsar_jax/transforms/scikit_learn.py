@@ -60,14 +60,12 @@ class LanguageRemover(_base.OneToOneFeatureMixin, _base.TransformerMixin, _base.
         """
         check_choice("method", self.method, METHODS)
         x = _validation.validate_data(self, X, dtype=(np.float64, np.float32))
-        if language is None or isinstance(language, str):
-            raise ValueError(
-                f"language is {language!r}; give the code of each row's language: fit(x, y, language=codes), or, to a "
-                "pipeline, fit(x, y, languageremover__language=codes)"
-            )
-        codes = np.asarray(language if isinstance(language, np.ndarray) else list(language))
+        codes = np.asarray(language if isinstance(language, np.ndarray | str | None) else list(language))
         if codes.shape != (len(x),):
-            raise ValueError(f"language has shape {codes.shape}; give one code for each of the {len(x)} rows")
+            raise ValueError(
+                f"language is {language!r:.40}; give the code of each of the {len(x)} rows: fit(x, y, language=codes), "
+                "or, to a pipeline, fit(x, y, languageremover__language=codes)"
+            )
         by_language = {str(code): x[codes == code] for code in dict.fromkeys(codes.tolist())}
         self.transform_: Transform = METHODS[self.method](by_language, **(self.options or {}))
         return self

@@ -150,7 +150,7 @@ SCORES, RIGHT = np.zeros(2), np.array([True, True])
         (lambda x, y: mine(x, y, k=4), "k is 4; it must be a whole number from 1 to 3"),
         (lambda x, y: mine(x * np.nan, y, k=1), "NaN or infinity"),
         (lambda x, y: best_threshold(SCORES[:0], RIGHT[:0], 1), "0 scores and 0 answers"),
-        (lambda x, y: best_threshold(SCORES, RIGHT, 1), "2 pairs are right, but there are 1 gold pairs"),
+        (lambda x, y: best_threshold(SCORES, RIGHT, 1), "2 of them right, but 1 gold pairs"),
         (lambda x, y: best_threshold(SCORES * np.nan, RIGHT, 2), "score has .* not finite"),
     ],
 )
