@@ -25,8 +25,6 @@ __all__ = [
     "check_seeds",
     "finite_numbers",
     "positive_number",
-    "share",
-    "shown",
     "whole_number",
     "whole_numbers",
 ]
@@ -47,7 +45,7 @@ def whole_number(name: str, value: object, least: int, most: int, why: str) -> i
     except TypeError:
         number = None
     if number is None or not least <= number <= most:
-        raise ValueError(f"{name} is {shown(value)}; it must be a whole number from {least} to {most} ({why})")
+        raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {least} to {most} ({why})")
     return number
 
 
@@ -61,22 +59,15 @@ def check_flags(**flags: object) -> None:
     """Raises ValueError if an option, given by its name, is not a bool."""
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool):
-            raise ValueError(f"{name} is {shown(value)}; it must be True or False")
+            raise ValueError(f"{name} is {value!r:.80}; it must be True or False")
 
 
-def positive_number(name: str, value: object) -> float:
-    """Returns ``value`` as a float; raises ValueError unless it is a positive, finite number."""
+def positive_number(name: str, value: object, *, share: bool = False) -> float:
+    """Returns ``value`` as a float; raises ValueError unless it is positive, and finite or, as a share, at most 1."""
     number = as_float(value)
-    if not 0 < number < math.inf:
-        raise ValueError(f"{name} is {shown(value)}; it must be a positive, finite number")
-    return number
-
-
-def share(name: str, value: object) -> float:
-    """Returns ``value`` as a float; raises ValueError unless it is a number above 0 and at most 1."""
-    number = as_float(value)
-    if not 0 < number <= 1:
-        raise ValueError(f"{name} is {shown(value)}; it must be a share, above 0 and at most 1")
+    if not 0 < number < math.inf or (share and number > 1):
+        kind = "a share, above 0 and at most 1" if share else "a positive, finite number"
+        raise ValueError(f"{name} is {value!r:.80}; it must be {kind}")
     return number
 
 
@@ -86,14 +77,6 @@ def as_float(value: object) -> float:
         return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
     except OverflowError:
         return math.nan
-
-
-def shown(value: object) -> str:
-    """Returns the first characters of a value as Python writes it, for errors."""
-    try:
-        return f"{value!r:.80}"
-    except ValueError:  # Python does not write ints of thousands of digits
-        return "an int of thousands of digits"
 
 
 def whole_numbers(

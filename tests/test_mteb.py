@@ -222,13 +222,10 @@ SIDES = {"query": "q: ", "passage": "p: "}
     [
         ({}, PromptType.query, ""),
         (SIDES, PromptType.document, "p: "),
-        (SIDES, None, ""),
         (SIDES | {"document": "d: "}, PromptType.document, "d: "),
         (SIDES | {"STS": "s: "}, PromptType.query, "s: "),
         ({"STS-query": "t: ", "UdhrSimilar": "u: "}, PromptType.query, "u: "),
         ({"UdhrSimilar-query": "Instruct: ab\nQuery:", "document": ""}, PromptType.query, "Instruct: ab\nQuery:"),
-        ({"UdhrSimilar-query": "Instruct: ab\nQuery:", "document": ""}, PromptType.document, ""),
-        ({"UdhrSimilar": "u: ", "UdhrSimilar-query": "v: "}, PromptType.query, "v: "),
     ],
 )
 def test_prompts_go_from_the_particular_to_the_general(tiny, prompts, side, expected):

@@ -16,7 +16,7 @@ import docstring_parser
 import tyro
 
 from lsar_jax.checks import whole_number
-from lsar_jax.corpora.records import STANDARD_INPUT, input_path
+from lsar_jax.corpora.records import input_path
 from lsar_jax.embeddings import open as open_folder
 from lsar_jax.files import check_outputs, sha256
 from lsar_jax.languages import canonical_keys, language_code
@@ -60,16 +60,18 @@ class FitEmbeddings(InputOptions):
     data: tuple[str, ...] = ()
     limit: int | None = None
     overwrite: bool = False
+    # Options of methods that are fitted on moments.
+    moments: ClassVar[tuple[Path, ...]] = ()
+    save: ClassVar[Path | None] = None
 
     def run(self) -> None:
         """Fits and saves the transform, and prints a summary."""
         files = _files(self.data)
-        self._check(files, [self.out])
+        self._check(files)
         if share()[1] > 1:
             check_alike("the files", repr({code: [*map(_mark, paths)] for code, paths in files.items()}))
-        transform, blank = self._fit(
-            files, {name: getattr(self, name) for name in self.method.options if hasattr(self, name)}
-        )
+        options = {name: getattr(self, name) for name in self.method.options if hasattr(self, name)}
+        transform, blank = self._fit(files, options)
         blank = sum(map(int, gather(str(blank).encode())))
         if is_first():
             transform.save(self.out)
@@ -87,42 +89,39 @@ class FitEmbeddings(InputOptions):
             x = {code: reader.embeddings(code, paths) for code, paths in files.items()}
         return self.method(x, source=source, **options), reader.blank
 
-    def _check(
-        self, files: Mapping[str, list[Path]], outputs: Sequence[Path], moments: Sequence[Path] | None = None
-    ) -> None:
+    def _check(self, files: Mapping[str, list[Path]]) -> None:
         """Raises an error, before anything is read, if files or options do not go together."""
-        if not files and not moments:
-            also = "" if moments is None else " or --moments FILE ..."
+        if not files and not self.moments:
+            also = " or --moments FILE ..." if isinstance(self, FitMoments) else ""
             raise ValueError(f"there is nothing to fit on; give --data LANGUAGE=FILE ...{also}")
-        if self.limit is not None and not files:
-            raise ValueError("--limit is given, but there are no files of --data to limit; omit it")
+        if self.limit is not None:
+            whole_number("limit", self.limit, 1, 1 << 62, "sentences")
+            if not files:
+                raise ValueError("--limit is given, but there are no files of --data to limit; omit it")
         paths = list(chain.from_iterable(files.values()))
-        check_outputs(outputs, [*paths, *(moments or ()), *self.encoder_files()], overwrite=self.overwrite)
+        outputs = [path for path in (self.out, self.save) if path is not None]
+        check_outputs(outputs, [*paths, *self.moments, *self.encoder_files()], overwrite=self.overwrite)
         text = [path for path in paths if not is_vectors(path)]
         if 0 < len(text) < len(paths):
             raise ValueError("--data mixes text and vectors, but the vectors' encoder is not known; fit on one kind")
         self.check_text(text)
-        for code, of_code in files.items():
-            check_distinct(f"--data {code}", of_code)
-        check_distinct("--moments", moments or ())
+        for option, given in {**{f"--data {code}": files[code] for code in files}, "--moments": self.moments}.items():
+            check_distinct(option, given)
         if empty := [path for path in text if path.is_file() and not path.stat().st_size]:
             raise ValueError(f"{empty[0]} is empty; omit it")
-        if self.limit is not None:
-            whole_number("limit", self.limit, 1, 1 << 62, "sentences")
 
     def _open(
         self, files: Mapping[str, list[Path]], options: Mapping[str, Any], languages: Collection[str] = ()
     ) -> tuple[Reader, EncoderSpec | None]:
         """Returns the reader of the files, and the spec of their encoder; ``languages`` are fitted on without files."""
-        encoder = None if self.encoder is None else self.load()
+        encoder, paths = None if self.encoder is None else self.load(), list(chain.from_iterable(files.values()))
         spec = None if encoder is None else encoder.spec
-        if files and encoder is None:
-            paths = chain.from_iterable(files.values())
-            spec = _one_space([open_folder(path).spec if path.is_dir() else None for path in paths])
-        if files:
-            dim = encoder.dim if encoder else open_vectors(next(iter(files.values()))[0]).shape[1]
+        if paths:
+            if encoder is None:
+                spec = _one_space([open_folder(path).spec if path.is_dir() else None for path in paths])
+            dim = encoder.dim if encoder else open_vectors(paths[0]).shape[1]
             self.method.check(options, {*files, *languages}, dim)
-        return Reader(encoder, self.max_length, self.limit, self.text, [*chain.from_iterable(files.values())]), spec
+        return Reader(encoder, self.max_length, self.limit, self.text, paths), spec
 
 
 @dataclass(frozen=True)
@@ -136,14 +135,9 @@ class FitMoments(FitEmbeddings):
       save: a file to save the moments to, with the second moments that the method needs or all --moments have.
     """
 
-    moments: tuple[Path, ...] = ()
+    moments: tuple[Path, ...] = ()  # type: ignore[misc]
     identifier: bool = False
-    save: Path | None = None
-
-    def _check(
-        self, files: Mapping[str, list[Path]], outputs: Sequence[Path], moments: Sequence[Path] | None = None
-    ) -> None:
-        super()._check(files, [*outputs, *([] if self.save is None else [self.save])], self.moments)
+    save: Path | None = None  # type: ignore[misc]
 
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
         saved = [load_moments(path) for path in self.moments]
@@ -205,10 +199,7 @@ def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
         code, sign, name = item.partition("=")
         if not (code and sign and name):
             raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, such as de=german.txt")
-        path = input_path(name)
-        if path != STANDARD_INPUT and not path.exists():
-            raise FileNotFoundError(f"there is no file {path}")
-        files.setdefault(language_code(code), []).append(path)
+        files.setdefault(language_code(code), []).append(input_path(name))
     return canonical_keys(files)
 
 

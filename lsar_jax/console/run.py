@@ -110,7 +110,6 @@ def run_named(
     *,
     noun: str = "command",
     about: str = "",
-    elsewhere: Mapping[str, str] | None = None,
 ) -> int:
     """Runs the command that the first argument names, and returns its exit status, or 2 if no known one is named.
 
@@ -123,7 +122,6 @@ def run_named(
       arguments: command-line arguments; by default, this process's.
       noun: what a command is called.
       about: text above the list.
-      elsewhere: the error of a name that other programs have.
     """
     _open_output()
     commands = {name: command for group in groups.values() for name, command in group.items()}
@@ -141,7 +139,7 @@ def run_named(
         return _flushed(0 if words else 2, text)
     name, *arguments = words
     if name not in (*commands, *COMPLETION):
-        return _fail((elsewhere or {}).get(name) or f"unknown {noun} {name!r}; {nearest(name, commands)}", 2)
+        return _fail(f"unknown {noun} {name!r}; {nearest(name, commands)}", 2)
     try:
         if name in COMPLETION:
             kinds = {name: _options(command) for name, command in commands.items()}

@@ -143,10 +143,8 @@ def prompt_text(prompt: str, prompts: Mapping[str, str]) -> str:
     One plain word is always a name: before a sentence, it would be part of the first word.
 
     Raises:
-      ValueError: the prompt is not a str, or it is a plain word that is not a name.
+      ValueError: the prompt is a plain word that is not a name.
     """
-    if not isinstance(prompt, str):
-        raise ValueError(f"prompt is {prompt!r}; it must be a str")
     if prompt not in prompts and re.fullmatch(r"[A-Za-z0-9_-]+", prompt):
         names = f"those of this encoder are {', '.join(prompts)}" if prompts else "this encoder has none"
         raise ValueError(

@@ -48,7 +48,7 @@ class SentenceEncoder(SentenceTransformersNames):
       model: a Flax module, replicated over ``mesh``.
       tokenizer: tokenizer of the checkpoint.
       spec: identifies the embeddings that ``encode`` returns.
-      mesh: the devices, with one axis ``data``.
+      mesh: the devices.
       pooling: one of ``lsar_jax.models.pooling.POOLINGS``, or several joined by ``+``.
       projection: layers that the checkpoint applies after pooling ``spec.layer``, or None.
       prompts: strings that the checkpoint expects before a sentence, by name.
@@ -88,8 +88,8 @@ class SentenceEncoder(SentenceTransformersNames):
         spec, devices = self.spec, self.mesh.devices
         parts = [f"{spec.id!r}", f"layer={spec.layer}", f"pooling={spec.pooling!r}", f"dtype={spec.dtype!r}"]
         parts += [f"dim={self.dim}", f"max_length={self.tokenizer.max_length}"]
-        names = "final_norm", "prompt", "transform"
-        parts += [f"{name}={value!r}" for name in names if (value := getattr(spec, name))]
+        optional = {name: getattr(spec, name) for name in ("final_norm", "prompt", "transform")}
+        parts += [f"{name}={value!r}" for name, value in optional.items() if value]
         return f"SentenceEncoder({', '.join(parts)}, devices='{devices.size} x {devices.flat[0].device_kind}')"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -215,8 +215,7 @@ class SentenceEncoder(SentenceTransformersNames):
     def with_transform(self, transform: Transform) -> "SentenceEncoder":
         """Returns an encoder that applies ``transform`` on the device, after its current transform, if any.
 
-        Raises:
-          ValueError: the transform was fitted in another space or on another width; or it is already applied.
+        Raises ValueError if it was fitted in another space or on another width, or is already applied.
         """
         place = f"the encoder {self.spec.id}"
         check_transform(transform, self.spec.raw(), self.dim, self.applied, place, self.transform)
@@ -228,9 +227,7 @@ class SentenceEncoder(SentenceTransformersNames):
         """Returns an encoder that puts ``prompt`` before each sentence, unless ``encode`` is given another.
 
         It is text, or the name of one of ``prompts``. The encoder accepts only transforms fitted with its prompt.
-
-        Raises:
-          ValueError: it is a word that is not a name, it leaves no room for text, or the encoder has a transform.
+        Raises ValueError if it is a word that is not a name, leaves no room for text, or the encoder has a transform.
         """
         if self.transform is not None:
             raise ValueError("the encoder has a transform; set the prompt first, then add a transform fitted with it")

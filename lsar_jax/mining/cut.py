@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
-from lsar_jax.checks import as_float, shown
+from lsar_jax.checks import as_float
 from lsar_jax.mining.known_pairs import KnownPairs
 from lsar_jax.mining.pairs import Pairs
 from lsar_jax.mining.thresholds import best_threshold, estimate_threshold, histogram
@@ -21,10 +21,10 @@ def check_cut(threshold: Cut) -> None:
         least = threshold.least_precision
         if least is not None and not 0 < as_float(least) <= 100:
             raise ValueError(
-                f"the precision on known pairs is {shown(least)}; it must be above 0 and at most 100 percent"
+                f"the precision on known pairs is {least!r:.80}; it must be above 0 and at most 100 percent"
             )
     elif threshold not in (None, "estimate") and np.isnan(as_float(threshold)):
-        raise ValueError(f"threshold is {shown(threshold)}; it must be a number that fits a float, or estimate")
+        raise ValueError(f"threshold is {threshold!r:.80}; it must be a number that fits a float, or estimate")
 
 
 def choose_threshold(pairs: Pairs, threshold: Cut, known: Int[np.ndarray, "known 2"]) -> tuple[float, str]:

@@ -59,13 +59,9 @@ class TextFolderOptions(EncoderOptions):
         return read_user_text(self.place, self.languages, count or self.count, self.aligned, 0)
 
     def check_vectors(self) -> None:
-        """Raises an error for vectors that do not exist, and for options of the encoder beside them."""
-        if self.vectors is None:
-            return
-        if not self.vectors.exists():
-            raise FileNotFoundError(f"there is no {self.vectors}, which --vectors names")
+        """Raises ValueError for options of the encoder beside vectors."""
         of_encoder = (*(option.name for option in fields(EncoderOptions)), "layers", "cache")
-        for option in fields(self):
+        for option in fields(self) if self.vectors is not None else ():
             if option.name in of_encoder and getattr(self, option.name) != option.default:
                 name = option.name.replace("_", "-")
                 raise ValueError(f"--{name} is given, but with --vectors nothing is encoded; omit it")

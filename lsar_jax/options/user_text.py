@@ -101,7 +101,7 @@ def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Alig
     the embeddings whether it is.
     """
     if folder.is_file():
-        text = _read_columns(folder, codes, count, aligned, seed)
+        text = _read_columns(folder, codes, count, seed)
     elif not folder.is_dir() or not any(folder.iterdir()):
         forms = "a file per language there, with a sentence in each line, such as de.txt, or parallel text (en-de.tsv)"
         raise FileNotFoundError(f"there is no folder {folder}, or it is empty; put {forms}")
@@ -111,6 +111,8 @@ def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Alig
         text = _read_files(folder, codes, count, aligned, seed)
     else:
         text = _read_pairs(folder, codes, count, seed)
+    if aligned == "yes" and not text.aligned:
+        raise ValueError(f"--aligned yes needs a folder with as many lines in every file, unlike {folder}; omit it")
     counts = {code: len(sentences) for code, sentences in text.sentences.items()}
     if len(counts) < 2 or min(counts.values()) < _LEAST:
         advice = f"give two languages or more, each with at least {_LEAST}, by --languages, or use --aligned no"
@@ -180,9 +182,7 @@ def _rows(path: Path) -> list[tuple[str, str]]:
     return [(languages.language_code(str(of.id)), of.text.strip()) for of in Records([path], ids="language")]
 
 
-def _read_columns(path: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
-    if aligned == "yes":
-        raise ValueError(f"--aligned yes needs a folder with a file per language, and {path} is a file; omit it")
+def _read_columns(path: Path, codes: Sequence[str], count: int, seed: int) -> UserText:
     texts: dict[str, list[str]] = {}
     for code, sentence in _rows(path):
         texts.setdefault(code, []).append(sentence)
@@ -205,8 +205,6 @@ def _read_files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned
     texts = {code: [line.strip() for line in corpora.lines(path)] for code, path in paths.items()}
     counts = {code: len(text) for code, text in texts.items()}
     same = len(set(counts.values())) == 1
-    if aligned == "yes" and not same:
-        raise ValueError(f"--aligned yes needs as many lines in every file, but they have {counts}; correct or omit it")
     rng = np.random.default_rng(seed)
     if not same or aligned == "no":
         return _not_aligned(texts, count, rng)

@@ -7,7 +7,7 @@ import jax
 from jax.sharding import Mesh, NamedSharding
 
 from lsar_jax.arrays import check_floats, row_bucket, same_width
-from lsar_jax.checks import check_choice, share, whole_number
+from lsar_jax.checks import check_choice, positive_number, whole_number
 from lsar_jax.mesh import shares
 from lsar_jax.shapes import AnyArray
 
@@ -80,8 +80,8 @@ def search_plan(
     fewest, why = (min(len(x), len(y)), "the rows of the smaller side") if both else (len(y), "the candidates")
     k = whole_number("k", k, 1, fewest, why)
     rows, columns = _rows(len(x), most[0]), row_bucket(-(-len(y) // (1 if mesh is None else shares(mesh))), most[1])
-    rows = max(k, rows) if both else rows
-    return SearchPlan(k, rows, max(k, columns), precision, share("recall_target", recall_target), mesh)
+    rows, recall_target = max(k, rows) if both else rows, positive_number("recall_target", recall_target, share=True)
+    return SearchPlan(k, rows, max(k, columns), precision, recall_target, mesh)
 
 
 def _mesh_of(x: AnyArray) -> Mesh | None:

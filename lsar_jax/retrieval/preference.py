@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lsar_jax.checks import as_float, finite_numbers, shown, whole_number, whole_numbers
+from lsar_jax.checks import as_float, finite_numbers, whole_number, whole_numbers
 from lsar_jax.retrieval.language_share import TopShare, fair_share, mean_defined, top_k_share
 from lsar_jax.shapes import AnyArray
 
@@ -165,7 +165,7 @@ def language_ndcg(
     """
     first = whole_number("first", first, 1, 2**31 - 1, "int32")
     if not 0 <= as_float(other) <= 1:
-        raise ValueError(f"other is {shown(other)}; it must be from 0 to 1")
+        raise ValueError(f"other is {other!r:.80}; it must be from 0 to 1")
     table, same_language = _ranks(ranks, query_language)
     gains = np.full(table.shape, float(other))
     gains[np.arange(len(table)), np.asarray(query_language)] = 1.0

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.arrays import bucketed, check_floats, check_rows, check_width, product, to_device, warn_far_off
-from lsar_jax.checks import as_float, shown
+from lsar_jax.checks import as_float
 from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
@@ -204,7 +204,7 @@ def fit_identifier(
       True
     """
     if not as_float(threshold) > 0:
-        raise ValueError(f"threshold is {shown(threshold)}; it must be a number above 0")
+        raise ValueError(f"threshold is {threshold!r:.80}; it must be a number above 0")
     pooled = pool_moments(x, least=2, precise=precise)
     samples = pooled.count - len(pooled)
     level = np.trace(pooled.within) / pooled.dim

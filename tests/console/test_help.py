@@ -85,7 +85,6 @@ def test_wrong_names(main, words, expected, capsys):
 @pytest.mark.parametrize(
     ("main", "words", "near"),
     [
-        (eval_main, ["tatoeba", "--layer", "8"], "--layers"),
         (eval_main, ["tatoeba", "--poling", "cls"], "--pooling"),
         (lsar_main, ["encode", "a", "b", "--max-lenght", "8"], "--max-length"),
         ("align", ["--layers", "8"], "--layer"),

@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from eval.__main__ import main as eval_main
 from lsar_jax.__main__ import main
 from lsar_jax.console import output as console
 
@@ -94,19 +92,3 @@ def test_programs_of_a_user_without_a_home_folder(command, monkeypatch, capsys):
         jax.config.update("jax_compilation_cache_dir", folder)
     assert "warning: compiled programs are not kept: there is no home folder" in capsys.readouterr().err
     assert Path(command[2]).is_file()
-
-
-def test_what_evaluations_lack_is_named(tmp_path, monkeypatch, capsys, fake):
-    """When the task is imported; in a checkout, the second command works."""
-    for name in [name for name in sys.modules if name.startswith(("eval.figures", "eval.tasks"))]:
-        # A package has its modules as attributes, too, which other tests find there afterwards.
-        parent, _, child = name.rpartition(".")
-        monkeypatch.setattr(sys.modules[parent], child, sys.modules[name])
-    for name in [name for name in sys.modules if name.startswith(("eval.figures", "eval.tasks"))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    words = ["udhr", "--languages", "en", "de", "fr", "--layers", "1", "--out", str(tmp_path)]
-    assert eval_main(words) == 1
-    # scikit-learn imports it too, unless an earlier test has imported scikit-learn.
-    lacks = r"error: t-SNE needs (threadpoolctl|scikit-learn): pip install 'lsar_jax\[report\]' \(in a checkout: .*\n"
-    assert re.fullmatch(lacks, capsys.readouterr().err)

@@ -14,15 +14,12 @@ from tests.typed import results
     ("call", "name", "instead"),
     [
         ("encode", "batch_size", "token_budget"),
-        ("encode", "prompt_name", "pass prompt=name to encode"),
-        ("encode", "truncate_dim", "pass dim to load_encoder"),
         ("encode", "convert_to_tensor", 'output="jax"'),
         ("encode", "batchsize", "its options are layers, language, prompt, max_length, token_budget, show_progress, "
          "normalize, output"),
         ("moments", "output", "its options are layers, language, prompt, max_length, token_budget"),
         # Before anything is looked for.
         ("load_encoder", "device", "mesh=lj.mesh.data_mesh(devices)"),
-        ("load_encoder", "layers", "its options are revision, layer, pooling, dim, final_norm, dtype"),
     ],
 )  # fmt: skip
 def test_other_names_of_options(tiny, call, name, instead):
@@ -35,9 +32,7 @@ def test_other_names_of_options(tiny, call, name, instead):
     ("name", "instead"),
     [
         ("similarity", "lj.retrieval.similarity(a, b)"),
-        ("get_sentence_embedding_dimension", "encoder.dim"),
         ("max_seq_length", "encoder.tokenizer.max_length"),
-        ("save", "encoder.to_sentence_transformers(folder)"),
         ("tokenize", "encoder.tokenizer([text], max_length)"),
     ],
 )
@@ -51,17 +46,10 @@ def test_other_names_of_attributes(tiny, name, instead):
         setattr(tiny, name, 8)
     # What it says to write exists.
     (ids,), cut = tiny.tokenizer([TEXTS[0]], tiny.tokenizer.max_length)
-    assert (ids.ndim, cut, lj.retrieval.similarity(tiny.encode(TEXTS), tiny.encode(TEXTS)).shape[0]) == (
-        1,
-        0,
-        len(TEXTS),
-    )
-
-
-def test_an_unknown_attribute_is_pythons_own_error(tiny):
+    assert (ids.ndim, cut) == (1, 0)
+    assert len(lj.retrieval.similarity(tiny.encode(TEXTS), tiny.encode(TEXTS))) == len(TEXTS)
     with pytest.raises(AttributeError, match="'SentenceEncoder' object has no attribute 'sentences'"):
         tiny.sentences  # noqa: B018
-    assert not hasattr(tiny, "sentences")
 
 
 @pytest.mark.parametrize(
@@ -98,10 +86,7 @@ def test_an_encoder_says_what_it_is(tiny, rng):
     assert "prompt='ab '" in repr(tiny.with_prompt("ab "))
 
 
-def test_versions(capsys):
+def test_versions_and_names(capsys):
+    assert dir(lj) == sorted([*lj.__all__, "__version__"])
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith(f"lsar_jax {lj.__version__}, jax ")
-
-
-def test_what_a_listing_shows():
-    assert dir(lj) == sorted([*lj.__all__, "__version__"])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lsar_jax.checks import positive_number, share, whole_number
+from lsar_jax.checks import positive_number, whole_number
 
 __all__ = ["DIMENSIONS", "SEED", "Limit", "check_rank", "positive", "share_of"]
 
@@ -41,7 +41,7 @@ def positive(name: str, value: object, **_: Any) -> float:
 
 def share_of(name: str, value: object, **_: Any) -> float:
     """Returns the value; raises ValueError unless it is a share, above 0 and at most 1."""
-    return share(name, value)
+    return positive_number(name, value, share=True)
 
 
 def check_rank(name: str, value: int, found: int, of: str) -> None:
