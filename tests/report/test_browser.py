@@ -134,6 +134,9 @@ def test_the_slider_and_the_menus_change_what_is_shown(open_page, case):
         assert np.allclose(shown, layer["cosines"][EN, number] / 1000)
         assert page.evaluate(POINTS) == layer["planes"][number][:, 0].tolist()
     assert len(lines) > 4
+    page.locator("#projection").select_option(label="t-SNE")
+    numbers = [method["name"] for method in layer["methods"]].index(method) + 1
+    assert page.evaluate(POINTS) == layer["tsne"][numbers][:, 0].tolist()
     page.locator("[data-copies=command]").click()
     assert page.evaluate("getSelection().toString()") == page.text_content("#command")
 
@@ -196,15 +199,11 @@ def test_the_keyboard_alone_is_enough(open_page, case):
 
 def test_languages_are_hidden_by_the_legend(open_page):
     page = open_page()
-    german = page.get_by_role("button", name="German", exact=True)
-    german.click()
-    assert german.get_attribute("aria-pressed") == "false"
-    count = "Array.from(Bokeh.documents[0].get_model_by_name('points').data.x).filter(Number.isFinite).length"
-    assert page.evaluate(count) == 4 * LINES
-    page.get_by_role("button", name="Hide all").click()
-    assert page.evaluate(count) == 0
-    page.get_by_role("button", name="Show all").click()
-    assert page.evaluate(count) == 5 * LINES
+    count = f"{POINTS}.filter(Number.isFinite).length"
+    for name, languages in (("German", 4), ("Hide all", 0), ("Show all", 5)):
+        page.get_by_role("button", name=name, exact=True).click()
+        assert page.evaluate(count) == languages * LINES
+    assert page.get_by_role("button", name="German", exact=True).get_attribute("aria-pressed") == "true"
 
 
 def pixel(page, row):
@@ -243,14 +242,7 @@ def test_hover_shows_the_sentence_and_a_click_chooses_it(open_page, case):
     page.wait_for_selector("#tip", state="hidden")
 
 
-def test_tsne_is_a_map_to_choose(open_page, case):
-    page = open_page()
-    page.locator("#projection").select_option(label="t-SNE")
-    assert page.evaluate(POINTS) == case[0]["layers"][0]["tsne"][1][:, 0].tolist()
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
 def test_it_fits_the_window_in_light_and_dark(open_page, width, scheme):
     page = open_page(width, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -1,6 +1,5 @@
 """A page shows what the transforms do to whole vectors; hostile text; bad input."""
 
-import json
 import re
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.report import explorer, explorer_page, sliders
 from lsar_jax.report.page_kit import _environment
-from lsar_jax.transforms.methods import METHODS
 from tests.optional import need
 from tests.report.page_data import cosines, data_of, near, state_of
 
@@ -153,11 +151,13 @@ def test_text_cannot_end_a_script(case):
 
 
 def test_a_page_is_saved_and_shown(case, tmp_path):
-    _, page, _ = case
+    assert "srcdoc=" in case[1]._repr_html_()
+    assert re.fullmatch(r"Explorer\(72 sentences in 4 languages, 1 layer, 1\.\d MB\)", repr(case[1]))
+    # With a path that is not text in its title.
+    page = lj.explore(case[0], texts(), methods=("center",), title="Language in \udc80")
     page.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page.html
-    assert "srcdoc=" in page._repr_html_()
-    assert re.fullmatch(r"Explorer\(72 sentences in 4 languages, 1 layer, 1\.\d MB\)", repr(page))
+    assert page.size == (tmp_path / "page.html").stat().st_size
 
 
 def test_sentences_are_drawn_together_with_their_translations(case):
@@ -169,19 +169,15 @@ def test_sentences_are_drawn_together_with_their_translations(case):
     assert len({text.split(":")[0].split()[1] for text in data["texts"]}) == 5
 
 
-def test_a_path_that_is_not_text_can_be_shown(case, tmp_path):
-    page = lj.explore(case[0], texts(), methods=("center",), title="Language in \udc80")
-    page.save(tmp_path / "page.html")
-    assert page.size == (tmp_path / "page.html").stat().st_size
-
-
-def test_a_method_that_fails_at_one_layer_is_at_none(case, monkeypatch, caplog):
-    monkeypatch.setattr(sliders, "DEFAULT_METHODS", ("lsar", "language-whitening"))
-    x = {code: np.stack([rows, rows]) for code, rows in case[0].items()}
+def test_methods_that_cannot_be_fitted_at_every_layer_are_left_out(case, monkeypatch, caplog):
+    monkeypatch.setattr(sliders, "DEFAULT_METHODS", ("lsar", "language-whitening", "cbie"))
+    x = {code: np.stack([rows[:4], rows[:4]]) for code, rows in case[0].items()}
     x["de"][1] = x["de"][1].mean(axis=0)
-    layers = data_of(lj.explore(x, texts(), layers=(1, 2)).html)["layers"]
-    assert [[method["name"] for method in layer["methods"]] for layer in layers] == [["lsar"], ["lsar"]]
+    page = lj.explore(x, {code: lines[:4] for code, lines in texts().items()}, layers=(1, 2))
+    names = [[method["name"] for method in layer["methods"]] for layer in data_of(page.html)["layers"]]
+    assert names == [["lsar"], ["lsar"]]
     assert "without language-whitening, which cannot be fitted at layer 2" in caplog.text
+    assert "without cbie, which cannot be fitted at layer 1: components is 12" in caplog.text
 
 
 @pytest.mark.slow
@@ -220,18 +216,6 @@ def test_bad_input(case, unchecked, changed, message):
         lj.explore(**({"x": case[0], "texts": texts()} | changed))
 
 
-def test_a_page_is_without_what_cannot_be_fitted(case, caplog):
-    few = {code: rows[:4] for code, rows in case[0].items()}
-    page = lj.explore(few, {code: lines[:4] for code, lines in texts().items()})
-    assert "the page is without cbie, which cannot be fitted: components is 12" in caplog.text
-    methods = [method["name"] for method in data_of(page.html)["layers"][0]["methods"]]
-    assert methods == [name for name in sliders.DEFAULT_METHODS if name != "cbie"]
-
-
-def test_every_method_is_explained():
-    assert all(method.summary for method in METHODS.values())
-
-
 def luminance(colour):
     parts = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
@@ -247,7 +231,3 @@ def test_marks_stand_out_and_differ():
             assert (light + 0.05) / (dark + 0.05) >= 3, colour
     colours, markers = len(explorer_page._COLOURS), len(explorer_page._MARKERS)
     assert len({(number % colours, number % markers) for number in range(84)}) == 84
-
-
-def test_json_of_the_map_has_no_points():
-    assert len(json.dumps(explorer_page._map())) < 20_000
