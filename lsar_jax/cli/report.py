@@ -128,11 +128,9 @@ class Report(TextFolderOptions):
         """Embeds the text, and the reference text if it is not aligned; a model of vectors could not encode that."""
         cache = self.cache or self.out / _WORK / "embeddings"
         embedded = embed(self, text, encoder, layers, cache=cache, **quiet)
-        if encoder is None:
-            check_methods(self.transforms, {"rank": self.ranks}, text.codes, next(iter(embedded.x.values())).shape[-1])
-        elif not embedded.text.aligned:
-            return embed_reference(embedded, encoder, self.max_length, cache)
-        return embedded
+        if encoder is None or embedded.text.aligned:
+            return embedded
+        return embed_reference(embedded, encoder, self.max_length, cache)
 
     def _first_answer(self, encoder: SentenceEncoder | None, layers: Sequence[int]) -> int:
         """Measures a third of the way, two thirds and the last layer on a part of the text; returns the best layer."""

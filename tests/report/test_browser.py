@@ -1,6 +1,5 @@
 """An explorer's page in Chromium: menus, slider, map, lists and keyboard show what Python found, and load nothing."""
 
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +9,11 @@ import lsar_jax as lj
 from lsar_jax.report import explorer
 from lsar_jax.report.page_kit import Usage
 from lsar_jax.transforms.methods.lsar import fit_mean_then_lsar
-from tests.optional import missing, need
+from tests.optional import need
 from tests.report import planted_text
 from tests.report.page_data import data_of, state_of
 
 need("bokeh")
-playwright = need("playwright.sync_api")
 pytestmark = pytest.mark.slow
 
 CODES = ("ar", "de", "en", "fr", "sw")
@@ -43,16 +41,6 @@ def case(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "page.html"
     page.save(path)
     return data_of(page.html), path, page
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if (path := shutil.which("chromium")) is None:
-        missing("chromium is not installed")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture
@@ -160,8 +148,9 @@ def test_the_code_fits_what_is_chosen_and_encodes_as_was_measured(open_page, cas
     frame.locator("body[data-ready]").wait_for()
     assert frame.locator("#verdict").inner_text() == expected(case[0], 0, "lsar", first_rank(case[0]), EN)[2]
     frame.locator("#method").select_option(label="lir")
-    command = frame.locator("#command").text_content()
-    assert command == "lsar-jax fit lir lir.safetensors --layer 8 --encoder E --data ar=a.txt"
+    assert frame.locator("#command").text_content() == (
+        "lsar-jax fit lir lir.safetensors --layer 8 --encoder E --data ar=a.txt"
+    )
     loading = frame.locator("#loading").text_content()
     assert "encoder = lj.load_encoder('E', layer=8).with_transform(transform)\n" in loading
     assert "encode(sentences, normalize=True, max_length=9, language='en')" in loading

@@ -1,7 +1,6 @@
 """The report's page: queries and languages by hand, hostile text, and the page in a browser."""
 
 import re
-import shutil
 from dataclasses import replace
 from html import unescape
 
@@ -28,7 +27,6 @@ from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.page_kit import Usage, _direction
 from lsar_jax.report.report_page import report_html, title_of_table
 from tests.made_results import made_result
-from tests.optional import missing, need
 from tests.report import planted_text
 
 CODES = ("ar", "de", "en")
@@ -214,25 +212,19 @@ def test_the_language_that_is_the_farthest_is_named(rng):
 
 
 @pytest.mark.slow
-def test_the_page_in_a_browser(rng, tmp_path):
-    playwright = need("playwright.sync_api")
-    if (chromium := shutil.which("chromium")) is None:
-        missing("chromium is not installed")
+def test_the_page_in_a_browser(rng, tmp_path, browser):
     (tmp_path / "report.html").write_text(page_of(compared(planted(rng, lines=30), "aligned")), encoding="utf-8")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        colours = set()
-        for width, scheme in ((1280, "dark"), (390, "light")):
-            page, wrong = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme), []
-            page.on("pageerror", lambda error, wrong=wrong: wrong.append(str(error)))
-            page.on("request", lambda request, wrong=wrong: wrong.append(request.url))
-            page.goto((tmp_path / "report.html").as_uri())
-            assert wrong == [(tmp_path / "report.html").as_uri()]
-            assert page.evaluate("document.documentElement.scrollWidth") == width
-            assert page.evaluate("window.broken") is None
-            assert "German" in page.locator(".wide").first.inner_text()
-            colours.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-            # No word of a table is broken: a cell is as wide as its longest word.
-            assert page.evaluate("Math.min(...[...document.querySelectorAll('td')].map(c => c.clientWidth))") > 30
-        assert len(colours) == 2
-        browser.close()
+    colours = set()
+    for width, scheme in ((1280, "dark"), (390, "light")):
+        page, wrong = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme), []
+        page.on("pageerror", lambda error, wrong=wrong: wrong.append(str(error)))
+        page.on("request", lambda request, wrong=wrong: wrong.append(request.url))
+        page.goto((tmp_path / "report.html").as_uri())
+        assert wrong == [(tmp_path / "report.html").as_uri()]
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert page.evaluate("window.broken") is None
+        assert "German" in page.locator(".wide").first.inner_text()
+        colours.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        # No word of a table is broken: a cell is as wide as its longest word.
+        assert page.evaluate("Math.min(...[...document.querySelectorAll('td')].map(c => c.clientWidth))") > 30
+    assert len(colours) == 2
