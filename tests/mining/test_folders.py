@@ -189,7 +189,3 @@ def test_from_text(tmp_path, refused, rng):
     # The tab of a sentence is written as a space.
     assert {(one, other) for _, one, other in lines} == {(german[i].replace("\t", " "), english[j]) for i, j in pairs}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["de.jsonl", "en.txt", "out.tsv"]
-    for name in ("de.jsonl", "en.txt"):
-        assert main(["encode", str(tmp_path / name), str(tmp_path / name[:2]), *options]) == 0
-    names = [str(tmp_path / name) for name in ("de", "en", "again.tsv")]
-    assert "there is no text to encode; omit it" in refused(main, ["mine", *names, *options[:2]])

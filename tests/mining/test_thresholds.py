@@ -42,7 +42,7 @@ def test_an_estimate_is_nearly_the_best_on_planted_scores(rng, wrong, right, sha
     assert estimate_threshold(score.astype(np.float32)).value == pytest.approx(got.value, abs=1e-5)
 
 
-@pytest.mark.parametrize("count", [20, 60, 300, 2000])
+@pytest.mark.parametrize("count", [20, 300])
 def test_scores_of_one_group_are_refused(rng, count):
     """Also with long tails; two normal distributions fit these better than one does."""
     for score in (rng.normal(1.2, 0.05, count), rng.standard_t(4, count), rng.logistic(size=count)):
@@ -65,12 +65,6 @@ def test_mined_pairs_that_are_all_right_or_all_wrong_have_no_estimate(rng, share
     assert said.startswith(f"no threshold is estimated: the {len(pairs.score)} scores are not two groups")
     with pytest.raises(ValueError, match="not two groups"):
         choose_threshold(pairs, "estimate", np.empty((0, 2), np.int64))
-    # A half of them right has.
-    y[:150] = x[:150] + 0.5 * rng.standard_normal((150, 24)).astype(np.float32)
-    y[150:] = rng.standard_normal((150, 24))
-    pairs = lj.mining.mine(x, y)
-    value = estimate_threshold(pairs.score).value
-    assert ((pairs.source == pairs.target)[pairs.score >= value]).sum() >= 140
 
 
 def test_ties_are_on_one_side(rng):
@@ -179,27 +173,27 @@ def test_the_command(sides, tmp_path, refused, capsys):
         ("0\t0\n", ["--correct", "0", "--known"], "it must be above 0 and at most 100 percent"),
         ("0\t0\n", ["--threshold", "1", "--known"], "--threshold 1.0 and --known are given; omit one"),
     ):
-        (tmp_path / "bad").mkdir(exist_ok=True)
         bad = tmp_path / "bad" / "known.tsv"
+        bad.parent.mkdir(exist_ok=True)
         bad.write_text(content)
         assert message in refused(main, [*command, *options, str(bad)])
-        # Of text, before an encoder is looked for.
-        files = [tmp_path / "bad" / name for name in ("one.txt", "other.txt")]
-        for file in files:
-            file.write_text(f"{file.name}\n")
-        assert message in refused(main, ["mine", *files, out, "--encoder", "gone", *options, bad])
+    # Of text, before an encoder is looked for.
+    for name in ("one.txt", "other.txt"):
+        (tmp_path / name).write_text(f"{name}\n")
+    text = [tmp_path / "one.txt", tmp_path / "other.txt"]
+    assert message in refused(main, ["mine", *text, out, "--encoder", "gone", *options, bad])
     (bad.with_suffix(".jsonl")).write_text('{"source": "a"}\n')
     for options, message in (
         (["--known", str(bad.with_suffix(".jsonl"))], "line 1: expected an object with source and target"),
         (["--correct", "95"], "--correct needs --known"),
         (["--threshold", "nan"], "threshold is nan"),
         (["--k", "0"], "k is 0"),
+        (["--encoder", "bundled"], "there is no text to encode; omit it"),
     ):
         assert message in refused(main, [*command, *options])
     assert not notes_of(out).exists()
     assert main([*command, "--known", str(known), "--correct", "95"]) == 0
-    printed = capsys.readouterr()
-    assert "on 30 known pairs in the inputs, of 30" in printed.out
+    assert "on 30 known pairs in the inputs, of 30" in capsys.readouterr().out
     assert main([*command, "--overwrite"]) == 0
     printed = capsys.readouterr()
     assert "<- threshold" in printed.out
