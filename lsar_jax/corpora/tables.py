@@ -13,7 +13,7 @@ from typing import Any
 
 from lsar_jax.corpora.by_language import chosen
 from lsar_jax.corpora.hub_datasets import HubFiles, hub_files
-from lsar_jax.corpora.tfds import find, label_names, places, prepared_languages, rows, splits
+from lsar_jax.corpora.tfds import find, import_tfds, places, prepared_languages, rows, splits
 from lsar_jax.languages import code_or_none
 
 __all__ = [
@@ -63,8 +63,11 @@ class Prepared:
         return rows(self.folders[config], split)
 
     def labels(self, config: str) -> dict[str, tuple[str, ...]]:
-        """The names of the labels of each field of labels, in the order of their numbers."""
-        return label_names(self.folders[config])
+        """The names of the labels of each field of labels, or of lists of them, in the order of their numbers."""
+        tfds = import_tfds()
+        features = tfds.builder_from_directory(str(find(self.folders[config]))).info.features
+        kinds = {name: getattr(feature, "feature", feature) for name, feature in features.items()}
+        return {name: tuple(kind.names) for name, kind in kinds.items() if isinstance(kind, tfds.features.ClassLabel)}
 
 
 # Rows by configuration and split.

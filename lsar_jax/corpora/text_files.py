@@ -134,8 +134,9 @@ def numbered_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
                 raise ValueError(f"{name}, line {number} {why}")
             yield number, line.decode("utf-8")
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        text = isinstance(error, UnicodeDecodeError)
-        why = f", line {number} is not UTF-8: {error.reason}" if text else f" is damaged after line {number}: {error}"
+        why = f" is damaged after line {number}: {error}"
+        if isinstance(error, UnicodeDecodeError):
+            why = f", line {number} is not UTF-8: {error.reason}"
         raise ValueError(f"{name}{why}") from error
 
 

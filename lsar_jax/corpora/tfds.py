@@ -19,7 +19,7 @@ from lsar_jax.extras import import_extra
 from lsar_jax.files import read_json
 from lsar_jax.languages import code_or_none
 
-__all__ = ["find", "import_tfds", "label_names", "places", "prepared", "prepared_languages", "rows", "splits"]
+__all__ = ["find", "import_tfds", "places", "prepared", "prepared_languages", "rows", "splits"]
 
 # Filters of known datasets; documents of all others are split into lines.
 _FILTERS: dict[str, Filter] = {"wiki40b": wiki40b_pieces, "monolingual": not_blank}
@@ -118,14 +118,6 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
 def splits(folder: str | Path) -> list[str]:
     """Returns the names of the splits of one version of a dataset."""
     return [str(split["name"]) for split in read_json(find(folder) / _INFO, dict).get("splits", [])]
-
-
-def label_names(folder: str | Path) -> dict[str, tuple[str, ...]]:
-    """Returns the names of the labels of each field of labels, or of lists of them, in the order of their numbers."""
-    tfds = import_tfds()
-    features = tfds.builder_from_directory(str(find(folder))).info.features
-    kinds = {name: getattr(feature, "feature", feature) for name, feature in features.items()}
-    return {name: tuple(kind.names) for name, kind in kinds.items() if isinstance(kind, tfds.features.ClassLabel)}
 
 
 def find(folder_or_name: str | Path) -> Path:

@@ -67,7 +67,8 @@ def fits(languages: int = 37, rows: int = 10_000, dim: int = 768, repeats: int =
     for method, (numpy_fit, sklearn_fit, operations) in _PEERS.items():
         second = METHODS[method].needs != "means"
         summing, inputs = sums[second]
-        calls = {HERE: partial(METHODS[method], inputs[HERE]), "numpy": partial(numpy_fit, inputs["numpy"])}
+        fit: Callable[..., Any] = METHODS[method]
+        calls = {HERE: partial(fit, inputs[HERE]), "numpy": partial(numpy_fit, inputs["numpy"])}
         fitting, results = fastest(calls, repeats)
         whole = {version: summing[version] + fitting[version] for version in calls}
         if sklearn_fit is not None:
