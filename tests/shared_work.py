@@ -42,7 +42,7 @@ def write_input(folder):
 
 def strong_arguments(folder, out):
     """The arguments of an alignment."""
-    words = [*TRAINING, "--words", folder / "words", "--steps", "6", "--validate-every", "2", "--log-every", "1"]
+    words = [*TRAINING, "--words", folder / "words", "--steps", "6", "--validate-every", "2"]
     return [*words, "--learning-rate", "1e-3", "--batch", "8", "--out", out]
 
 
@@ -70,7 +70,7 @@ class SharedWork:
         linear = ["--objective", "linear", "--learning-rate", "1e-4", "--batch", "128"]
         _end(align, *strong_arguments(folder, out / "linear"), *linear)
         files = ["--train", folder / "train-en.txt", "--test", folder / "test-de.txt", "--held-out", "12"]
-        steps = ["--epochs", "1", "--batch", "8", "--validations", "2", "--log-every", "1", "--learning-rate", "1e-3"]
+        steps = ["--epochs", "1", "--batch", "8", "--validations", "2", "--learning-rate", "1e-3"]
         _end(finetune, "--task", "pos", *TRAINING, *files, *steps, "--seeds", "12", "8", "--out", out / "pos")
 
     def _arrays(self) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from lsar_jax.files import read_json, sha256, write_json
+from lsar_jax.mesh import fetched
 
 __all__ = ["Checkpoints", "remove_checkpoints"]
 
@@ -50,7 +49,7 @@ class Checkpoints:
         self._manager.close()
 
     def save(self, step: int, arrays: Any, position: dict[str, Any]) -> None:
-        """Writes a checkpoint of a tree of arrays and of JSON values, unless one exists for this step.
+        """Writes a checkpoint of a tree of arrays, whole in this process, and of JSON values, unless one exists.
 
         Raises:
           OSError: it could not be written; the checkpoints before it are kept.
@@ -59,11 +58,9 @@ class Checkpoints:
             return
         args, folder = self._ocp.args, self._folder / str(step)
         # Of arrays on several devices, Orbax would compile a program that takes a part of each shape.
-        arrays = jax.tree.map(_on_the_host, arrays)
+        whole = args.StandardSave(fetched(arrays))
         try:
-            self._manager.save(
-                step, args=args.Composite(arrays=args.StandardSave(arrays), position=args.JsonSave(position))
-            )
+            self._manager.save(step, args=args.Composite(arrays=whole, position=args.JsonSave(position)))
             write_json(folder / _DIGESTS, _digests(folder))
         except Exception as error:  # Orbax and TensorStore raise many types, some of several lines
             shutil.rmtree(folder, ignore_errors=True)
@@ -103,10 +100,9 @@ class Checkpoints:
             newer.replace(aside)
         self._manager.reload()
         args, shapes = self._ocp.args, jax.tree.map(self._ocp.utils.to_shape_dtype_struct, like)
+        wanted = args.Composite(arrays=args.StandardRestore(shapes), position=args.JsonRestore())
         try:
-            found = self._manager.restore(
-                step, args=args.Composite(arrays=args.StandardRestore(shapes), position=args.JsonRestore())
-            )
+            found = self._manager.restore(step, args=wanted)
         except Exception as error:  # Orbax and TensorStore raise many types, some of several lines
             raise ValueError(f"{folder} cannot be read: {_first_line(error)}") from error
         return found["arrays"], found["position"]
@@ -151,11 +147,3 @@ def _damage(folder: Path) -> str:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or repr(error)).splitlines()[0]
-
-
-def _on_the_host(x: Any) -> Any:
-    """Returns an array that this process has whole as a NumPy array; others, and random keys, unchanged."""
-    whole = isinstance(x, jax.Array) and (x.is_fully_addressable or x.is_fully_replicated)
-    if not whole or jnp.issubdtype(x.dtype, jax.dtypes.extended):
-        return x
-    return np.asarray(x)

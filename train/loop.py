@@ -36,13 +36,11 @@ class LoopOptions:
     Attributes:
       epochs: maximum number of epochs.
       patience: number of epochs without a lower validation loss after which a seed stops.
-      steps_per_call: number of steps per program call, and per line of the log.
       checkpoint_seconds: minimum time between checkpoints, in seconds.
     """
 
     epochs: int = 10_000
     patience: int = 10
-    steps_per_call: int = 100
     checkpoint_seconds: float = 30.0
 
 
@@ -98,16 +96,17 @@ class Trained:
     steps_per_second: float
 
 
-def train(task: TrainingTask, options: LoopOptions, folder: Path, title: str) -> Trained:
+def train(task: TrainingTask, options: LoopOptions, folder: Path, title: str, steps_per_call: int) -> Trained:
     """Trains until every seed has stopped, from the last checkpoint if there is one.
 
+    A program call takes ``steps_per_call`` steps, and writes a line of the log.
     Writes ``log.jsonl``, its figure and ``checkpoints`` into the folder.
 
     Raises:
       ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite.
     """
     with ExitStack() as stack:
-        run = _TrainingRun(task, options, folder, stack)
+        run = _TrainingRun(task, options, folder, steps_per_call, stack)
         position, started, before = run.position, time.perf_counter(), run.position.taken
         while any(position.active) and position.epoch < options.epochs:
             run.take_epoch()
@@ -123,7 +122,10 @@ def train(task: TrainingTask, options: LoopOptions, folder: Path, title: str) ->
 class _TrainingRun:
     """A run from its last checkpoint on: the state, its best part, and the open log and checkpoints."""
 
-    def __init__(self, task: TrainingTask, options: LoopOptions, folder: Path, stack: ExitStack) -> None:
+    def __init__(
+        self, task: TrainingTask, options: LoopOptions, folder: Path, steps_per_call: int, stack: ExitStack
+    ) -> None:
+        self._steps_per_call = steps_per_call
         self._task, self._options, self._total = task, options, task.total(options.epochs)
         self._meter = stack.enter_context(Meter())
         self.state = task.start()
@@ -150,7 +152,7 @@ class _TrainingRun:
         task, options, position = self._task, self._options, self.position
         order = task.order(self.state, position.epoch)
         while position.step < order.shape[1]:
-            self._take(order[:, position.step : position.step + options.steps_per_call])
+            self._take(order[:, position.step : position.step + self._steps_per_call])
             if time.perf_counter() - self._saved > options.checkpoint_seconds:
                 self.save()
                 self._saved = time.perf_counter()

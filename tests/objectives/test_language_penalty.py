@@ -86,31 +86,6 @@ def test_it_is_small_without_languages_and_follows_the_encoder_when_they_go(rng)
     assert language_penalty(x, started(x, language)) > 0.7
 
 
-def test_descent_brings_the_languages_together(rng):
-    """The offsets of the languages are parameters: they end where chance would put them."""
-    meaning = rng.standard_normal((400, D)).astype(np.float32)
-    meaning[:, :3] = 0
-    language = jnp.arange(400) % LANGUAGES
-    shared = jnp.zeros(D).at[3].set(3.0)
-    offsets = jnp.zeros((LANGUAGES, D)).at[:, :3].set(3 * rng.standard_normal((LANGUAGES, 3)))
-
-    @jax.jit
-    def step(offsets, means):
-        def loss(offsets):
-            x = meaning + shared + offsets[language]
-            new = means.update(x, language)
-            return penalty(x, new), new
-
-        gradient, new = jax.grad(loss, has_aux=True)(offsets)
-        return offsets - 20 * gradient, new
-
-    start, means = offsets, LanguageMeans.start(LANGUAGES, D)
-    for _ in range(200):
-        offsets, means = step(offsets, means)
-    apart = [np.linalg.norm(x - x.mean(axis=0)) for x in (start, offsets)]
-    assert apart[1] < 0.15 * apart[0]
-
-
 def test_means_have_no_gradient(batches):
     x, language = (jnp.asarray(part[0]) for part in batches)
     gradient = jax.grad(lambda x: jnp.square(started(x, language).sums).sum())(x)

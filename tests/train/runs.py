@@ -1,10 +1,6 @@
-"""Runs of a training command: text for them, killing or stopping one, and comparing what they logged."""
+"""Runs of a training command: text for them, stopping one, and comparing what they logged."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -13,7 +9,7 @@ from train.finetune.conllu_ner_xnli import ParsedSentence, SentencePair, TaggedS
 from train.log import Log
 from train.word_pairs.aligned_files import AlignedPair, write_aligned
 
-__all__ = ["kill_at", "labelled", "log_of", "module_run", "stop_at", "write_bitext", "write_labelled", "write_words"]
+__all__ = ["labelled", "log_of", "stop_at", "write_bitext", "write_labelled", "write_words"]
 
 UPOS = {"a": "NOUN", "b": "VERB", "c": "ADJ", "d": "ADP", "e": "DET", "f": "PUNCT"}
 
@@ -86,23 +82,6 @@ def write_labelled(folder, task, name, count, seed):
             rows.append("")
     path.write_text("\n".join(rows) + "\n")
     return str(path)
-
-
-def module_run(module, arguments):
-    """The command line of a module that has the devices of the tests, so that it rounds sums as they do."""
-    code = f"import runpy; import tests.conftest; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
-    return [sys.executable, "-c", code, *arguments]
-
-
-def kill_at(module, arguments, log, lines):
-    """Runs a command, and kills it when its log has this many lines."""
-    with subprocess.Popen(module_run(module, arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 300
-        while not log.is_file() or len(log.read_text().splitlines()) < lines:
-            assert process.poll() is None, process.stderr.read().decode()
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
 
 
 def stop_at(main, arguments, log, lines):

@@ -20,7 +20,7 @@ from lsar_jax.tokens.tokenizer import Specials
 from tests.compilations import count_compilations
 from tests.conftest import TINY
 from train.align import exchange
-from train.align.batches import ChunkSizes, _picks, batch_of, order_of
+from train.align.batches import ChunkSizes, batch_of, order_of
 from train.align.examples import Examples
 from train.align.steps import EncoderSteps, StepOptions
 from train.encoder_parameters import WORDS, EncoderParts, take_apart
@@ -321,10 +321,3 @@ def test_another_combination_of_chunks_needs_no_other_programs():
     assert shapes == [[(4, 24), (2, 24)], [(4, 24)] * 3, [(4, 24), (4, 24), (2, 24)]]
     assert counts[0] > 0
     assert counts[2] == 0
-
-
-def test_words_with_more_links_than_positions():
-    """Twenty links of each of 8 positions: every link keeps its pick, on the device that has its position."""
-    positions = np.repeat(np.arange(16), 20)
-    picks, device, place = _picks(positions, 8, 2)
-    np.testing.assert_array_equal(8 * device + picks[device, place], positions)

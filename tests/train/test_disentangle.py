@@ -11,7 +11,7 @@ import lsar_jax as lj
 from lsar_jax import Transform
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from lsar_jax.options.encoder import EncoderOptions
-from tests.train.runs import log_of, stop_at, write_bitext
+from tests.train.runs import log_of, write_bitext
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
 from train.disentangle.finished import TrainedRun, check_comparable, oracle_weights
@@ -101,23 +101,6 @@ def test_none_that_is_held_out_is_trained_on(folder, tmp_path):
     assert not train & valid
     assert len(split["fr"][1]) >= 3
     assert len(train) > 30
-
-
-@pytest.mark.slow
-def test_a_run_that_is_stopped_goes_on_to_the_same_numbers(folder, tmp_path):
-    at = np.random.default_rng().uniform(0.1, 0.9)  # anywhere
-    print(f"stopped after {at} of the log")
-    more = ["--seeds", "2", "--separation", "code", "--oracle", "--epochs", "6", "--steps-per-call", "2"]
-    whole = tmp_path / "whole"
-    assert main(command(folder, whole, *more)) == 0
-    expected = log_of(whole)
-    out = tmp_path / "stopped"
-    stop_at(main, command(folder, out, *more, "--checkpoint-seconds", "0"), out / "log.jsonl", at * len(expected))
-    assert not (out / "seed-0").exists()
-    assert list((out / "checkpoints").glob("[0-9]*"))
-    assert main(command(folder, out, *more)) == 0
-    assert log_of(out) == expected
-    assert heads(out) == heads(whole)
 
 
 def test_a_seed_stops_after_its_patience():

@@ -3,9 +3,8 @@
 from itertools import product
 
 import numpy as np
-import pytest
 
-from train.word_pairs.links import different_words, format_links, grow_diag_final_and, one_to_one, parse_links
+from train.word_pairs.links import different_words, grow_diag_final_and, one_to_one
 
 
 def grow_by_the_grid(forward, backward, rows, columns):
@@ -51,23 +50,3 @@ def test_equal_words_go_before_one_to_one():
     assert different_words(links, source, target) == {(0, 1), (1, 1), (2, 2)}
     assert one_to_one(different_words(links, source, target)) == {(2, 2)}
     assert different_words({(0, 0)}, ["gimp"], ["GIMP"]) == {(0, 0)}
-
-
-def test_pharaoh():
-    links = parse_links(" 2-0 0-1  2-0\n", 3, 2)
-    assert links == {(2, 0), (0, 1)}
-    assert format_links(links) == "0-1 2-0"
-    assert parse_links("", 3, 2) == set()
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("0-0 1", "'1' is not a link such as 0-2"),
-        ("-1-0", "'-1-0' is not a link"),
-        ("0-0 3-1", "'3-1' is not a link such as 0-2 between two words; the sentences have 3 and 2"),
-    ],
-)
-def test_a_wrong_link_is_named(line, message):
-    with pytest.raises(ValueError, match=message):
-        parse_links(line, 3, 2)

@@ -24,7 +24,6 @@ OBJECTIVES = [
     Objective("meat", True),
     Objective("dream", True, "code", "same_language"),
     Objective("dream", True, "code", "all", halves=True),
-    Objective("none", True, "code", "all"),
 ]
 
 
@@ -126,26 +125,21 @@ def test_steps_are_optaxs(pairs, objective):
 
 def test_seeds_side_by_side_are_seeds_alone(pairs):
     objective = OBJECTIVES[1]
-    together, terms = steps(pairs, (5, 7, 9), objective, chunks=(5,))
-    for number, seed in enumerate((5, 7, 9)):
+    together, terms = steps(pairs, (5, 7), objective, chunks=(5,))
+    for number, seed in enumerate((5, 7)):
         alone, own = steps(pairs, (seed,), objective, chunks=(5,))
         assert_close(jax.tree.map(lambda x, n=number: x[n : n + 1], together), alone, 1e-5)
         assert_close({name: value[number : number + 1] for name, value in terms.items()}, own, 1e-5)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES[:2], ids=lambda o: o.name)
-def test_devices_change_nothing(pairs, objective):
+def test_devices_change_nothing(pairs):
+    objective = OBJECTIVES[1]
     alone, shared = (steps(pairs, (0, 1), objective, chunks=(5,), mesh=data_mesh(jax.devices()[:n])) for n in (1, 4))
     assert_close(alone, shared, 1e-5)
     state, keys = init((0, 1), D, 4, 1e-2)
     order = epoch_order(keys, 0, 41, SIZE)
-    made = run.lower(
-        state,
-        pairs,
-        Steps(order, 0, 0, jnp.ones(2, bool)),
-        keys,
-        **options(objective, mesh=data_mesh(jax.devices()[:4])),
-    )
+    four = options(objective, mesh=data_mesh(jax.devices()[:4]))
+    made = run.lower(state, pairs, Steps(order, 0, 0, jnp.ones(2, bool)), keys, **four)
     # Each has two of the eight rows, and gradients are summed.
     assert "all-reduce" in (text := made.compile().as_text())
     assert f"f32[2,2,{D}]" in text

@@ -31,7 +31,7 @@ import tyro
 
 from lsar_jax import SentenceEncoder
 from lsar_jax.checkpoints.export import check_exportable
-from lsar_jax.checks import at_least, check_seeds
+from lsar_jax.checks import check_seeds
 from lsar_jax.console.output import console
 from lsar_jax.console.run import run
 from lsar_jax.encoders.options import prompt_tokens
@@ -56,7 +56,10 @@ from train.training_task import TrainingTask, of_seed
 __all__ = ["Align"]
 
 # Options that may change when a run resumes.
-_FREE = ("out", "checkpoint_seconds", "log_every")
+_FREE = ("out", "checkpoint_seconds")
+
+# Number of steps per line of the log.
+_LOG_EVERY = 10
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,6 @@ class Align:
       layer: layer to align, above which no block is kept; by default, the last.
       options: the optimizer, the loss, and what trades memory for time.
       seed: random seed of the order of batches, dropout and the projector.
-      log_every: number of steps per line of the log.
       checkpoint_seconds: minimum time between checkpoints, in seconds.
       out: output folder of this run.
     """
@@ -81,7 +83,6 @@ class Align:
     layer: int | None = None
     options: tyro.conf.OmitArgPrefixes[AlignOptions] = field(default_factory=AlignOptions)
     seed: int = 42
-    log_every: int = 10
     checkpoint_seconds: float = 600.0
     out: Path = Path("results/align")
 
@@ -95,7 +96,6 @@ class Align:
         linear = self.objective == "linear"
         # For linear, each process encodes on its own.
         devices = len(jax.local_devices() if linear else jax.devices())
-        at_least(1, log_every=self.log_every)
         check_seeds([self.seed])
         self._check_given()
         self.text.check()
@@ -185,11 +185,11 @@ class Align:
         return trained
 
     def _loop(self, task: TrainingTask, encoder: SentenceEncoder, plan: BatchPlan) -> Trained:
-        calls = plan.every if self.objective == "linear" else self.log_every
         epochs = -(-plan.steps // plan.every)
         # It never ends early: the patience is as many validations as there are.
-        loop = LoopOptions(epochs, epochs, calls, self.checkpoint_seconds)
-        return train(task, loop, self.out, f"{self.objective}, {encoder.spec.id}, layer {encoder.spec.layer}")
+        loop = LoopOptions(epochs, epochs, self.checkpoint_seconds)
+        title = f"{self.objective}, {encoder.spec.id}, layer {encoder.spec.layer}"
+        return train(task, loop, self.out, title, plan.every if self.objective == "linear" else _LOG_EVERY)
 
     def _outputs(self, encoder: SentenceEncoder) -> tuple[str, ...]:
         """Returns patterns of what is written; results name an encoder by its folder."""

@@ -46,6 +46,8 @@ from train.text import TextOptions, TrainingPairs, text_hash
 
 __all__ = ["Disentangle", "HeadsOptions"]
 
+# Steps of one program, and per line of the log.
+_STEPS_PER_CALL = 100
 # Options that may change when a run resumes.
 _FREE = ("out", "cache", "checkpoint_seconds", "epochs")
 
@@ -156,7 +158,8 @@ class Disentangle(HeadsOptions):
         heads = HeadTraining(
             objective, self.learning_rate, self.batch, seeds, training, validation, self.oracle_weights
         )
-        trained = train(heads, self.loop, self.out, f"{objective.name}, {encoder.spec.id}, layer {encoder.spec.layer}")
+        title = f"{objective.name}, {encoder.spec.id}, layer {encoder.spec.layer}"
+        trained = train(heads, self.loop, self.out, title, _STEPS_PER_CALL)
         fitted = {code: len(set(map(int, side))) for code, (_, side) in rows.items()}
         fitted["en"] = len({int(row) for english, _ in rows.values() for row in english})
         for number, weight in enumerate(self.oracle_weights):

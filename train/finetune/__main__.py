@@ -8,8 +8,8 @@ The tasks follow Wu and Dredze (EMNLP 2020): ``xnli``, ``ner``, ``pos`` and ``pa
 English text, keeps the parameters with the best score on English development text, and is tested on every file. Without
 ``--dev``, the development text is held out from the training text.
 
-To resume a killed run, repeat the same command. The command writes ``config.json`` and, in a folder for each group of
-seeds, the log and its figure; ``transfer.json`` has the scores by seed and file, for ``python -m eval transfer``.
+To resume a killed run, repeat the same command. The command writes ``config.json`` and, in a folder for each seed, the
+log and its figure; ``transfer.json`` has the scores by seed and file, for ``python -m eval transfer``.
 """
 
 import sys
@@ -47,7 +47,11 @@ from train.training_task import of_seed
 __all__ = ["Finetune"]
 
 # Options that may change when a run resumes.
-_FREE = ("out", "checkpoint_seconds", "log_every", "at_once", "seeds")
+_FREE = ("out", "checkpoint_seconds", "seeds")
+
+# Share of all steps for the warm-up, number of validations without a better score after which training ends, and number
+# of steps per line of the log.
+_WARMUP, _PATIENCE, _LOG_EVERY = 0.1, 10, 20
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,6 @@ class Finetune:
         every language but English when it is tested.
       training: how to train.
       seeds: random seeds.
-      at_once: number of seeds to train in one program; by default 1 on a CPU, and all elsewhere. The longest sentence
-        of all of them decides the shape of dropout's masks, so that another number gives slightly different scores.
-      log_every: number of steps per line of the log.
       checkpoint_seconds: minimum time between checkpoints, in seconds.
       out: output folder of this run.
     """
@@ -77,8 +78,6 @@ class Finetune:
     maps: Path | None = None
     training: tyro.conf.OmitArgPrefixes[FinetuneOptions] = field(default_factory=FinetuneOptions)
     seeds: tuple[int, ...] = (12, 156, 78, 37, 8)
-    at_once: int | None = None
-    log_every: int = 20
     checkpoint_seconds: float = 300.0
     out: Path = Path("results/finetune")
 
@@ -100,18 +99,17 @@ class Finetune:
         options = flat_options(run, _FREE) | run._origin(encoder)
         with claimed(self.out, self.encoder.encoder, options, ["seed-*/checkpoints/[0-9]*"]):
             done: dict[str, Any] = agreed(run._done() if is_first() else {})
-            for path in self.out.glob("seed-*/checkpoints") if is_first() else ():
-                if all(seed in done for seed in _seeds_in(path.parent)):  # killed after their scores were written
-                    remove_checkpoints(path)
+            for ended in done if is_first() else ():  # killed after its scores were written
+                remove_checkpoints(self.out / f"seed-{ended}" / "checkpoints")
             if left := [seed for seed in self.seeds if str(seed) not in done]:
                 text, tested = tokenized(run.text, task, encoder, self.encoder.max_length, read)
                 training = run._training(text, encoder)
-                for group in map(tuple, agreed(run._groups(left))):
-                    done |= run._train(training.for_seeds(group), encoder.spec, tested, maps)
+                for seed in left:
+                    done[str(seed)] = run._train(training.for_seed(seed), encoder.spec, tested, maps)
                     if is_first():
                         run._write(encoder.spec, done)
                         # The parameters are large, and all that is needed from now on are the scores.
-                        remove_checkpoints(run._folder(group) / "checkpoints")
+                        remove_checkpoints(self.out / f"seed-{seed}" / "checkpoints")
         run._print(done)
         return read_json(self.out / "transfer.json", dict)
 
@@ -124,7 +122,7 @@ class Finetune:
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"--seeds is {' '.join(map(str, self.seeds))}; give one or more, each once")
         check_seeds(self.seeds, "seeds")
-        at_least(1, at_once=self.at_once, log_every=self.log_every, max_length=self.encoder.max_length)
+        at_least(1, max_length=self.encoder.max_length)
 
     def _open(self) -> SentenceEncoder:
         encoder = self.encoder.open_transformer(self.layer, "fine-tuned")
@@ -166,51 +164,32 @@ class Finetune:
         steps = sum(options.parts(len(text.training))) * known(options.epochs)
         sentences = 1 + max(example.sentence for example in text.training)
         console.print(f"{text.task.name}: {len(text.training)} examples of {sentences} sentences, {steps} steps")
-        schedule = linear_schedule(known(options.learning_rate), round(options.warmup * steps), steps)
+        schedule = linear_schedule(known(options.learning_rate), round(_WARMUP * steps), steps)
         optimizer = optax.adam(schedule, b2=0.99)
-        return FinetuneTraining(text, encoder, options, optimizer, self.seeds, data_mesh(jax.devices()))
+        return FinetuneTraining(text, encoder, options, optimizer, self.seeds[0], data_mesh(jax.devices()))
 
     def _train(
         self, training: FinetuneTraining, spec: EncoderSpec, tests: Mapping[str, LabelledText], maps: Maps
     ) -> dict[str, Any]:
-        """Trains and tests some seeds; returns their scores."""
-        seeds = training.seeds
-        console.print(f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}")
-        loop = LoopOptions(training.epochs, self.training.patience, self.log_every, self.checkpoint_seconds)
-        trained = train(training, loop, self._folder(seeds), f"{self.task}, {spec.id}, layer {spec.layer}")
-        started, result = time.perf_counter(), {}
-        for number, seed in enumerate(seeds):
-            best = of_seed(trained.best, number)
-            scores = {}
-            for name, test in tests.items():
-                predicted = training.predict(best, test.examples, maps.get(test.language))
-                about = {"language": test.language, "n": len(test.sentences), "mapped": test.language in maps}
-                scores[name] = about | training.text.score(test, predicted)
-            result[str(seed)] = {
-                "development": 100 - trained.position.best[number],
-                "best_validation": trained.position.best_epoch[number] + 1,
-                "validations": trained.position.epoch,
-                "trained_with": list(seeds),
-                "scores": scores,
-            }
+        """Trains and tests a seed; returns its scores."""
+        [seed] = training.seeds
+        console.print(f"seed {seed}")
+        loop = LoopOptions(training.epochs, _PATIENCE, self.checkpoint_seconds)
+        title = f"{self.task}, {spec.id}, layer {spec.layer}"
+        trained = train(training, loop, self.out / f"seed-{seed}", title, _LOG_EVERY)
+        started, best, scores = time.perf_counter(), of_seed(trained.best, 0), {}
+        for name, test in tests.items():
+            predicted = training.predict(best, test.examples, maps.get(test.language))
+            about = {"language": test.language, "n": len(test.sentences), "mapped": test.language in maps}
+            scores[name] = about | training.text.score(test, predicted)
         console.print(f"tested in {time.perf_counter() - started:.0f} s")
-        return result
-
-    def _groups(self, seeds: Sequence[int]) -> list[tuple[int, ...]]:
-        """Returns the seeds to train in one program; groups that have started, which have checkpoints, come first."""
-        groups: list[tuple[int, ...]] = []
-        left = list(seeds)
-        for path in sorted(self.out.glob("seed-*/checkpoints")):
-            group = tuple(map(int, _seeds_in(path.parent)))
-            if set(group) <= set(left):
-                groups.append(group)
-                left = [seed for seed in left if seed not in group]
-        size = self.at_once or (1 if jax.default_backend() == "cpu" else len(self.seeds))
-        return groups + [tuple(left[at : at + size]) for at in range(0, len(left), size)]
-
-    def _folder(self, seeds: tuple[int, ...]) -> Path:
-        """Returns the folder of a group of seeds."""
-        return self.out / f"seed-{'-'.join(map(str, seeds))}"
+        position = trained.position
+        return {
+            "development": 100 - position.best[0],
+            "best_validation": position.best_epoch[0] + 1,
+            "validations": position.epoch,
+            "scores": scores,
+        }
 
     def _write(self, spec: EncoderSpec, done: Mapping[str, Any]) -> None:
         # How the encoder, or the maps, were aligned, if they were, and if it is known.
@@ -232,11 +211,6 @@ class Finetune:
             for name, values in columns.items()
         ]
         print_table(f"{metric} of {len(done)} seeds", ["test", "mean", "std"], rows)
-
-
-def _seeds_in(folder: Path) -> list[str]:
-    """Returns the seeds that a folder is named after."""
-    return folder.name.split("-")[1:]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -23,9 +23,7 @@ class FinetuneOptions:
         --features 1e-3, and 1e-4 for xnli and ner.
       batch: number of sentences, or pairs, per step; by default 32, and 128 with --features.
       epochs: number of passes over the training text; by default 5, and 20 with --features.
-      warmup: share of all steps for the warm-up.
       validations: number of validations per pass; by default 4, and 1 with --features.
-      patience: number of validations without a better score after which training ends.
       dropout: share of hidden states and attention weights to zero at random in training, in all blocks, whether they
         are trained or not; with --features only in those on top. By default 0.1, and 0.2 with --features.
       trained_blocks: number of blocks to train, from the last; by default all, and the embeddings too.
@@ -35,9 +33,7 @@ class FinetuneOptions:
     learning_rate: float | None = None
     batch: int | None = None
     epochs: int | None = None
-    warmup: float = 0.1
     validations: int | None = None
-    patience: int = 10
     dropout: float | None = None
     trained_blocks: int | None = None
 
@@ -47,8 +43,7 @@ class FinetuneOptions:
         defaults = (task.rate_on_features, 128, 20, 1, 0.2) if self.features else (2e-5, 32, 5, 4, 0.1)
         options = filled(self, **dict(zip(names, defaults, strict=True)))
         at_least(1, batch=options.batch, epochs=options.epochs, validations=options.validations)
-        at_least(1, patience=self.patience)
-        below_one(warmup=self.warmup, dropout=options.dropout)
+        below_one(dropout=options.dropout)
         above_zero(learning_rate=options.learning_rate)
         if self.features and self.trained_blocks is not None:
             raise ValueError(f"--trained-blocks is {self.trained_blocks}, but with --features no block is trained")

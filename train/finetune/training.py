@@ -1,12 +1,11 @@
 """Fine-tuning of an encoder on a task, as a ``TrainingTask`` for the training loop in ``train.loop``.
 
-Several seeds train in one program: all arrays have a leading seed axis. An epoch of the loop is a part of a pass over
-the data, a quarter by default, after which the development data are scored.
+An epoch of the loop is a part of a pass over the data, a quarter by default, after which the development data are
+scored.
 """
 
 import copy
 from collections.abc import Sequence
-from functools import partial
 from itertools import islice
 from typing import Any, Self
 
@@ -15,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from lsar_jax import SentenceEncoder
 from lsar_jax.mesh import fetched, placed, replicated, split
@@ -27,7 +26,7 @@ from train.finetune.examples import TaskBatch, TaskExample, task_batch, training
 from train.finetune.features import FeatureMix
 from train.finetune.options import FinetuneOptions
 from train.finetune.text import TaskText
-from train.training_task import Steps, StepTerms, TrainingTask, ValidationTerms, each_seed, of_seed, where_seed
+from train.training_task import Steps, StepTerms, TrainingTask, ValidationTerms, as_seed
 
 __all__ = ["FinetuneTraining", "longest", "pass_order", "split_blocks"]
 
@@ -55,9 +54,9 @@ class FinetuneTraining(TrainingTask):
 
     def __init__(
         self, text: TaskText, encoder: SentenceEncoder, options: FinetuneOptions,
-        optimizer: optax.GradientTransformation, seeds: tuple[int, ...], mesh: Mesh,
+        optimizer: optax.GradientTransformation, seed: int, mesh: Mesh,
     ) -> None:  # fmt: skip
-        self.seeds, self.learning_rate = seeds, known(options.learning_rate)
+        self.seeds, self.learning_rate = (seed,), known(options.learning_rate)
         self.text, self._options, self._optimizer, self._mesh = text, options, optimizer, mesh
         config = encoder.model.config
         self._dim, self._layer = config.hidden, encoder.spec.layer
@@ -80,20 +79,20 @@ class FinetuneTraining(TrainingTask):
         """The number of parts of all passes."""
         return len(self._parts) * known(self._options.epochs)
 
-    def for_seeds(self, seeds: tuple[int, ...]) -> Self:
-        """Returns the same training for other seeds; as many of them need no compilation."""
+    def for_seed(self, seed: int) -> Self:
+        """Returns the same training for another seed, which needs no compilation."""
         other = copy.copy(self)
-        other.seeds = seeds
+        other.seeds = (seed,)
         return other
 
     def start(self) -> dict[str, Any]:
-        """Returns the initial state of all seeds."""
-        state: dict[str, Any] = self._start(jnp.asarray(self.seeds, jnp.uint32), self._trained)
+        """Returns the initial state."""
+        state: dict[str, Any] = self._start(jnp.asarray(self.seeds[0], jnp.uint32), self._trained)
         return placed(state, replicated(self._mesh))
 
     def kept(self, state: dict[str, Any]) -> Any:
         """Returns the parameters of the encoder and of the head."""
-        return state["parameters"]
+        return as_seed(state["parameters"])
 
     def total(self, epochs: int) -> int:
         """Returns the number of steps in so many epochs."""
@@ -101,33 +100,27 @@ class FinetuneTraining(TrainingTask):
         return passes * sum(self._parts) + sum(self._parts[:parts])
 
     def order(self, state: dict[str, Any], epoch: int) -> Any:
-        """Returns the examples of each batch until the next validation, ``[seed, step, example]``."""
+        """Returns the examples of each batch until the next validation, ``[1, step, example]``."""
         number, part = divmod(epoch, len(self._parts))
         first = sum(self._parts[:part])
-        whole = [pass_order(seed, number, self._lengths, known(self._options.batch)) for seed in self.seeds]
-        return np.stack(whole)[:, first : first + self._parts[part]]
+        whole = pass_order(self.seeds[0], number, self._lengths, known(self._options.batch))
+        return whole[None, first : first + self._parts[part]]
 
     def steps(self, state: dict[str, Any], steps: Steps) -> tuple[dict[str, Any], StepTerms]:
         """Takes one step per batch; returns the new state and the loss at each step."""
-        order, epoch, first, active = steps
-        taken, losses = self.total(epoch) + first, []
-        for step in range(order.shape[1]):
-            rows = order[:, step]
-            # The batches of all seeds, padded alike.
-            flat = self._batch([self.text.training[row] for row in rows.reshape(-1)], rows.size)
-            batch = self._place(TaskBatch(*(part.reshape(*rows.shape, *part.shape[1:]) for part in flat)), axis=1)
+        losses = []
+        for number, rows in enumerate(steps.order[0], self.total(steps.epoch) + steps.first):
+            batch = self._batch([self.text.training[row] for row in rows], len(rows))
             with jax.numpy_dtype_promotion("standard"):  # in bfloat16, jax's attention mixes dtypes on its way back
-                state, loss = self._step(state, self._frozen, batch, taken + step, active)
+                state, loss = self._step(state, self._frozen, batch, number)
             losses.append(loss)
-        return state, {"loss": jnp.stack(losses, axis=1)}
+        return state, {"loss": jnp.stack(losses)[None]}
 
     def validate(self, state: dict[str, Any]) -> ValidationTerms:
         """Returns how much is missing to a perfect score on the development data, in percent."""
-        text, scores = self.text, []
-        for number in range(len(self.seeds)):
-            predicted = self.predict(of_seed(state["parameters"], number), text.development.examples)
-            scores.append(text.score(text.development, predicted)[text.task.metric])
-        return {"error": jnp.asarray(100 - np.array(scores), jnp.float32)}
+        predicted = self.predict(state["parameters"], self.text.development.examples)
+        score = self.text.score(self.text.development, predicted)[self.text.task.metric]
+        return {"error": jnp.asarray([100 - score], jnp.float32)}
 
     def predict(
         self, parameters: Any, examples: Sequence[TaskExample], maps: Float[np.ndarray, "layer dim dim"] | None = None
@@ -141,30 +134,26 @@ class FinetuneTraining(TrainingTask):
             width = training_width(len(examples[order[at]].ids), self._longest)
             rows = max(1, _TOKENS // (width * self._mesh.size)) * self._mesh.size
             chosen = order[at : at + rows].tolist()
-            batch = self._place(self._batch([examples[number] for number in chosen], rows), axis=0)
+            batch = self._batch([examples[number] for number in chosen], rows)
             found = fetched(self._predict(parameters, self._frozen, batch, on_device))
             for row, number in enumerate(chosen):
                 result[number] = tuple(part[row] for part in found)
             at += rows
         return [result[number] for number in range(len(examples))]
 
-    def _initial(self, seeds: Array, trained: Parameters) -> dict[str, Any]:
-        keys = jax.vmap(jax.random.key)(seeds)
-        of_head, of_features, left = jnp.unstack(jax.vmap(partial(jax.random.split, num=3))(keys), axis=1)
-        head = jax.vmap(lambda key: self._head.init(key, self._dim, len(self.text.labels)))(of_head)
+    def _initial(self, seed: Array, trained: Parameters) -> dict[str, Any]:
+        of_head, of_features, left = jax.random.split(jax.random.key(seed), 3)
+        head = self._head.init(of_head, self._dim, len(self.text.labels))
         if self._features is not None:
-            head = {"task": head, "features": jax.vmap(self._features.init)(of_features)}
-        encoder = jax.tree.map(lambda x: jnp.repeat(x[None], len(seeds), axis=0), trained)
-        parameters = {"encoder": encoder, "head": head}
-        optimizer = jax.vmap(self._optimizer.init)(parameters)
-        return {"parameters": parameters, "optimizer": optimizer, "keys": jax.random.key_data(left)}
+            head = {"task": head, "features": self._features.init(of_features)}
+        # Copies, because the buffers are donated.
+        parameters = {"encoder": jax.tree.map(jnp.copy, trained), "head": head}
+        optimizer = self._optimizer.init(parameters)
+        return {"parameters": parameters, "optimizer": optimizer, "key": jax.random.key_data(left)}
 
     def _batch(self, examples: Sequence[TaskExample], rows: int) -> TaskBatch:
-        return task_batch(examples, rows, self._pad_id, self._longest)
-
-    def _place(self, batch: TaskBatch, axis: int) -> TaskBatch:
-        even = batch.ids.shape[axis] % self._mesh.size == 0
-        return placed(batch, split(self._mesh, axis) if even else replicated(self._mesh))
+        batch = task_batch(examples, rows, self._pad_id, self._longest)
+        return placed(batch, (replicated if rows % self._mesh.size else split)(self._mesh))
 
     def _slots(
         self, parameters: Any, frozen: Parameters, batch: TaskBatch, key: Array | None, maps: Array | None = None
@@ -195,22 +184,16 @@ class FinetuneTraining(TrainingTask):
         return self._head.predict(*self._slots(parameters, frozen, batch, None, maps), batch)
 
     def _take(
-        self, state: dict[str, Any], frozen: Parameters, batch: TaskBatch, number: Any, active: Bool[Array, " seed"]
-    ) -> tuple[dict[str, Any], Float[Array, " seed"]]:
-        def step(state: dict[str, Any], batch: TaskBatch, active: Array) -> tuple[dict[str, Any], Array]:
-            key = jax.random.fold_in(jax.random.wrap_key_data(state["keys"]), number)
-            inside, outside = jax.random.split(key)
+        self, state: dict[str, Any], frozen: Parameters, batch: TaskBatch, number: Any
+    ) -> tuple[dict[str, Any], Float[Array, ""]]:
+        inside, outside = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(state["key"]), number))
 
-            def loss(parameters: Any) -> Array:
-                return self._head.loss(*self._slots(parameters, frozen, batch, inside), batch, outside)
+        def loss(parameters: Any) -> Array:
+            return self._head.loss(*self._slots(parameters, frozen, batch, inside), batch, outside)
 
-            value, gradient = jax.value_and_grad(loss)(state["parameters"])
-            parameters, optimizer = updated(self._optimizer, gradient, state["optimizer"], state["parameters"])
-            new = {"parameters": parameters, "optimizer": optimizer, "keys": state["keys"]}
-            # One seed trains until it stops.
-            return where_seed(active, new, state) if len(self.seeds) > 1 else new, value
-
-        return each_seed(step, state, batch, active)
+        value, gradient = jax.value_and_grad(loss)(state["parameters"])
+        parameters, optimizer = updated(self._optimizer, gradient, state["optimizer"], state["parameters"])
+        return {"parameters": parameters, "optimizer": optimizer, "key": state["key"]}, value
 
 
 def split_blocks(parameters: Parameters, blocks: int, trained: int) -> tuple[Parameters, Parameters]:
