@@ -29,7 +29,7 @@ __all__ = ["Ablations", "objectives"]
 
 
 def objectives(base: Base) -> list[Objective]:
-    """Returns the rows of the table with a base; with ``none``, those of ORACLE alone."""
+    """Returns the rows of the table with a base; with ``none``, ORACLE alone."""
     if base == "none":
         return [Objective("none", True), *ALONE.values()]
     rows = [Objective(base, False)]

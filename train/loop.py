@@ -87,7 +87,7 @@ class TrainingPosition:
 class Trained:
     """The kept part of the state at each seed's best epoch and at the end, where the run ended, and its speed.
 
-    The speed is that of this call with validation, and 0 if there was nothing left to do.
+    The speed includes validation, and is 0 if there was nothing left to do.
     """
 
     best: Any

@@ -84,12 +84,13 @@ class TextOptions:
             count = round(self.validation * len(untested))
             split_pairs[code] = untested[count:], untested[:count]
         validated = {text_key(english) for _, validation in split_pairs.values() for english, _ in validation}
-        result: TrainingPairs = {}
-        for code, (others, validation) in split_pairs.items():
-            train = [pair for pair in others if text_key(pair[0]) not in validated]
-            # Pairs are in the order of a hash, so that the first ones are a random sample.
-            result[code] = self.of_language(f"{self.data}, {code}", train, validation)
-        return result
+        # Pairs are in the order of a hash, so that the first ones are a random sample.
+        return {
+            code: self.of_language(
+                f"{self.data}, {code}", [pair for pair in train if text_key(pair[0]) not in validated], validation
+            )
+            for code, (train, validation) in split_pairs.items()
+        }
 
     def of_language(self, where: str, train: Sequence[Pair], validation: list[Pair]) -> tuple[list[Pair], list[Pair]]:
         """Returns the share of the training pairs, in their order, and those for validation, of which none may be 0."""

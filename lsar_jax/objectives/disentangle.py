@@ -61,7 +61,7 @@ class TranslationBatch(NamedTuple):
 class BatchOutputs(NamedTuple):
     """The outputs of both heads for a batch, and for the pairs that DREAM compares it with; None without them.
 
-    The meanings of ``others`` are those of pairs in any language, and their languages those of pairs in its languages.
+    The meanings of ``others`` are of pairs in any language, and their languages of pairs in the batch's languages.
     """
 
     source: HeadOutputs

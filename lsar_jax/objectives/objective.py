@@ -1,4 +1,4 @@
-"""The choice of losses that train two heads: those of DREAM or MEAT, and those of ORACLE, but for ablations."""
+"""The choice of losses that train two heads: DREAM's or MEAT's, and ORACLE's, without some in ablations."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -19,7 +19,7 @@ _TERMS: dict[Base, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Objective:
-    """The losses that are summed, all with weight 1, but for those of ORACLE if another is given.
+    """The losses that are summed, all with weight 1, but for ORACLE's if another is given.
 
     Attributes:
       base: dream, meat, or none for ORACLE alone.

@@ -143,8 +143,7 @@ def test_orthogonalize_comes_to_the_nearest_orthogonal_matrix(rng):
     maps = jnp.asarray(np.eye(4) + 0.1 * rng.standard_normal((2, 4, 4)), jnp.float32)
     w = np.asarray(maps[0], np.float64)
     np.testing.assert_allclose(align.orthogonalize(maps)[0], 1.01 * w - 0.01 * w @ w.T @ w, rtol=1e-5, atol=1e-6)
-    moved = maps
-    moved = jax.lax.fori_loop(0, 1000, lambda _, moved: align.orthogonalize(moved, 0.05), moved)
+    moved = jax.lax.fori_loop(0, 1000, lambda _, moved: align.orthogonalize(moved, 0.05), maps)
     for start, end in zip(maps, moved, strict=True):
         u, _, vt = np.linalg.svd(start)
         np.testing.assert_allclose(end, u @ vt, atol=1e-5)

@@ -110,27 +110,24 @@ def test_every_term_is_its_twin(case, base, separation, clustering):
     assert loss == pytest.approx(expected["discriminator"], rel=2e-6)
 
 
-@pytest.mark.parametrize("name", list(ALONE))
-def test_stand_alone_objectives(case, name):
+def test_stand_alone_objectives(case):
     """The five classes of the released code, each written out as what it adds up."""
     heads, probe, batch, *_ = case
-    half = N // 2
-    first, second = (TranslationBatch(*(x[rows] for x in batch)) for rows in (slice(half), slice(half, N)))
+    first, second = (TranslationBatch(*(x[rows] for x in batch)) for rows in (slice(N // 2), slice(N // 2, N)))
     # DREAM's terms compare the first half of a batch with the second; ORACLE's are of the whole.
-    dream = twin(heads, probe, first, second, second)["dream"]
-    whole = twin(heads, probe, batch, batch, batch)
+    dream, whole = twin(heads, probe, first, second, second)["dream"], twin(heads, probe, batch, batch, batch)
     within = whole["clustering"]["all"] + whole["agreement"]
     between = whole["separation"]["alone"]
-    adversarial = whole["meat"]["adversarial"]
     expected = {
         "alone1": within + between,
         "alone2": dream["meaning"] + between,
         "alone3": dream["meaning"] + dream["language"] + between,
-        "alone4": adversarial + within + between,
+        "alone4": whole["meat"]["adversarial"] + within + between,
         "alone5": dream["meaning"] + dream["language"] + within + between,
-    }[name]
-    terms = objective_terms(ALONE[name], heads, probe, batch)
-    assert float(sum(terms.values())) == pytest.approx(expected, rel=5e-6)
+    }
+    for name, objective in ALONE.items():
+        terms = objective_terms(objective, heads, probe, batch)
+        assert float(sum(terms.values())) == pytest.approx(expected[name], rel=5e-6)
 
 
 @pytest.mark.parametrize(("base", "separation"), [("dream", "paper"), ("meat", "code"), ("none", "alone")])

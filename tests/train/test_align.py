@@ -92,9 +92,6 @@ def test_a_folder_that_the_run_has_not_written_is_kept(folder, tmp_path, refused
         main, command(folder, tmp_path, "strong", *STRONG)
     )
     assert not (tmp_path / "config.json").exists()
-    maps = tmp_path / "layer-2.safetensors"
-    maps.write_text("theirs")
-    assert f"{maps} would be replaced" in refused(main, command(folder, tmp_path, "linear"))
 
 
 def test_the_aligned_encoder_is_an_encoder(strong):

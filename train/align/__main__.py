@@ -198,11 +198,9 @@ class Align:
         return (f"{encoder.spec.id.rpartition('/')[2]}-{self.objective}",)
 
     def _write_encoder(self, encoder: SentenceEncoder, parts: EncoderParts) -> None:
-        aligned = SentenceEncoder(
-            parts.model, encoder.tokenizer, encoder.spec.raw(), encoder.mesh, pooling=encoder.pooling,
-            projection=parts.projection, prompts=encoder.prompts, languages=encoder.languages,
-            architecture=encoder.architecture, include_prompt=encoder.include_prompt,
-        )  # fmt: skip
+        aligned = replace(
+            encoder, model=parts.model, projection=parts.projection, spec=encoder.spec.raw(), applied=frozenset()
+        )
         folder = self.out / self._outputs(encoder)[0]
         new = unused(folder)
         aligned.to_sentence_transformers(new)

@@ -83,7 +83,7 @@ class ChunkSizes:
 
     @property
     def width(self) -> int:
-        """The token positions of a row: those of the longest sentence, since attention takes longer in wider rows."""
+        """The token positions of a row, as few as the longest sentence needs: attention takes longer in wider rows."""
         return -(-self.max_length // 8) * 8
 
     def rows(self, left: int) -> int:

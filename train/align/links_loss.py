@@ -22,7 +22,7 @@ def links_loss(
     objective: EncoderObjective, temperature: float, mesh: Mesh, embeddings: Float[Array, "embedding dim"],
     source: Int[Array, " link"], target: Int[Array, " link"], valid: Bool[Array, " link"],
 ) -> Float[Array, ""]:  # fmt: skip
-    """Returns the loss of a batch. Each device scores an equal part of the links, among those of all devices."""
+    """Returns the loss of a batch. Each device scores an equal part of the links, among the links of all devices."""
     contrastive = align.strong_contrastive_loss if objective == "strong" else align.weak_contrastive_loss
     loss: Callable[..., Float[Array, ""]] = partial(contrastive, temperature=temperature)
     if objective == "l2":

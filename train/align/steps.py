@@ -42,8 +42,8 @@ _POSITIONS = 4096
 class AlignmentState(NamedTuple):
     """The parameters and statistics that a step changes.
 
-    The projector is that of the contrastive losses of words, and the means are those of the penalty on the subspace of
-    the languages; None without them.
+    The projector serves the contrastive losses of words, and the means the penalty on the subspace of the languages;
+    None without them.
     """
 
     encoder: Parameters

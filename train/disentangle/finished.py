@@ -26,39 +26,43 @@ _LOSSES = ("objective", "oracle", "separation", "clustering", "without", "halves
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A finished run: ``config.json`` has its options, and ``trained.json`` says how each seed ended."""
+    """A finished run.
+
+    Attributes:
+      folder: its folder.
+      config: its options, from ``config.json``.
+      spec: the embedding space that the heads were trained on.
+      objective: name of the objective in tables.
+      weight: weight of ORACLE's losses.
+      seeds: its seeds.
+      training: table cells: optimizer and patience, number of epochs, best epoch of each seed (* if ended by --epochs).
+    """
 
     folder: Path
     config: dict[str, Any]
-    trained: dict[str, Any]
+    spec: EncoderSpec
+    objective: str
+    weight: float
+    seeds: list[int]
+    training: list[str]
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Reads a run from its folder."""
+        """Reads a run from its folder; ``trained.json`` says how each seed ended."""
         config = read_json(folder / "config.json", dict, ("encoder_spec", "pairs", "split", *_TRAINING, *_SAME))
-        if not (ended := folder / "trained.json").is_file():
+        if not (path := folder / "trained.json").is_file():
             raise FileNotFoundError(f"the run in {folder} has no trained.json; repeat its command to resume it")
-        run = cls(folder, config, read_json(ended, dict, ("objective", "epochs", "seeds")))
+        ended = read_json(path, dict, ("objective", "epochs", "seeds"))
         try:
-            _ = run.spec, run.training, run.files, sorted(config["pairs"]), f"{run.objective:s} {run.weight:g}"
+            best = [f"{end['best_epoch']}{'*' * (end['stopped_by'] == 'epochs')}" for end in ended["seeds"]]
+            steps = f"{config['learning_rate']:g}, {config['batch']}, {config['patience']}"
+            # Older versions did not record the weight, as it was 1.
+            weight = float(config.get("oracle_weights", [1.0])[0])
+            spec, seeds = EncoderSpec.from_dict(config["encoder_spec"]), [end["seed"] for end in ended["seeds"]]
+            training = [steps, f"{ended['epochs']}", " ".join(best)]
+            return cls(folder, config, spec, f"{ended['objective']:s}", weight, seeds, training)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{folder / 'config.json'} or trained.json is damaged: {error!r}") from error
-        return run
-
-    @property
-    def spec(self) -> EncoderSpec:
-        """The embedding space that the heads were trained on."""
-        return EncoderSpec.from_dict(self.config["encoder_spec"])
-
-    @property
-    def objective(self) -> str:
-        """The name of the objective in tables."""
-        return self.trained["objective"]
-
-    @property
-    def weight(self) -> float:
-        """The weight of ORACLE's losses, which older versions did not record, as it was 1."""
-        return self.config.get("oracle_weights", [1.0])[0]
 
     @property
     def layer(self) -> int:
@@ -66,21 +70,9 @@ class TrainedRun:
         return self.spec.layer
 
     @property
-    def seeds(self) -> list[int]:
-        """The seeds of the run."""
-        return [end["seed"] for end in self.trained["seeds"]]
-
-    @property
     def files(self) -> list[Path]:
         """The files of the heads: meaning and language, for one seed after another."""
         return [self.folder / f"seed-{seed}" / f"{part}.safetensors" for seed in self.seeds for part in PARTS]
-
-    @property
-    def training(self) -> list[str]:
-        """Table cells: optimizer and patience, number of epochs, best epoch of each seed (* if ended by --epochs)."""
-        ends = [f"{end['best_epoch']}{'*' * (end['stopped_by'] == 'epochs')}" for end in self.trained["seeds"]]
-        steps = f"{self.config['learning_rate']:g}, {self.config['batch']}, {self.config['patience']}"
-        return [steps, f"{self.trained['epochs']}", " ".join(ends)]
 
     def heads(self, seed: int) -> list[Transform]:
         """Returns the meaning head and the language head of a seed."""

@@ -125,7 +125,7 @@ def run(
 ) -> tuple[HeadsState, dict[str, Float[Array, "seed step"]]]:  # fmt: skip
     """Takes steps, whose order is ``[seed, step, row]``; returns the state (the old one is donated) and the terms.
 
-    ``keys`` are the random keys of the seeds, and ``weights`` those of ORACLE's terms, by default 1.
+    ``keys`` are the random keys of the seeds, and ``weights`` multiply ORACLE's terms, by default by 1.
     """
     optimizer = optax.adam(learning_rate)
     rows = None if mesh is None or mesh.size == 1 else split_over(mesh)

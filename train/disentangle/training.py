@@ -17,7 +17,7 @@ __all__ = ["HeadTraining", "validation_batch"]
 class HeadTraining(TrainingTask):
     """Trains heads on pairs, for several seeds and weights of ORACLE in parallel.
 
-    Runs are weight by weight: those of all seeds with the first weight, and so on.
+    Runs are weight by weight: all seeds with the first weight, and so on.
     """
 
     # The discriminator's own loss trains the discriminator, not the heads.

@@ -11,7 +11,7 @@ The pairs of each language that are held out (``--held-out``) are excluded, as i
 that ``python -m eval bitext`` can test on them. The command writes the files that ``train/word_pairs/aligned_files.py``
 describes, and ``word-pairs.json`` with the counts.
 
-eflomal's links differ from those of fast_align, the paper's aligner. To use that, or any other:
+The paper's aligner is fast_align, whose links differ from eflomal's. To use it, or any other:
 
     python -m train.word_pairs --data data/sentences --links results/links   # writes results/links/en-xx.words
     cd results/links
