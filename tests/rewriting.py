@@ -7,7 +7,7 @@ from safetensors import safe_open
 
 from lsar_jax.array_files import save_arrays
 
-__all__ = ["edit_json", "rewrite"]
+__all__ = ["edit_json", "move_module", "rewrite"]
 
 
 def rewrite(path, change):
@@ -24,3 +24,13 @@ def edit_json(path, **changes):
     """Changes fields of an object in a file, which need not exist; ... removes one."""
     content = (json.loads(path.read_text()) if path.exists() else {}) | changes
     path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
+
+
+def move_module(folder, path, *names):
+    """Moves files of the first module of ``modules.json`` to a folder of its own."""
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["path"] = path
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / path).mkdir()
+    for name in names:
+        (folder / name).rename(folder / path / name)

@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-import lsar_jax as lj
 from eval.__main__ import main
 from lsar_jax.measures.results import read_results
 from tests.attack.damage import on_a_full_disk
@@ -53,32 +52,12 @@ def test_what_cannot_be_a_result(name, make, tmp_path, refused, monkeypatch):
     assert f"{name} is " in refused(main, [*UDHR, "--out", str(tmp_path), "--overwrite"])
 
 
-def test_links_in_place_of_figures_are_replaced(tmp_path):
-    (tmp_path / "victim").write_text("mine")
-    (tmp_path / "out").mkdir()
-    for name in ("methods.png", "methods.pdf", "space.png"):
-        (tmp_path / "out" / name).symlink_to(tmp_path / "victim")
-    assert main([*UDHR, "--out", str(tmp_path / "out"), "--overwrite"]) == 0
-    assert (tmp_path / "victim").read_text() == "mine"
-    assert (tmp_path / "out" / "methods.png").read_bytes().startswith(b"\x89PNG")
-    assert not (tmp_path / "out" / "methods.png").is_symlink()
-
-
 def test_results_come_before_figures(tmp_path, refused):
     with on_a_full_disk(tmp_path / "disk", 64 << 10) as disk:
         error = refused(main, [*UDHR, "--out", str(disk / "out")])
         assert "was not written: No space left on device" in error
         assert read_results(disk / "out" / "results.jsonl")
         assert not [path for path in (disk / "out").iterdir() if ".partial" in path.name]
-
-
-def test_nothing_is_written_into_the_encoder(tmp_path, refused):
-    folder = shutil.copytree(TINY, tmp_path / "encoder")
-    before = lj.load_encoder(str(folder)).spec
-    for out in (folder, folder / "results"):
-        error = refused(main, ["udhr", "--encoder", str(folder), "--layers", "1", "--out", str(out)])
-        assert "which is read; choose another place" in error
-    assert lj.load_encoder(str(folder)).spec == before
 
 
 @pytest.mark.parametrize(

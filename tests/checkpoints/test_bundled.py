@@ -12,15 +12,6 @@ import lsar_jax as lj
 from lsar_jax.checkpoints import bundled
 
 
-def test_widen_by_hand():
-    block = np.zeros(1, bundled.BLOCK)
-    block["scale"] = 0.5
-    block["nibbles"][0, :2] = [0xF8, 0x19]  # low 8 -> 0, high 15 -> 7; low 9 -> 1, high 1 -> -7
-    values = bundled.widen(block)[0]
-    assert values[[0, 16, 1, 17]].tolist() == [0.0, 3.5, 0.5, -3.5]
-    assert values[2] == -4.0
-
-
 def test_sizes_and_tensors():
     config, pieces, tensors = bundled.parse(bundled.find_weights())
     assert (config.hidden, config.blocks, config.heads, config.vocabulary) == (384, 12, 12, 250_037)

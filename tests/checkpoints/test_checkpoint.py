@@ -55,19 +55,6 @@ def test_one_error_lists_missing_unexpected_and_misshaped(folder):
     ]
 
 
-def test_only_the_blocks_asked_for_are_read(folder, tiny):
-    # Blocks 2 and 3 hold NaN: reading them would show.
-    def change(tensors):
-        for name in tensors:
-            if name.startswith(("encoder.layer.1.", "encoder.layer.2.")):
-                tensors[name] = np.full_like(tensors[name], np.nan)
-
-    edit_tensors(folder, change)
-    encoder = lj.load_encoder(folder, layer=1)
-    assert len(encoder.model.blocks) == 1
-    np.testing.assert_array_equal(encoder.encode(["abc", "d"]), tiny.encode(["abc", "d"], layers=[1])[0])
-
-
 def test_names_of_older_checkpoints(folder, expected):
     def change(tensors):
         for name in list(tensors):

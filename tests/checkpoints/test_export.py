@@ -85,14 +85,6 @@ def test_a_shared_transform_becomes_a_dense(tmp_path, rng):
     np.testing.assert_allclose(theirs, expected, rtol=0, atol=1e-4)
 
 
-def test_the_last_token_is_pooled_there_too(tmp_path):
-    encoder = lj.load_encoder(GOLDEN / "bert", pooling="last")
-    encoder.to_sentence_transformers(tmp_path / "written")
-    assert lj.load_encoder(tmp_path / "written").spec.pooling == "last"
-    theirs = need("sentence_transformers").SentenceTransformer(str(tmp_path / "written"), device="cpu").encode(TEXTS)
-    np.testing.assert_allclose(theirs, encoder.encode(TEXTS), rtol=0, atol=1e-4)
-
-
 def sparse():
     """A shared transform that is not affine."""
     step = lj.transforms.SparseAutoencoder(jnp.ones((32, 40)), jnp.ones((40, 32)), jnp.ones(40), 4, False)

@@ -14,6 +14,7 @@ from lsar_jax.__main__ import main
 from lsar_jax.checkpoints.pickles import convert
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
+from tests.rewriting import move_module
 
 torch = need("torch")
 
@@ -155,12 +156,8 @@ def test_an_older_torch_is_refused(pickled, tmp_path, monkeypatch):
 
 
 def test_a_transformer_in_a_folder_of_its_own(pickled, tmp_path):
-    modules = json.loads((pickled / "modules.json").read_text())
-    modules[0]["path"] = "0_Transformer"
-    (pickled / "modules.json").write_text(json.dumps(modules))
-    (pickled / "0_Transformer").mkdir()
-    for name in ("config.json", "pytorch_model.bin", "tokenizer.json", "tokenizer_config.json"):
-        (pickled / name).rename(pickled / "0_Transformer" / name)
+    names = ("config.json", "pytorch_model.bin", "tokenizer.json", "tokenizer_config.json")
+    move_module(pickled, "0_Transformer", *names)
     with pytest.raises(FileNotFoundError, match=f"lsar-jax convert {pickled} NEW_FOLDER"):
         lj.load_encoder(pickled)
     check_converted(pickled, tmp_path)

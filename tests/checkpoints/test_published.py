@@ -83,12 +83,6 @@ def test_written_and_read_again(encoder, texts, tmp_path):
     np.testing.assert_allclose(theirs(tmp_path / "written", texts), vectors, rtol=0, atol=ATOL)
 
 
-def test_it_knows_what_is_alike(encoder):
-    sentences = ["That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"]
-    scores = encoder.encode(sentences) @ encoder.encode("That is a happy person")
-    assert np.argsort(-scores).tolist() == [0, 2, 1, 3]
-
-
 def test_static_embeddings(texts, tmp_path):
     static = lj.load_encoder(published(STATIC))
     assert (static.spec.layer, static.spec.pooling, static.dim) == (0, "mean", 256)

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 import lsar_jax as lj
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
-from tests.rewriting import edit_json
+from tests.rewriting import edit_json, move_module
 
 NAMES = {
     "Transformer": "",
@@ -296,12 +296,8 @@ def test_the_cut_of_a_checkpoint(folder, tmp_path):
 
 def test_the_transformer_in_a_folder_of_its_own(folder):
     expected = lj.load_encoder(folder).encode(TEXTS)
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[0]["path"] = "0_Transformer"
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "0_Transformer").mkdir()
-    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-        (folder / name).rename(folder / "0_Transformer" / name)
+    names = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+    move_module(folder, "0_Transformer", *names)
     (folder / "config.json").write_text('{"__version__": "0.2.6"}')  # as the first versions had it
     encoder = lj.load_encoder(folder)
     np.testing.assert_array_equal(encoder.encode(TEXTS), expected)

@@ -9,18 +9,11 @@ from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
 from lsar_jax.checkpoints.pickles import convert
-from lsar_jax.models.architectures import EMBEDDING_GEMMA2, EMBEDDING_GEMMA2_TEXT
-from lsar_jax.models.rotary import Rotary
 from tests import parity
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
 TINY = GOLDEN / "embedding-gemma2"
-
-
-@pytest.fixture
-def config():
-    return json.loads((TINY / "config.json").read_text())
 
 
 @pytest.fixture
@@ -37,35 +30,6 @@ def folder(tmp_path):
     ]
     (folder / "modules.json").write_text(json.dumps(listed))
     return folder
-
-
-def test_sizes(config):
-    sizes = EMBEDDING_GEMMA2_TEXT.read_config(config)
-    assert sizes.kinds == ("sliding_attention", "sliding_attention", "full_attention")
-    assert sizes.block_heads == ((2, 16), (2, 16), (1, 24))
-    assert (sizes.window, sizes.gate, sizes.scores, sizes.causal) == (3, 20, 1, False)
-    assert (sizes.rotary, sizes.sliding) == (Rotary(1000.0), Rotary(10.0))
-    assert EMBEDDING_GEMMA2.read_config({"text_config": config}) == sizes
-    # Blocks are numbered with as many digits as the last, and their sizes may be left to defaults.
-    assert (
-        EMBEDDING_GEMMA2_TEXT.read_config(config | {"per_layer_config": {"002": config["per_layer_config"]["2"]}})
-        == sizes
-    )
-    del config["per_layer_config"], config["layer_types"]
-    config |= {"sliding_window_pattern": 3, "global_head_dim": 24}
-    assert EMBEDDING_GEMMA2_TEXT.read_config(config) == sizes
-    del config["global_head_dim"]
-    config["sliding_window_pattern"] = 6
-    sizes = EMBEDDING_GEMMA2_TEXT.read_config(config)
-    assert (sizes.kinds[-1], sizes.block_heads[-1]) == ("full_attention", (1, 512))
-
-
-@pytest.mark.parametrize("prefix", ["", "model.", "language_model.", "model.language_model."])
-def test_names_of_tensors(prefix):
-    plain = EMBEDDING_GEMMA2.plain_name
-    assert plain(f"{prefix}layers.0.layer_scalar") == "layers.0.layer_scalar"
-    for other in ("vision_tower.x", "audio_tower.x", "embed_vision.embedding_projection.weight", "embed_audio.x"):
-        assert EMBEDDING_GEMMA2.is_unused(plain(f"{prefix.removesuffix('language_model.')}{other}"))
 
 
 def test_the_projection_comes_after_the_pooling(folder):
@@ -121,21 +85,6 @@ def test_inner_layers_in_transformers(tmp_path):
     encoder.to_sentence_transformers(tmp_path / "two")
     theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "two"), device="cpu").encode(TEXTS)
     np.testing.assert_allclose(encoder.encode(TEXTS), theirs, rtol=0, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_the_text_model_of_a_multimodal_checkpoint(tmp_path):
-    need("torch")
-    from transformers import AutoModel, EmbeddingGemma2Config
-
-    text = parity.torch_model("embedding-gemma2")
-    model = AutoModel.from_config(EmbeddingGemma2Config(text_config=text.config.to_dict()))
-    model.language_model.load_state_dict(text.state_dict())
-    model.save_pretrained(tmp_path)
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copyfile(TINY / file, tmp_path / file)
-    assert all("language_model." in name for name in load_file(tmp_path / "model.safetensors"))
-    np.testing.assert_array_equal(lj.load_encoder(tmp_path).encode(TEXTS), lj.load_encoder(TINY).encode(TEXTS))
 
 
 @pytest.mark.slow

@@ -11,40 +11,18 @@ from flax import nnx
 from safetensors.numpy import load_file
 
 import lsar_jax as lj
-from lsar_jax.models.architectures import GEMMA3, GEMMA3_TEXT
+from lsar_jax.models.architectures import EMBEDDING_GEMMA2, GEMMA3, GEMMA3_TEXT
 from lsar_jax.models.parts import LayerFactory
 from lsar_jax.models.rotary import Rotary
 from tests import parity
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
-NAMES = ("gemma3", "gemma3-causal")
 PROMPTS = {"query": "task: search result | query: ", "document": "title: none | text: "}
 
 
 def written(name):
     return json.loads((GOLDEN / name / "config.json").read_text())
-
-
-@pytest.mark.slow
-def test_scaled_positions_are_those_of_full_blocks():
-    config = parity.load("gemma3-causal").config
-    assert (config.rotary, config.sliding) == (Rotary(1000.0, 2.0), Rotary(10.0))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_config_from_before_version_5(name):
-    config = written(name)
-    expected = GEMMA3_TEXT.read_config(config)
-    rope = config.pop("rope_parameters")
-    del config["layer_types"], config["_sliding_window_pattern"]
-    config |= {"sliding_window_pattern": 2, "rope_theta": 1000.0, "rope_local_base_freq": 10.0, "rope_scaling": None}
-    if name == "gemma3-causal":
-        config["rope_scaling"] = {key: rope["full_attention"][key] for key in ("factor", "rope_type")}
-    assert GEMMA3_TEXT.read_config(config) == expected
-    assert GEMMA3.read_config({"model_type": "gemma3", "text_config": config}) == expected
-    assert expected.kinds == ("sliding_attention", "full_attention", "sliding_attention")
-    assert (expected.window, expected.causal, expected.scores) == (3, name == "gemma3-causal", 24)
 
 
 def test_the_defaults_of_transformers():
@@ -56,13 +34,6 @@ def test_the_defaults_of_transformers():
     assert (sizes.width, sizes.scores, sizes.window, sizes.causal) == (256, 256, 1023, True)
     assert (sizes.rotary, sizes.sliding) == (Rotary(1e6, 8.0), Rotary(1e4))
     assert [number for number, kind in enumerate(sizes.kinds) if kind == "full_attention"] == [5, 11, 17, 23, 29]
-
-
-@pytest.mark.parametrize("prefix", ["", "model.", "language_model.", "model.language_model.", "language_model.model."])
-def test_names_of_tensors(prefix):
-    assert GEMMA3.plain_name(f"{prefix}layers.0.mlp.up_proj.weight") == "layers.0.mlp.up_proj.weight"
-    for other in ("vision_tower.encoder.weight", "multi_modal_projector.weight", "lm_head.weight"):
-        assert GEMMA3.is_unused(GEMMA3.plain_name(prefix + other))
 
 
 @pytest.mark.slow
@@ -88,23 +59,36 @@ def test_published_sizes_give_the_published_number_of_parameters(changes, count)
     assert sum(leaf.size for leaf in jax.tree.leaves(nnx.state(model))) == count
 
 
+@pytest.mark.parametrize("architecture", [GEMMA3, EMBEDDING_GEMMA2])
+@pytest.mark.parametrize("prefix", ["", "model.", "language_model.", "model.language_model."])
+def test_names_of_tensors(architecture, prefix):
+    plain = architecture.plain_name
+    assert plain(f"{prefix}layers.0.mlp.up_proj.weight") == "layers.0.mlp.up_proj.weight"
+    others = ("vision_tower.x", "multi_modal_projector.weight" if architecture is GEMMA3 else "embed_audio.weight")
+    assert all(architecture.is_unused(plain(prefix.removesuffix("language_model.") + other)) for other in others)
+
+
 @pytest.mark.slow
-def test_a_model_of_text_and_images(tmp_path):
+@pytest.mark.parametrize("name", ["gemma3", "embedding-gemma2"])
+def test_the_text_model_of_a_multimodal_checkpoint(name, tmp_path):
     need("torch")
-    from transformers import AutoModel, Gemma3Config, SiglipVisionConfig
+    from transformers import AutoModel, EmbeddingGemma2Config, Gemma3Config, SiglipVisionConfig
 
     vision = SiglipVisionConfig(
         hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=32, patch_size=8
     )
-    text = parity.torch_model("gemma3")
-    model = AutoModel.from_config(Gemma3Config(text_config=text.config, vision_config=vision, mm_tokens_per_image=4))
+    text = parity.torch_model(name)
+    if name == "gemma3":
+        config = Gemma3Config(text_config=text.config, vision_config=vision, mm_tokens_per_image=4)
+    else:
+        config = EmbeddingGemma2Config(text_config=text.config.to_dict())
+    model = AutoModel.from_config(config)
     model.language_model.load_state_dict(text.state_dict())
     model.save_pretrained(tmp_path)
     for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copyfile(GOLDEN / "gemma3" / file, tmp_path / file)
-    assert any("vision_tower" in name for name in load_file(tmp_path / "model.safetensors"))
-    expected = lj.load_encoder(GOLDEN / "gemma3").encode(TEXTS)
-    np.testing.assert_array_equal(lj.load_encoder(tmp_path).encode(TEXTS), expected)
+        shutil.copyfile(GOLDEN / name / file, tmp_path / file)
+    assert any("language_model." in tensor for tensor in load_file(tmp_path / "model.safetensors"))
+    np.testing.assert_array_equal(lj.load_encoder(tmp_path).encode(TEXTS), lj.load_encoder(GOLDEN / name).encode(TEXTS))
 
 
 def test_the_root_is_rounded_in_bfloat16_alone():

@@ -1,14 +1,11 @@
-"""GTE: its two names, what its config may say, and proof that its parity tests can fail."""
+"""GTE: its older name, and models without segments."""
 
 import json
 import shutil
 
-import jax.numpy as jnp
 import numpy as np
 
 import lsar_jax as lj
-from lsar_jax.models.architectures import GTE, NEW
-from lsar_jax.models.rotary import Rotary
 from tests import parity
 
 CONFIG = json.loads((parity.GOLDEN / "gte" / "config.json").read_text())
@@ -19,23 +16,6 @@ OLD = {name: value for name, value in CONFIG.items() if name != "rope_parameters
     "logn_attention_scale": False, "logn_attention_clip1": False, "unpad_inputs": True,
     "use_memory_efficient_attention": True,
 }  # fmt: skip
-
-
-def test_both_spellings_of_the_config():
-    sizes = GTE.read_config(CONFIG)
-    assert sizes.rotary == Rotary(160.0, 8 ** (2 / 8))
-    assert NEW.read_config(OLD) == GTE.read_config(OLD) == sizes
-    # arctic-embed-m-v2 does not scale.
-    assert GTE.read_config(OLD | {"rope_scaling": None, "rope_theta": 160000}).rotary == Rotary(160000.0)
-
-
-def test_ntk_scaling_by_its_formula():
-    """The angle of plane i at position p is ``p (20 * 8)^(-2 i / 8) / 8^(2 / 8)``."""
-    position = jnp.array([[39]], jnp.int32)
-    angle = 39 * (20 * 8.0) ** (-np.arange(4) / 4) / 8 ** (2 / 8)
-    turned = NEW.read_config(OLD).rotary(jnp.ones((1, 1, 1, 8)), position)[0, 0, 0]
-    expected = np.concatenate([np.cos(angle) - np.sin(angle), np.cos(angle) + np.sin(angle)])
-    np.testing.assert_allclose(turned, expected, atol=2e-5)
 
 
 def test_a_checkpoint_of_the_older_name(tmp_path):

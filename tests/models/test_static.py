@@ -16,7 +16,7 @@ from lsar_jax.checkpoints.load_weights import load_weights
 from lsar_jax.checkpoints.pickles import convert
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
-from tests.rewriting import edit_json
+from tests.rewriting import edit_json, move_module
 
 NAMES = ("static", "model2vec")
 WEIGHTS = "model.safetensors"
@@ -153,12 +153,7 @@ def test_a_folder_that_we_write(static, tmp_path, rng):
 
 def test_a_folder_of_its_own_and_a_pickle(static, tmp_path):
     expected = lj.load_encoder(static).encode(TEXTS)
-    (static / "0_StaticEmbedding").mkdir()
-    for name in (WEIGHTS, "tokenizer.json"):
-        (static / name).rename(static / "0_StaticEmbedding" / name)
-    modules = json.loads((static / "modules.json").read_text())
-    modules[0]["path"] = "0_StaticEmbedding"
-    (static / "modules.json").write_text(json.dumps(modules))
+    move_module(static, "0_StaticEmbedding", WEIGHTS, "tokenizer.json")
     np.testing.assert_array_equal(lj.load_encoder(static).encode(TEXTS), expected)
     torch = need("torch")
     path = static / "0_StaticEmbedding" / WEIGHTS

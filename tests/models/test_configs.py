@@ -1,15 +1,74 @@
-"""Configs that are refused, by architecture: what each changes in its golden config, and what the error says."""
+"""Configs by architecture: changes of the golden ones that change no size, or some, and those that are refused."""
 
 import json
+import math
 
 import pytest
 
-from lsar_jax.models.architectures import ARCHITECTURES, EMBEDDING_GEMMA2, GEMMA3
+from lsar_jax.models.architectures import ARCHITECTURES
+from lsar_jax.models.architectures.nomic_bert import Experts
+from lsar_jax.models.rotary import Rotary
 from tests.models.test_gte import OLD as GTE
-from tests.models.test_nomic_bert import MIXED as NOMIC_BERT
+from tests.models.test_nomic_bert import MIXED
+from tests.models.test_nomic_bert import OLD as NOMIC_BERT
 from tests.parity import GOLDEN
 
 LINEAR = {"rope_scaling": {"type": "linear", "factor": 2.0}}
+FULL, SLIDING = "full_attention", "sliding_attention"
+# As configs were written before version 5 of transformers; ... leaves a field out.
+ROPE = {"rope_parameters": ..., "rope_theta": 100.0, "rope_scaling": None}
+MODERNBERT = {"layer_types": ..., "rope_parameters": ..., "global_rope_theta": 1000.0, "local_rope_theta": 30.0}
+GEMMA3 = {
+    "layer_types": ..., "rope_parameters": ..., "_sliding_window_pattern": ..., "sliding_window_pattern": 2,
+    "rope_theta": 1000.0, "rope_local_base_freq": 10.0, "rope_scaling": None,
+}  # fmt: skip
+SAME = [
+    ("qwen3", ROPE),
+    ("eurobert", ROPE),
+    ("modernbert", MODERNBERT),
+    ("modernbert", MODERNBERT | {"global_attn_every_n_layers": 3, "reference_compile": None, "repad_logits": False}),
+    ("gte", GTE),
+    ("gte", GTE | {"model_type": "gte"}),
+    ("nomic_bert", NOMIC_BERT),
+    ("gemma3", GEMMA3),
+    ("gemma3-causal", GEMMA3 | {"rope_scaling": {"factor": 2.0, "rope_type": "linear"}}),
+    # The first files have some of these, and not the others.
+    ("m2m-100", dict.fromkeys(("scale_embedding", "activation_function", "pad_token_id", "is_encoder_decoder"), ...)),
+    ("m2m-100", {"num_hidden_layers": 3, "torch_dtype": "float32", "_name_or_path": "x", "normalize_before": True}),
+    # Blocks are numbered with as many digits as the last, and their sizes may be left to defaults.
+    ("embedding-gemma2", {"per_layer_config": {"002": {"head_dim": 24, "num_key_value_heads": 1}}}),
+    ("embedding-gemma2", {
+        "per_layer_config": ..., "layer_types": ..., "sliding_window_pattern": 3, "global_head_dim": 24,
+    }),
+]  # fmt: skip
+SIZES = [
+    ("qwen3", {}, {"groups": 2, "rotary": Rotary(100.0), "epsilon": 1e-3, "causal": True}),
+    ("qwen3", ROPE | LINEAR, {"rotary": Rotary(100.0, 2.0)}),
+    ("qwen3", {"head_dim": ...}, {"width": 128}),
+    ("qwen3", {"is_causal": ...}, {"causal": True}),
+    ("qwen3", {"is_causal": False}, {"causal": False}),
+    ("qwen3", {"is_causal": ..., "use_bidirectional_attention": True}, {"causal": False}),
+    ("eurobert", {}, {"groups": 2, "rotary": Rotary(100.0), "epsilon": 1e-3, "causal": False}),
+    ("eurobert", {"num_key_value_heads": None, "head_dim": None}, {"groups": 4, "width": 8}),
+    ("modernbert", {}, {"kinds": (FULL, SLIDING, SLIDING, FULL), "window": 4, "sliding": Rotary(30.0)}),
+    ("modernbert", MODERNBERT | {"global_attn_every_n_layers": 1}, {"kinds": (FULL,) * 4, "rotary": Rotary(1000.0)}),
+    ("gte", {}, {"rotary": Rotary(160.0, 8 ** (2 / 8))}),
+    # arctic-embed-m-v2 does not scale.
+    ("gte", GTE | {"rope_scaling": None, "rope_theta": 160000}, {"rotary": Rotary(160000.0)}),
+    ("nomic_bert", {}, {"rotary": Rotary(100.0), "activation": "silu", "gated": True, "experts": None}),
+    ("nomic_bert", MIXED, {"activation": "gelu", "gated": False, "experts": Experts(6, 2, 2)}),
+    ("m2m-100", {}, {"scale": math.sqrt(32)}),
+    ("m2m-100", {"scale_embedding": False}, {"scale": 1.0}),
+    ("gemma3", {}, {"kinds": (SLIDING, FULL, SLIDING), "window": 3, "causal": False, "scores": 24}),
+    ("gemma3-causal", {}, {"window": 3, "causal": True, "rotary": Rotary(1000.0, 2.0), "sliding": Rotary(10.0)}),
+    ("embedding-gemma2", {}, {
+        "kinds": (SLIDING, SLIDING, FULL), "block_heads": ((2, 16), (2, 16), (1, 24)), "window": 3, "gate": 20,
+        "scores": 1, "causal": False, "rotary": Rotary(1000.0), "sliding": Rotary(10.0),
+    }),
+    ("embedding-gemma2", {"per_layer_config": ..., "layer_types": ..., "sliding_window_pattern": 6}, {
+        "kinds": (SLIDING, SLIDING, FULL), "block_heads": ((2, 16), (2, 16), (1, 512)),
+    }),
+]  # fmt: skip
 QWEN = [
     ({"rope_parameters": None}, "rope_theta in config.json is None; it must be a positive, finite number"),
     ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "rope_type 'yarn' is not one of default, linear"),
@@ -79,6 +138,7 @@ REFUSED = {
         ({"num_experts": -1}, "num_experts is -1; it must be a whole number from 1"),
     ],
     "m2m-100": [
+        ({"d_model": 33}, "heads of width .* do not fit"),
         ({"activation_function": "swish"}, "'swish' is not one of"),
         ({"pad_token_id": None}, "pad_token_id in config.json is None; it must be a whole number"),
     ],
@@ -93,14 +153,36 @@ REFUSED = {
     ("name", "changes", "message"), [(name, *case) for name, cases in REFUSED.items() for case in cases]
 )
 def test_configs_that_are_refused(name, changes, message):
-    config = {"gte": GTE, "nomic_bert": NOMIC_BERT}.get(name) or json.loads((GOLDEN / name / "config.json").read_text())
-    architecture = ARCHITECTURES[config["model_type"]]
-    architecture.read_config(architecture.complete(config, {})[0])
+    base = {"gte": GTE, "nomic_bert": MIXED}.get(name, {})
+    sizes(name, base)
     with pytest.raises(ValueError, match=message):
-        architecture.read_config(architecture.complete(config | changes, {})[0])
+        sizes(name, base | changes)
 
 
-@pytest.mark.parametrize("architecture", [GEMMA3, EMBEDDING_GEMMA2])
-def test_a_model_of_text_and_images_has_a_text_model(architecture):
+def sizes(name, changes):
+    """The sizes of a golden config with changes; one that names its model type is a whole config."""
+    config = json.loads((GOLDEN / name / "config.json").read_text())
+    config = changes if "model_type" in changes else config | changes
+    architecture = ARCHITECTURES[config["model_type"]]
+    given = {key: value for key, value in config.items() if value is not ...}
+    return architecture.read_config(architecture.complete(given, {})[0])
+
+
+@pytest.mark.parametrize(("name", "changes"), SAME)
+def test_other_spellings(name, changes):
+    assert sizes(name, changes) == sizes(name, {})
+
+
+@pytest.mark.parametrize(("name", "changes", "expected"), SIZES)
+def test_sizes(name, changes, expected):
+    found = sizes(name, changes)
+    assert {key: getattr(found, key) for key in expected} == expected
+
+
+@pytest.mark.parametrize("name", ["gemma3", "embedding-gemma2"])
+def test_a_model_of_text_and_images_has_a_text_model(name):
+    config = json.loads((GOLDEN / name / "config.json").read_text())
+    architecture = ARCHITECTURES[config["model_type"].removesuffix("_text")]
+    assert architecture.read_config({"text_config": config}) == sizes(name, {})
     with pytest.raises(ValueError, match="text_config is None"):
         architecture.read_config({})
