@@ -12,14 +12,14 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.program_cache import _prune
 
-# Compiles for about a second, and prints how many programs came from the folder.
+# Compiles for long enough to be kept, and prints how many programs came from the folder.
 PROGRAM = """
 import jax, jax.numpy as jnp
 import lsar_jax as lj
 hits = []
 jax.monitoring.register_event_listener(lambda event, **_: hits.append(event) if event.endswith("cache_hits") else None)
 def layers(x):
-    for number in range(150):
+    for number in range(40):
         x = jnp.tanh(x @ jnp.cos(x + number)) + x[::-1].cumsum(axis=number % 2)
     return x
 folder = lj.cache_programs()

@@ -111,8 +111,7 @@ def encode(
     check_flags(normalize=normalize, show_progress=show_progress)
     check_choice("store", store, DTYPES)
     check_choice("format", format, FORMATS)
-    paths = [input_path(path) for path in inputs]
-    if not paths:
+    if not (paths := [input_path(path) for path in inputs]):
         raise ValueError("there is nothing to encode; give one or more files, or - for standard input")
     devices, folder = encoder.mesh.devices, Path(folder)
     if shard_rows is None:

@@ -71,17 +71,7 @@ def test_tasks_share_embeddings(tmp_path, capsys):
 
 
 def test_results_say_what_the_encoder_was_loaded_with(tmp_path):
-    options = [
-        "--encoder",
-        str(GOLDEN / "qwen3"),
-        "--transforms",
-        "original",
-        "--languages",
-        "en",
-        "de",
-        "--max-length",
-        "16",
-    ]
+    options = f"--encoder {GOLDEN / 'qwen3'} --transforms original --languages en de --max-length 16".split()
     for name, more in (("normed", ["--layers", "1", "--final-norm"]), ("cut", ["--layers", "3", "--dim", "8"])):
         assert main(["udhr", *options, *more, "--out", str(tmp_path / name)]) == 0
     normed, cut = (read_results(tmp_path / name / "results.jsonl")[0] for name in ("normed", "cut"))

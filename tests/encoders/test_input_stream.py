@@ -49,7 +49,8 @@ def test_the_tokenizer_runs_ahead_of_a_stream(tiny, rng, monkeypatch):
 
     monkeypatch.setattr(type(tokenizer), "__call__", tokenizing)
     monkeypatch.setattr(pipeline, "run_batch", lambda *args: events.append("device") or run(*args))
-    many = texts(rng, 10_000, 6)
+    monkeypatch.setattr("lsar_jax.encoders.input_stream._CHUNK", 256)
+    many = texts(rng, 1200, 6)
     expected = tiny.encode(many)
     threads.clear()
     events.clear()
