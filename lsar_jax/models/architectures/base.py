@@ -133,8 +133,8 @@ def block_keys(layers: Mapping[str, str], *, bias: bool = True) -> dict[str, str
     return keys
 
 
-def whole_sizes(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
-    """Returns the sizes in a config, by a mapping from our names to its own; raises ValueError if one is missing."""
+def whole_sizes(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the sizes in a config by our names, given its own; raises ValueError if one is not a whole number."""
     lacking = sorted(theirs for theirs in names.values() if type(config.get(theirs)) is not int)
     if lacking:
         raise ValueError(f"config.json lacks whole numbers for {', '.join(lacking)}")
@@ -183,9 +183,9 @@ def layer_kinds(config: Mapping[str, Any], blocks: int, is_full: Callable[[int],
     return tuple(kinds)
 
 
-def rope_parameters(full: Rotary, sliding: Rotary) -> dict[str, Any]:
+def rope_parameters(sizes: Any) -> dict[str, Any]:
     """Returns what a config of version 5 of transformers says where layers are of two kinds."""
-    return {"full_attention": full.parameters(), "sliding_attention": sliding.parameters()}
+    return {"full_attention": sizes.rotary.parameters(), "sliding_attention": sizes.sliding.parameters()}
 
 
 def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | None = None) -> Rotary:

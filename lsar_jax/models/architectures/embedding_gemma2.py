@@ -171,7 +171,7 @@ def _export_options(sizes: EmbeddingGemma2Config, blocks: int) -> dict[str, Any]
             str(number): {"head_dim": width, "num_key_value_heads": groups}
             for number, (groups, width) in enumerate(sizes.block_heads[:blocks])
         },
-        "rope_parameters": base.rope_parameters(sizes.rotary, sizes.sliding),
+        "rope_parameters": base.rope_parameters(sizes),
     }
 
 

@@ -117,7 +117,7 @@ def _export_options(sizes: Gemma3Config, blocks: int) -> dict[str, Any]:
         "rms_norm_eps": sizes.epsilon,
         "layer_types": list(sizes.kinds[:blocks]),
         "sliding_window": sizes.window + 1 if sizes.causal else 2 * sizes.window,
-        "rope_parameters": base.rope_parameters(sizes.rotary, sizes.sliding),
+        "rope_parameters": base.rope_parameters(sizes),
         "use_bidirectional_attention": not sizes.causal,
     }
 

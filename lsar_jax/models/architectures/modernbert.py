@@ -86,7 +86,7 @@ def _export_options(sizes: ModernBertConfig, blocks: int) -> dict[str, Any]:
     return {
         "layer_types": list(sizes.kinds[:blocks]),
         "local_attention": 2 * sizes.window,
-        "rope_parameters": base.rope_parameters(sizes.rotary, sizes.sliding),
+        "rope_parameters": base.rope_parameters(sizes),
         "norm_eps": sizes.epsilon,
         "hidden_activation": sizes.activation,
     }
