@@ -100,15 +100,15 @@ class Explore(TextFolderOptions):
 
     def _reading(self, usage: Usage) -> str:
         """Python that makes ``x`` as this command does."""
-        reader = "read_user_vectors" if self.vectors else "read_user_text"
-        names = ", ".join(dict.fromkeys(("read_user_text", reader)))
-        made = f"x = read_user_vectors(Path({str(self.vectors)!r}), Path({str(self.place)!r}), text)"
+        place = f"Path({str(self.place)!r})"
         if self.vectors is None:
             encoding = usage.encoding.replace("'{language}'", "code")
             encoded = f"x = {{code: encoder.encode(lines, {encoding}) for code, lines in text.sentences.items()}}"
             made = f"encoder = {usage.opening}\n{encoded}"
-        arguments = f"Path({str(self.place)!r}), {self.languages!r}, {self.count}, {self.aligned!r}, 0"
+        else:
+            made = f"x = read_user_vectors(Path({str(self.vectors)!r}), {place}, text)"
         return (
-            f"from pathlib import Path\n\nimport lsar_jax as lj\nfrom lsar_jax.options.user_text import {names}\n\n"
-            f"text = read_user_text({arguments})\n{made}"
+            "from pathlib import Path\n\nimport lsar_jax as lj\n"
+            "from lsar_jax.options.user_text import read_user_text, read_user_vectors\n\n"
+            f"text = read_user_text({place}, {self.languages!r}, {self.count}, {self.aligned!r}, 0)\n{made}"
         )

@@ -109,7 +109,7 @@ class Report(TextFolderOptions):
             embedded = self._embed(text, encoder, layers)
             if same := [f"{layer}" for layer in layers if layer not in embedded.spans]:
                 console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
-            found = compare(embedded, self.transforms, self.ranks, order=order, work=(work, digest_of(self)))
+            found = compare(embedded, self.transforms, self.ranks, order, (work, digest_of(self)))
             write_results(self._results(found), self.out / _RESULTS)
             record(self)  # so that the same command goes on if this one is killed while it draws
             self._print(found)
@@ -137,7 +137,7 @@ class Report(TextFolderOptions):
         with console.capture():  # what is left out is said of the whole text
             text = self.read_text(_FIRST)
         thirds = [layers[round(share * (len(layers) - 1))] for share in (1 / 3, 2 / 3, 1)]
-        found = compare(self._embed(text, encoder, layers, quiet=True), self.transforms, self.ranks, order=thirds)
+        found = compare(self._embed(text, encoder, layers, quiet=True), self.transforms, self.ranks, thirds)
         best = most_neutral_or_best(found.measured)
         [original] = [of for of in found.originals if of.layer == best.layer]
         console.print(

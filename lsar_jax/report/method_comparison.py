@@ -120,10 +120,8 @@ class Comparison:
 def compare(
     embedded: Embedded,
     methods: Sequence[str],
-    ranks: Sequence[int] = (),
-    *,
-    seed: int = 0,
-    order: Sequence[int] = (),
+    ranks: Sequence[int],
+    order: Sequence[int],
     work: tuple[Path, str] | None = None,
 ) -> Comparison:
     """Measures all methods at the layers where the languages differ.
@@ -131,9 +129,8 @@ def compare(
     Args:
       embedded: the text and its embeddings.
       methods: names of the methods.
-      ranks: ranks of the methods that have one; by default, half and all of the dimensions that the means span.
-      seed: seed of the parts of the text.
-      order: layers to measure, in their order; by default all.
+      ranks: ranks of the methods that have one; if empty, half and all of the dimensions that the means span.
+      order: layers to measure, in their order.
       work: a folder in which the measures of each layer are kept, and a digest of the options; then each layer's result
         is printed, too.
     """
@@ -141,21 +138,18 @@ def compare(
     most = min(spans.values())
     varied = {"rank": tuple(ranks) or tuple(dict.fromkeys((max(1, most // 2), most)))}
     text = embedded.text
-    folds = Folds(text, min(_FOLDS, min(map(len, text.sentences.values())) // _LEAST), seed)
+    folds = Folds(text, min(_FOLDS, min(map(len, text.sentences.values())) // _LEAST), 0)
     found: dict[int, list[Measured]] = {}
-    order = [layer for layer in order or spans if layer in spans]
+    order = [layer for layer in order if layer in spans]
     meter, new = Meter(show=False), 0
+    meter("", new, len(order))
     for layer in order:
         [(number, spec)] = [(n, spec) for n, spec in enumerate(embedded.specs) if spec.layer == layer]
         x, reference_x = embedded.at(layer), {code: rows[number] for code, rows in embedded.reference_x.items()}
         kept = None if work is None else work[0] / f"layer-{layer}-{_digest(work[1], spec, text, x)}.safetensors"
-        # Layers that an interrupted report measured come first, and take no time.
-        measures = kept is None or not kept.is_file()
-        if measures:
-            meter("", new, new + len(order) - len(found))
+        new += kept is None or not kept.is_file()  # layers that an interrupted report measured take no time
         found[layer] = measure_layer(folds, spec, partial(_fit, methods, varied, spec), x, reference_x, kept)
-        new += measures
-        left = meter("", new, new + len(order) - len(found)) if measures else None
+        left = meter("", new, new + len(order) - len(found))
         if work is not None:
             time_left = f", {in_words(left)} left" if left else ""
             where = f"layer {layer} ({len(found)} of {len(order)}{time_left}): " if spec.pooling else ""

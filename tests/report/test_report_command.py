@@ -23,10 +23,6 @@ def run(folder, out, *options, layers=("2",)):
     return main(["report", *options])
 
 
-def page_label(result):
-    return " ".join([result["transform"], *(f"{key}={value}" for key, value in result["parameters"].items())])
-
-
 def test_report(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("lsar_jax.options.encoder.load_encoder", lj.load_encoder)
     for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
@@ -53,7 +49,7 @@ def test_report(tmp_path, capsys, monkeypatch):
     assert not re.search(r"<img|src=|data:image", page)
     # The recommended row stands out, with the interval that is printed.
     [row] = re.findall(r'<tr class="marked"><th scope="row">(.*?)</tr>', page)
-    assert row.startswith(f"{page_label(best)} (recommended)")
+    assert row.startswith(f"{best['transform']} rank={best['parameters']['rank']} (recommended)")
     saved = lj.Transform.load(out / "transform.safetensors")
     # The page shows how to use it.
     code = html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", page, re.S)[1])
