@@ -48,7 +48,7 @@ def test_methods_fitted_on_pairs(tmp_path, capsys):
     pairs.mkdir()
     (pairs / "en-de.tsv").write_text("".join(f"{a} c\tdeu {a} c\n" for a in "abcdefgh"))
     command = ["tatoeba", *ENCODER, "--data", str(data), "--layers", "2"]
-    names = ["--transforms", "original", "linear", "shift"]
+    names = ["--transforms", "original", "linear", "shift", "lsar", "--ranks", "1", "2"]
     out = tmp_path / "out"
     languages = ["--languages", "de", "fr"]
     assert main([*command, *languages, *names, "--parallel", str(pairs), "--out", str(out)]) == 0
@@ -57,6 +57,7 @@ def test_methods_fitted_on_pairs(tmp_path, capsys):
     # The table has a column of the languages that have pairs, with the original beside the maps.
     [row] = [line for line in printed.splitlines() if line.startswith("│ linear")]
     assert row.count(".") == 2
+    assert is_png(out / "ranks.png")
     results = {(r["transform"], r["metric"]): r for r in read(out)}
     encoder = FakeEncoder(2)
     sides = [[line.split("\t")[n] for line in (pairs / "en-de.tsv").read_text().splitlines()] for n in (0, 1)]
@@ -87,15 +88,6 @@ def write_two(data):
     texts = [f"{a} {b} c{a}" for a in "abcd" for b in "efgh"]
     for code in ("deu", "fra"):
         write_pairs(data, code, "\n".join(texts), "\n".join(f"{code} {text}" for text in texts))
-
-
-def test_curves_of_rank(tmp_path):
-    write_two(tmp_path / "data")
-    command = ["tatoeba", *ENCODER, "--data", str(tmp_path / "data"), "--layers", "2"]
-    out = tmp_path / "out"
-    ranks = ["--languages", "de", "fr", "--ranks", "1", "2", "--components", "1", "3"]
-    assert main([*command, *ranks, "--out", str(out)]) == 0
-    assert is_png(out / "ranks.png")
 
 
 def test_a_method_of_files(rng):

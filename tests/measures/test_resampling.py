@@ -119,7 +119,7 @@ def test_correlations_are_scipys(rng, ranked):
 
 @pytest.mark.parametrize("ranked", [False, True])
 def test_pseudo_values_have_the_errors_of_correlations(rng, ranked):
-    """Of one correlation, and of the difference of two with the same scores by people."""
+    """Both the errors of a correlation, and of the difference of two with the same scores by people."""
     gold = np.round(rng.uniform(0, 5, 250))  # with ties
     first, second = gold + 2 * rng.standard_normal(250), gold + 2 * rng.standard_normal(250)
     function = scipy.stats.spearmanr if ranked else scipy.stats.pearsonr
@@ -164,7 +164,7 @@ def test_at_once_of_single_units(rng):
 
 
 def test_at_once_of_strata_is_a_t_interval(rng):
-    """Of two strata of five units, with the degrees of freedom of both."""
+    """Two strata of five units have the degrees of freedom of both."""
     first, second = rng.normal(size=(2, 2, 5))
     strata = np.repeat([0, 1], 5)
     ((low, high),) = simultaneous_intervals([(QueryScores(first.ravel(), strata), QueryScores(second.ravel(), strata))])
@@ -224,14 +224,3 @@ def test_languages_become_strata():
     # Clusters of one name in two languages are apart, and keep their names for the next method's.
     assert [part.cluster.tolist() for part in both.parts()] == [[7, 9], [3, 7]]
     assert strata_of([QueryScores(np.zeros(2)), QueryScores(np.ones(3))]).clusters is None
-
-
-def test_queries_without_a_score_are_left_out_of_both(rng):
-    first = rng.standard_normal(200)
-    second = first + 0.001
-    missing = [first.copy(), second.copy()]
-    missing[0][0], missing[1][-1] = np.nan, np.nan
-    difference, p = paired_test(*map(QueryScores, missing))
-    assert difference == pytest.approx(0.001)
-    assert p < 0.001
-    assert paired_interval(*map(QueryScores, missing)) == pytest.approx((0.001, 0.001))

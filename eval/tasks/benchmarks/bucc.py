@@ -99,9 +99,9 @@ def _means(codes: Sequence[str], thresholds: Sequence[Threshold], scores: Sequen
     by_name = {score.metric.name: score for score in scores}
     # Of further thresholds, F1 alone fits into the table.
     metrics = {Metric(f"{rate} mean", shown=True): f"{rate} {{}}" for rate in _RATES}
-    for name in thresholds:
-        metrics[_threshold_of(f"mean at {name}")] = f"threshold {{}} at {name}"
-        metrics |= {Metric(f"{rate} mean at {name}", shown=rate == "F1"): f"{rate} {{}} at {name}" for rate in _RATES}
+    for at in thresholds:
+        metrics[_threshold_of(f"mean at {at}")] = f"threshold {{}} at {at}"
+        metrics |= {Metric(f"{rate} mean at {at}", shown=rate == "F1"): f"{rate} {{}} at {at}" for rate in _RATES}
     for metric, pattern in metrics.items():
         parts = [by_name[name] for code in codes if (name := pattern.format(code)) in by_name]
         if len(parts) == len(codes):
