@@ -224,8 +224,7 @@ def test_steps_are_those_of_a_torch_loop(rng):
     task = LinearTraining(*parts, optax.constant_schedule(0.03), 0.02, plan)
     state = task.start()
     maps = torch.eye(4, dtype=torch.float64).repeat(2, 2, 1, 1).requires_grad_()
-    adam = torch.optim.Adam([maps], lr=0.03)
-    s, t = torch.tensor(s), torch.tensor(t)
+    adam, s, t = torch.optim.Adam([maps], lr=0.03), torch.tensor(s), torch.tensor(t)
 
     def loss(w, part):
         return (s[part] - t[part] @ w.mT).square().sum(-1).mean(-1)

@@ -98,9 +98,11 @@ class Finetune:
         maps = run._read_maps(encoder, read[2])
         options = flat_options(run, _FREE) | run._origin(encoder)
         with claimed(self.out, self.encoder.encoder, options, ["seed-*/checkpoints/[0-9]*"]):
-            done: dict[str, Any] = agreed(run._done() if is_first() else {})
-            for ended in done if is_first() else ():  # killed after its scores were written
-                remove_checkpoints(self.out / f"seed-{ended}" / "checkpoints")
+            path = self.out / "transfer.json"
+            ended = is_first() and path.is_file()
+            done: dict[str, Any] = agreed(read_json(path, dict, ("seeds",))["seeds"] if ended else {})
+            for name in done if is_first() else ():  # killed after its scores were written
+                remove_checkpoints(self.out / f"seed-{name}" / "checkpoints")
             if left := [seed for seed in self.seeds if str(seed) not in done]:
                 text, tested = tokenized(run.text, task, encoder, self.encoder.max_length, read)
                 training = run._training(text, encoder)
@@ -111,7 +113,7 @@ class Finetune:
                         # The parameters are large, and all that is needed from now on are the scores.
                         remove_checkpoints(self.out / f"seed-{seed}" / "checkpoints")
         run._print(done)
-        return read_json(self.out / "transfer.json", dict)
+        return read_json(path, dict)
 
     def _check(self) -> None:
         """Raises ValueError for options that do not go together, before anything is read."""
@@ -153,11 +155,6 @@ class Finetune:
         if self.maps is not None:
             origin["maps_sha256"] = sha256(sorted(self.maps.glob("layer-*.safetensors")))
         return origin
-
-    def _done(self) -> dict[str, Any]:
-        """Returns the scores of the seeds that have ended."""
-        path = self.out / "transfer.json"
-        return read_json(path, dict, ("seeds",))["seeds"] if path.is_file() else {}
 
     def _training(self, text: TaskText, encoder: SentenceEncoder) -> FinetuneTraining:
         options = self.training

@@ -57,14 +57,14 @@ class TaskBatch(NamedTuple):
       counted: whether a slot counts in the loss.
     """
 
-    ids: Int[AnyArray, "*seed batch length"]
-    lengths: Int[AnyArray, "*seed batch 1"]
-    types: Int[AnyArray, "*seed batch length"]
-    positions: Int[AnyArray, "*seed batch slot"]
-    labels: Int[AnyArray, "*seed batch slot"]
-    heads: Int[AnyArray, "*seed batch slot"]
-    there: Bool[AnyArray, "*seed batch slot"]
-    counted: Bool[AnyArray, "*seed batch slot"]
+    ids: Int[AnyArray, "batch length"]
+    lengths: Int[AnyArray, "batch 1"]
+    types: Int[AnyArray, "batch length"]
+    positions: Int[AnyArray, "batch slot"]
+    labels: Int[AnyArray, "batch slot"]
+    heads: Int[AnyArray, "batch slot"]
+    there: Bool[AnyArray, "batch slot"]
+    counted: Bool[AnyArray, "batch slot"]
 
 
 def of_sentence(ids: Ids, specials: Specials, last: bool) -> int:
