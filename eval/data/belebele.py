@@ -17,9 +17,7 @@ from lsar_jax.languages import code_or_none
 
 __all__ = ["Belebele", "read_belebele"]
 
-_SOURCE = (
-    "unpack Belebele.zip of github.com/facebookresearch/belebele there, or set --data, for example to hub:mteb/belebele"
-)
+_SOURCE = "unpack Belebele.zip of github.com/facebookresearch/belebele there, or set --data hub:mteb/belebele"
 _FIELDS = ("link", "question_number", "flores_passage", "question")
 
 

@@ -17,9 +17,7 @@ from lsar_jax.corpora.tables import Data, folder_of
 
 __all__ = ["NOT_ON_HUB", "Collection", "MiningSplit", "read_split"]
 
-NOT_ON_HUB = (
-    "BUCC on the Hub has no sample split to tune on; use its gold pairs as a bitext with python -m eval bitext --data"
-)
+NOT_ON_HUB = "BUCC on the Hub has no sample split to tune on; use its gold pairs with python -m eval bitext --data"
 _SOURCE = "get it from comparable.limsi.fr/bucc2018, or create files in its format with python -m eval make-bucc"
 
 

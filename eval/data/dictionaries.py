@@ -30,10 +30,7 @@ __all__ = ["MakeDictionaries", "entries", "read_dictionary"]
 _DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 # Annotations of a translation: part of speech, register, domain, remarks.
 _REMARK = re.compile(r"<[^>]*>|\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|/[^/]*/|\"[^\"]*\"")
-_SOURCE = (
-    "get it from github.com/facebookresearch/MUSE, or create it from Debian's dict-freedict packages with "
-    "python -m eval make-dictionaries"
-)
+_SOURCE = "get it from github.com/facebookresearch/MUSE, or from FreeDict with python -m eval make-dictionaries"
 
 
 @dataclass(frozen=True)

@@ -71,10 +71,7 @@ def _named(tables: Tables) -> Iterator[_Read]:
 
 
 def _files(folder: Path) -> Iterator[_Read]:
-    advice = (
-        "copy sts2017 of github.com/eduardofv/sts_eval there, or set --data, for example to "
-        "hub:mteb/sts17-crosslingual-sts"
-    )
+    advice = "copy sts2017 of github.com/eduardofv/sts_eval there, or set --data hub:mteb/sts17-crosslingual-sts"
     for path in folder_at(folder, advice).iterdir():
         match = re.fullmatch(r"STS\.input\.track(\w+\.(\w+)-(\w+))\.txt", path.name)
         if match is None:

@@ -32,10 +32,7 @@ def read_pairs(data: Data, languages: Sequence[str]) -> dict[str, tuple[list[str
             for name, lines in zip(("English", code), sides, strict=True):
                 check_not_blank(lines, f"{tables.name}, {name} of {code}")
         return pairs
-    advice = (
-        "copy data/tatoeba/v1 of github.com/facebookresearch/LASER there, or set --data, for example to "
-        "hub:mteb/tatoeba-bitext-mining"
-    )
+    advice = "copy data/tatoeba/v1 of facebookresearch/LASER there, or set --data hub:mteb/tatoeba-bitext-mining"
     names = files_of(folder_at(data, advice))
     pairs = {}
     for code in chosen({language_code(name): name for name in names}, languages, data, "files for {}"):

@@ -18,14 +18,8 @@ from lsar_jax.files import read_json
 
 __all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "answer_table", "check_as_trained", "read_articles", "read_xquad"]
 
-NOT_ON_HUB = (
-    "XQuAD-R on the Hub lacks sentence breaks; copy xquad-r of github.com/google-research-datasets/lareqa, and give "
-    "the folder"
-)
-_SOURCE = (
-    "copy the folder xquad-r of github.com/google-research-datasets/lareqa there (for MLQA-R, the folder mlqa-r at "
-    "commit 354d67d1cd066854cdfbf5ad0e6105528976141d)"
-)
+_SOURCE = "copy the folder xquad-r of github.com/google-research-datasets/lareqa there (for MLQA-R, mlqa-r at 354d67d)"
+NOT_ON_HUB = "XQuAD-R on the Hub lacks sentence breaks; give a copy of xquad-r of google-research-datasets/lareqa"
 XQUAD_R = ("ar", "de", "el", "en", "es", "hi", "ru", "th", "tr", "vi", "zh")
 
 
