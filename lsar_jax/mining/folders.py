@@ -2,7 +2,7 @@
 
 Each block of sources is compared with all blocks of targets, which gives the nearest targets of each source and,
 carried from block to block, the nearest sources of each target. After each block, both are written beside the output,
-in files whose format has their name and the digest of the job, so that those of other blocks or jobs are refused.
+in files whose format has their name and the digest of the job, so that other blocks' or jobs' are refused.
 Before the output, its digest is recorded, so that a job that is killed while its work is deleted can end. Memory holds
 two blocks of vectors and, for each neighbour of a sentence, 12 bytes, and three times as many while lists are merged
 and pairs are chosen.

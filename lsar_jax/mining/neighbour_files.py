@@ -1,6 +1,6 @@
 """The files of a job of mining in which it keeps the nearest rows that it has found; the job goes on from them.
 
-The format of a file has its name and the digest of the job, so that those of other blocks or jobs are refused.
+The format of a file has its name and the digest of the job, so that other blocks' or jobs' are refused.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class NeighbourFiles(NamedTuple):
         """Returns the files of the neighbours of targets, one a process, and the blocks that they were found among.
 
         Raises:
-          ValueError: a file is of another job, or that of the neighbours of a block is missing.
+          ValueError: a file is of another job, or a block's neighbours have none.
         """
         blocks = {}
         for path in sorted(self.folder.glob("backward-*.safetensors")):

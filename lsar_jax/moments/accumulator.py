@@ -67,7 +67,7 @@ class Accumulator:
     def add(self, x: Float[Array, "layer row dim"], numbers: Int[np.ndarray, " real"]) -> None:
         """Adds a block split over the mesh; ``numbers`` are the rows' places in the input, -1 for filler.
 
-        On each device, filler comes last; ``numbers`` may leave out that of the last device.
+        On each device, filler comes last; ``numbers`` may leave out the last device's.
         """
         places = np.full(x.shape[1], -1, np.int32)
         places[: len(numbers)] = np.minimum(numbers, _NONE - 1)

@@ -91,7 +91,7 @@ class Moments:
           blocks: arrays ``[n, dim]`` of any float dtype; n is at least 1 and may vary.
           second_moment: whether to keep the scatter.
           precise: whether to sum on the host in float64.
-          mesh: devices that share the rows of each block; by default, those of the first block if it
+          mesh: devices that share the rows of each block; by default, where the first block lies if it
             is a jax array, or else all local devices.
 
         Raises:

@@ -12,7 +12,7 @@ __all__ = ["TopShare", "fair_share", "mean_defined", "top_k_share"]
 
 
 class TopShare(NamedTuple):
-    """The share of the first k results in the query's language, and that of the pool, expected without preference.
+    """The share of the first k results in the query's language, and the pool's share, expected without preference.
 
     Both are from 0 to 1, on average and for each query, ``[query]``.
     """
@@ -50,7 +50,7 @@ def top_k_share(
 def fair_share(counts: Int[AnyArray, " language"]) -> float:
     """Returns the share of a text's neighbours that are in its language, expected without preference, from 0 to 1.
 
-    It is the mean share of the other texts, and a little below that of the pool, which counts the text itself.
+    It is the mean share of the other texts, and a little below the pool's, which counts the text itself.
 
     Args:
       counts: number of texts in each language, ``[language]``; at least two in all.

@@ -26,7 +26,7 @@ def nearest_over_processes(
 
     Args:
       queries: ``[query, dim]``, the same in all processes.
-      candidates: ``[candidate, dim]``, those of this process; there may be none.
+      candidates: ``[candidate, dim]``, this process's own; there may be none.
       k: number of neighbours, at most the number of candidates of all processes.
       **options: of ``nearest``, alike in all processes but for ``mesh``, devices of this process.
 

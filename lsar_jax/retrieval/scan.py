@@ -32,7 +32,7 @@ _Lists = tuple[Float[Array, "_ _ _"], Int[Array, "_ _ _"]]
 
 @partial(jax.jit, static_argnames="plan")
 def search(queries: _Rows, candidates: _Chunks, real: _Count, plan: SearchPlan) -> Best:
-    """Returns the k best candidates of each query; over a mesh, those of each device, one list after another.
+    """Returns the k best candidates of each query; over a mesh, each device's, one list after another.
 
     Candidates after the first ``real`` are filler.
     """

@@ -98,7 +98,7 @@ class LanguageIdentifier:
         return [self.languages[row] if is_known else UNKNOWN for row, is_known in zip(ids, known, strict=True)]
 
     def novelty(self, x: Embeddings) -> Float[np.ndarray, " vector"]:
-        """Returns the novelty of each row, ``[n]``: about 1 for text like that of the fit, more for other languages.
+        """Returns the novelty of each row, ``[n]``: about 1 for text as in the fit, more for other languages.
 
         Raises:
           ValueError: as for a call.
@@ -122,7 +122,7 @@ class LanguageIdentifier:
         return ~(self.novel(x - self.center, self.ids(x)) <= self.threshold)
 
     def accuracy(self, x: Mapping[str, Embeddings]) -> dict[str, float]:
-        """Returns the percentage of each language's rows whose nearest mean is that of their language.
+        """Returns the percentage of each language's rows whose nearest mean is their language's.
 
         Raises:
           ValueError: it was not fitted on a language, a language has no rows, or an array is invalid.

@@ -45,7 +45,7 @@ def share_of(name: str, value: object, **_: Any) -> float:
 
 
 def check_rank(name: str, value: int, found: int, of: str) -> None:
-    """Raises ValueError if more directions are to be removed than there are; others are those of rounding."""
+    """Raises ValueError if more directions are to be removed than there are; others are rounding."""
     if value > found:
         raise ValueError(f"{name} is {value}, but {of} {found} dimensions")
 

@@ -87,7 +87,7 @@ def _fit(fields: dict[str, Any]) -> Fit:
 
 
 def _check(transform: TransformParts, where: str) -> None:
-    """Raises ValueError if parts do not fit together, as those of a step that a user made may not."""
+    """Raises ValueError if parts do not fit together, as in a step that a user made."""
     steps, fits, _, identifier = transform
     for step, fit in zip(steps, fits, strict=True):
         _check_arrays(step.arrays(), step.shapes(fit.dim, len(fit.languages)), f"{fit} in {where}")

@@ -186,7 +186,7 @@ class Transform:
 
         Raises:
           ValueError: the widths differ; ``other`` was fitted neither on the same embeddings nor on the output of this
-            transform, or shares a step with it; only ``other`` has an identifier; or that of this transform has
+            transform, or shares a step with it; only ``other`` has an identifier; or this transform's has
             languages that ``other`` does not know.
         """
         same_width("the transforms", {"the first": self.dim, "the second": other.dim})
@@ -213,7 +213,7 @@ class Transform:
         """Returns A ``[dim, dim]`` and b ``[dim]`` of ``y = x A^T + b`` in float64, for numpy and vector databases.
 
         Raises:
-          ValueError: a language is missing or unknown, or the map is not affine, as that of clusters.
+          ValueError: a language is missing or unknown, or the map is not affine, as with clusters.
         """
         for step in self.steps:
             if step.not_affine():

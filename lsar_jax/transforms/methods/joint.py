@@ -1,6 +1,6 @@
 """The joint subspace of means and second moments: LSAR, the mean over languages, and where the languages vary apart.
 
-Xie et al. 2022 (LSAR) name as a limitation that their subspace is that of the means' differences alone. The second
+Xie et al. 2022 (LSAR) name as a limitation that their subspace holds the means' differences alone. The second
 moments of the languages are ``C_l + m_l m_l^T``, with their means m_l and covariances C_l. So what they differ in is in
 the span of the means, which is LSAR's with the mean over languages, and in the range of the differences of the C_l.
 

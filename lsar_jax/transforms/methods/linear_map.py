@@ -53,7 +53,7 @@ def fit_linear_map(
     that no pair covers.
 
     Args:
-      pairs: mapping from language to its embeddings ``[n, dim]`` and those of their translations
+      pairs: mapping from language to its embeddings ``[n, dim]`` and its translations'
         into ``target``, row by row.
       target: the language that the others are mapped to; it stays unchanged.
       center: whether to centre both sides first, ``y = W_l (x - mean_l) + mean of the target``; the paper does not.

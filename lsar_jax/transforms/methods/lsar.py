@@ -2,7 +2,7 @@
 
 Xie et al., "Discovering Low-rank Subspaces for Language-agnostic Multilingual
 Representations", EMNLP 2022, Algorithm 1. The paper finds the subspace M_s by two SVDs with a
-pseudo-inverse between them; its span equals that of the top left singular vectors of the
+pseudo-inverse between them; it is spanned by the top left singular vectors of the
 means centred over the languages, because the vector mu that the second SVD subtracts is
 orthogonal to all differences of means. So one SVD is enough, and no matrix is inverted. Step 1
 divides by the number of languages L; the printed 1/d is a misprint, as the proof needs 1/L.
@@ -61,7 +61,7 @@ def significant_values(values: Float[np.ndarray, " spectrum"], shape: tuple[int,
 def published_subspace(means: Float[np.ndarray, "language dim"], rank: int) -> Float[np.ndarray, "dim rank"]:
     """Returns M_s ``[dim, rank]`` by the printed steps of Algorithm 1, in the dtype of ``means``, ``[language, dim]``.
 
-    In float64 its span is that of ``language_subspace``. In float32 it is so only for a rank of
+    In float64 it has the span of ``language_subspace``. In float32 it is so only for a rank of
     ``language - 1``; below, it depends on rounding, and so on the linear algebra library.
     """
     overall = means.mean(axis=0)

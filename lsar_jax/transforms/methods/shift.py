@@ -4,7 +4,7 @@
 
     v_l = mean(x_l) - mean(x_source),   y = x - v_l
 
-for the embeddings of l; those of the source language stay unchanged. If all languages are aligned to
+for the embeddings of l; the source language's stay unchanged. If all languages are aligned to
 the same sentences, it equals Centered up to a constant; with aligned pairs the content of both sides is
 the same, so that v_l holds only the language.
 """
@@ -36,7 +36,7 @@ def fit_shift(
     The transform needs the language of each vector.
 
     Args:
-      pairs: mapping from language to its embeddings ``[n, dim]`` and those of their translations into ``target``,
+      pairs: mapping from language to its embeddings ``[n, dim]`` and its translations' into ``target``,
         row by row, or to the moments of both.
       target: the language that stays unchanged; the transform knows it too.
       source: spec of the embeddings' encoder; saved, and checked on use.

@@ -2,7 +2,7 @@
 
 Goncharov, Kondusov and Zaytsev, "Language steering in latent space to mitigate unintended code-switching",
 2025 (arXiv 2510.13849). They take the first principal component v of the hidden states of translations,
-which differ in nothing but the language, and move those of a decoder by::
+which differ in nothing but the language, and move a decoder's by::
 
     y = x - s (v^T x) v.
 

@@ -57,8 +57,8 @@ def fit_whitening(
       eps: added to the eigenvalues; bounds the amplification of directions without variance, of which there are many
         if there are fewer sentences than dimensions.
       absolute: whether ``eps`` is absolute, as in the papers (1e-5), or a share of the mean eigenvalue.
-      per_language: whether each language has a mean and a covariance, or all share those of their pooled embeddings,
-        with languages weighted by their number of sentences.
+      per_language: whether each language has a mean and a covariance, or all share the pooled embeddings' own, with
+        languages weighted by their number of sentences.
       source: spec of the embeddings' encoder; saved, and checked on use.
       precise: whether to sum embeddings in float64; see ``lsar_jax.moments``. If eps is below float32's rounding of
         the eigenvalues, they always are.
@@ -109,7 +109,7 @@ def fit_whitening(
 def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> Float[np.ndarray, "sentence dim"]:
     """Whitens embeddings of one language, ``[n, dim]``, over sentences, as Hämmerl et al.'s published code does.
 
-    The eigenvectors are those of the covariance between the sentences, so that a vector depends on all others in
+    The eigenvectors belong to the covariance between the sentences, so that a vector depends on all others in
     ``x``, and at most ``dim`` sentences end up almost equally far from each other. It cannot be applied to new text.
     With more sentences than dimensions, the published code's general eigendecomposition returns eigenvectors for the
     eigenvalue 0 that are not orthogonal; here they are.
