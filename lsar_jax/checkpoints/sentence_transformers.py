@@ -17,10 +17,8 @@ from lsar_jax.files import inside, read_json
 from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Normalize, Truncate
 
-__all__ = ["APPLIED", "FLAGS", "LONGEST_PROMPT", "MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
+__all__ = ["APPLIED", "FLAGS", "LONGEST_PROMPT", "MODES", "Pipeline", "module_folders", "read_pipeline"]
 
-# The modules that may come after the pooling, and what they are called in ``EncoderSpec.pooling``.
-_AFTER = {"Dense": "dense", "LayerNorm": "layer_norm", "Normalize": "normalize"}
 # Most characters of a prompt, which is read with each sentence and written with all that is computed.
 LONGEST_PROMPT = 100_000
 #: Where an export says which transforms are in its Dense layers, as ``Transform.applied``.
@@ -79,7 +77,7 @@ class Pipeline:
         """The pooling and the layers after it, as in ``EncoderSpec.pooling``."""
         cut = [] if self.truncate_dim is None else ["truncate"]
         first = [self.pooling] if self.projection is None else [self.pooling, "dense"]
-        return "+".join([*first, *(_AFTER[kind] for kind, _ in self.after), *cut])
+        return "+".join([*first, *(_AFTER[kind][0] for kind, _ in self.after), *cut])
 
     def layers(self) -> list[Layer]:
         """Reads the layers after the pooling."""
@@ -88,7 +86,7 @@ class Pipeline:
         if self.projection is not None:
             matrix = read_tensor(self.projection, f"the projection in {self.transformer}")
             first.append(Dense(matrix, np.zeros(len(matrix), np.float32), "identity"))
-        return [*first, *(_READ[kind](folder) for kind, folder in self.after), *cut]
+        return [*first, *(_AFTER[kind][1](folder) for kind, folder in self.after), *cut]
 
 
 def read_pipeline(folder: Path) -> Pipeline:
@@ -144,13 +142,7 @@ def module_folders(folder: Path) -> list[Path]:
     return [part for _, part in _modules(path) if part != folder] if path.is_file() else []
 
 
-def read_dense(folder: Path) -> Dense:
-    """Reads a Dense layer: ``config.json`` and ``model.safetensors``.
-
-    Raises:
-      FileNotFoundError: a file does not exist.
-      ValueError: an option is not supported, or the weights do not match the config.
-    """
+def _read_dense(folder: Path) -> Dense:
     config = read_json(folder / "config.json", dict)
     name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     name = name.rsplit(".", 1)[-1] if name.startswith("torch.nn.") else name
@@ -168,11 +160,11 @@ def _read_norm(folder: Path) -> LayerNorm:
     return LayerNorm(*_weights(folder, {"norm.weight": shape, "norm.bias": shape}).values())
 
 
-# How a module after the pooling is read.
-_READ: Mapping[str, Callable[[Path], Layer]] = {
-    "Dense": read_dense,
-    "LayerNorm": _read_norm,
-    "Normalize": lambda folder: Normalize(),
+# The modules that may come after the pooling, what they are called in ``EncoderSpec.pooling``, and how they are read.
+_AFTER: Mapping[str, tuple[str, Callable[[Path], Layer]]] = {
+    "Dense": ("dense", _read_dense),
+    "LayerNorm": ("layer_norm", _read_norm),
+    "Normalize": ("normalize", lambda folder: Normalize()),
 }
 
 
