@@ -31,6 +31,7 @@ class ProgramCost:
     collectives: dict[str, int]  # number by kind
     ms_by_flops: float  # time at the published peak of the products, in milliseconds
     ms_by_traffic: float  # at the published bandwidth
+    open_loops: int  # loops that run as often as their data ask, and are counted once
     sizes: str  # published or small
     versions: str  # of jax and of the compiler
 
@@ -41,9 +42,10 @@ class ProgramCost:
 
     def cells(self) -> list[str]:
         """Kernels, operations, traffic, memory, both times and collectives, as the text of a table."""
+        kernels = f"{self.kernels}{'+' * bool(self.open_loops)}"
         numbers = (self.tflop, self.traffic, self.memory, self.ms_by_flops, self.ms_by_traffic)
         collectives = ", ".join(f"{count} {kind}" for kind, count in sorted(self.collectives.items()))
-        return [str(self.kernels), *(f"{number:.3g}" for number in numbers), collectives]
+        return [kernels, *(f"{number:.3g}" for number in numbers), collectives]
 
 
 def measured(name: str, target_name: str, target: Target, traced: jax.stages.Traced, sizes: str) -> ProgramCost:
@@ -59,7 +61,8 @@ def measured(name: str, target_name: str, target: Target, traced: jax.stages.Tra
     seconds = sum(count / getattr(target.peaks, kind) for kind, count in operations.items())
     return ProgramCost(
         name, target_name, cost.kernels, sum(operations.values()) / 1e12, cost.traffic / 1e9, bytes_needed / 1e9,
-        dict(cost.collectives), 1e3 * seconds, 1e3 * cost.traffic / target.peaks.bandwidth, sizes, target.versions(),
+        dict(cost.collectives), 1e3 * seconds, 1e3 * cost.traffic / target.peaks.bandwidth, cost.open_loops, sizes,
+        target.versions(),
     )  # fmt: skip
 
 
@@ -76,8 +79,10 @@ def worse(row: ProgramCost, before: ProgramCost | None, target: Target) -> Itera
         yield f"{where} needs {row.memory:.1f} GB of memory; the device has {memory / 1e9:.1f} GB"
     if before is None:
         return
-    for kind, count in row.collectives.items():
-        if count > (least := before.collectives.get(kind, 0)):
+    counts = {kind: (count, before.collectives.get(kind, 0)) for kind, count in row.collectives.items()}
+    counts["loops of unknown length"] = row.open_loops, before.open_loops
+    for kind, (count, least) in counts.items():
+        if count > least:
             yield f"{where} has {count} {kind}; it had {least} with {before.versions}"
     if row.traffic > max(_MORE * before.traffic, before.traffic + _FEW / 1e9):
         yield f"{where} moves {row.traffic:.4g} GB; it moved {before.traffic:.4g} GB with {before.versions}"

@@ -40,11 +40,13 @@ class TextCost:
     kernels: int = 0
     traffic: float = 0.0
     collectives: Counter[str] = field(default_factory=Counter)
+    open_loops: int = 0
 
     def add(self, other: "TextCost", times: int = 1) -> None:
         """Adds the cost of another program that runs ``times`` times."""
         self.kernels += times * other.kernels
         self.traffic += times * other.traffic
+        self.open_loops += times * other.open_loops
         self.collectives.update({kind: times * count for kind, count in other.collectives.items()})
 
 
@@ -98,7 +100,9 @@ class _TextReader:
             if instruction.operation in _FREE or instruction.operation.endswith(("-done", "-update")):
                 continue
             if instruction.operation == "while":
-                total.add(self.cost(instruction.named("body")), self._steps(instruction))
+                steps = self._steps(instruction)
+                total.add(self.cost(instruction.named("body")), steps or 1)
+                total.open_loops += steps is None
             elif instruction.operation == "conditional":
                 branches = re.search(r"branch_computations=\{([^}]*)\}", instruction.attributes)
                 names = re.findall(r"[\w.\-]+", branches[1]) if branches else [
@@ -115,18 +119,18 @@ class _TextReader:
                         total.collectives += self._collectives(instruction)
         return total
 
-    def _steps(self, loop: _Instruction) -> int:
-        """How often a loop runs; 1 if that is not known before."""
+    def _steps(self, loop: _Instruction) -> int | None:
+        """How often a loop runs; None if that is not known before."""
         if known := re.search(r'"known_trip_count":\{"n":"(\d+)"', loop.attributes):
             return int(known[1])
         # TPU programs do not say so. JAX's own loops count from 0 up to a constant.
         until = self._computations.get(loop.named("condition"))
         root = list(until.values())[-1] if until else None
         if not until or root is None or root.operation != "compare" or "direction=LT" not in root.attributes:
-            return 1
+            return None
         counter, most = (until[operand] for operand in root.operands)
         constant = re.match(r"(\d+)\)", most.attributes)
-        return int(constant[1]) if counter.operation == "get-tuple-element" and constant else 1
+        return int(constant[1]) if counter.operation == "get-tuple-element" and constant else None
 
     def _collectives(self, instruction: _Instruction) -> Counter[str]:
         """An instruction that is a collective, or those inside a kernel, wherever their results are."""

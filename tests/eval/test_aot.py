@@ -21,7 +21,7 @@ need("optax")
 
 HERE = Target("cpu", "here", len(jax.devices()), Peaks(1e12, 1e9, 1e9, 1e9, 1e9))
 TINY = Sizes(blocks=1, dim=32, languages=4, tokens=512, queries=2048, candidates=4096)
-ROW = ProgramCost("encode", "v5e", 10, 2.0, 3.0, 4.0, {"all-reduce": 2}, 10.0, 4.0, "published", "jax 1")
+ROW = ProgramCost("encode", "v5e", 10, 2.0, 3.0, 4.0, {"all-reduce": 2}, 10.0, 4.0, 0, "published", "jax 1")
 
 PROGRAM = """\
 HloModule jit_f, entry_computation_layout={(f32[8,16]{1,0})->f32[8,16]{1,0}}
@@ -114,12 +114,12 @@ def test_the_traffic_of_an_instruction(line, bytes_moved):
 def test_a_loop_counts_as_often_as_it_runs():
     loop = "%w = (f32[8,16]{1,0}, s32[]) while(%a), condition=%until, body=%body"
     known = cost(loop + ', backend_config={"known_trip_count":{"n":"7"}}')
-    assert (known.kernels, known.traffic) == (7, 7 * 2 * ARRAY)
+    assert (known.kernels, known.traffic, known.open_loops) == (7, 7 * 2 * ARRAY, 0)
     # As in TPU programs.
     counted = cost(loop.replace("%until", "%to_nine"))
-    assert (counted.kernels, counted.traffic) == (9, 9 * 2 * ARRAY)
+    assert (counted.kernels, counted.traffic, counted.open_loops) == (9, 9 * 2 * ARRAY, 0)
     unknown = cost(loop)
-    assert (unknown.kernels, unknown.traffic) == (1, 2 * ARRAY)
+    assert (unknown.kernels, unknown.traffic, unknown.open_loops) == (1, 2 * ARRAY, 1)
 
 
 def test_of_a_condition_the_branch_that_moves_least_counts():
@@ -215,6 +215,7 @@ def test_the_operations_of_an_encoder():
         ({"traffic": 3.31}, ["encode on v5e moves 3.31 GB; it moved 3 GB with jax 1"]),
         ({"memory": 17.5}, ["encode on v5e needs 17.5 GB of memory; the device has 17.2 GB"]),
         ({"collectives": {"all-reduce": 3}}, ["encode on v5e has 3 all-reduce; it had 2 with jax 1"]),
+        ({"open_loops": 1}, ["encode on v5e has 1 loops of unknown length; it had 0 with jax 1"]),
     ],
 )
 def test_a_row_that_is_worse_than_before(changes, wrong):

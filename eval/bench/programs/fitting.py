@@ -1,6 +1,7 @@
 """The programs of moments, of every fit, and of every kind of transform."""
 
 from functools import partial
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -10,8 +11,9 @@ from lsar_jax import transforms
 from lsar_jax.mesh import split
 from lsar_jax.moments.accumulator import next_block, zero_state
 from lsar_jax.moments.moments import BLOCK
-from lsar_jax.transforms import Step
+from lsar_jax.transforms import SparseAutoencoder, Step
 from lsar_jax.transforms.base.steps import apply_steps
+from lsar_jax.transforms.identifier import discriminant, nearest_mean
 from lsar_jax.transforms.methods import METHODS, OF_PAIRS
 
 __all__ = ["on_meshes", "programs"]
@@ -20,6 +22,8 @@ __all__ = ["on_meshes", "programs"]
 _CLUSTERS, _ROWS, _COMPONENTS = 33, 16_384, 12
 # Rows of a cluster, and embeddings to transform.
 _MEMBERS, _VECTORS = 512, 32_768
+# LangSAE's features for each dimension, those that a vector has, and vectors of a batch.
+_WIDTH, _ACTIVE, _BATCH = 8, 64, 256
 
 
 def on_meshes(sizes: Sizes) -> dict[str, Trace]:
@@ -42,19 +46,24 @@ def _fits(sizes: Sizes) -> dict[str, Trace]:
         if method.core is not None
         for function, *shapes in [method.core(count, dim)]
     }
+    # The compiled parts of a loop in Python.
     key = jax.eval_shape(lambda: jax.random.key(0))
+    gradient = jax.grad(partial(transforms.reconstruction_loss, active=_ACTIVE))
+    weights = floats(dim, _WIDTH * dim), floats(_WIDTH * dim, dim)
     return fits | {
         "cbie/clusters": on_one(lambda x, rows, key: transforms.kmeans(x, rows, _CLUSTERS, key),
                                 floats(_ROWS, dim), integers(), key),
         "cbie/directions": on_one(partial(transforms.dominant_directions, components=_COMPONENTS),
                                   floats(_MEMBERS, dim), array((_MEMBERS,), bool)),
+        "langsae/gradient": on_one(gradient, weights, floats(_BATCH, dim)),
+        "identifier": on_one(discriminant, floats(count, dim), floats(dim, dim), floats()),
     }  # fmt: skip
 
 
 def _transforms(sizes: Sizes) -> dict[str, Trace]:
     count, dim = sizes.languages, sizes.dim
     x, means, square, squares = floats(_VECTORS, dim), floats(count, dim), floats(dim, dim), floats(count, dim, dim)
-    span, clusters = floats(dim, count - 1), count * _CLUSTERS
+    span, clusters, features = floats(dim, count - 1), count * _CLUSTERS, _WIDTH * dim
     steps = {
         "center": Step(shift=means),
         "outliers": Step(scale=floats(dim)),
@@ -64,12 +73,21 @@ def _transforms(sizes: Sizes) -> dict[str, Trace]:
         "language-whitening": Step(shift=means, matrix=squares),
         "cbie": Step(floats(clusters, dim), basis=floats(clusters, dim, _COMPONENTS), clusters=integers(clusters)),
         "leace": Step(shift=floats(dim), basis=span, dual=span, offset=floats(dim)),
+        "head": Step(matrix=square, offset=floats(dim)),
     }
     traces = {}
     for name, step in steps.items():
         shared = all(part is None or part.shape[0] == dim for part in step)
         traces[name] = on_one(apply_steps, (step,), x, (integers() if shared else integers(_VECTORS),))
-    return traces
+    weights = floats(dim, features), floats(features, dim), floats(features)
+    return traces | {
+        "langsae": on_one(_apply_langsae, x, *weights, integers()),
+        "identifier": on_one(nearest_mean, x, floats(dim), means, floats(count)),
+    }
+
+
+def _apply_langsae(x: Any, encoder: Any, decoder: Any, factors: Any, language: Any) -> Any:
+    return apply_steps((SparseAutoencoder(encoder, decoder, factors, _ACTIVE, keep_error=False),), x, (language,))
 
 
 def _moments(sizes: Sizes, mesh: Mesh, *, second: bool) -> jax.stages.Traced:
