@@ -112,16 +112,24 @@ def test_an_architecture(checkout, rng):
     save_file({f"model.{name}": value for name, value in tensors.items()} | unused, folder / "model.safetensors")
     code = (
         "import numpy as np, lsar_jax as lj\n"
+        "from lsar_jax.__main__ import main\n"
+        "assert main(['--help']) == 0\n"
         "e = lj.load_encoder('tiny')\n"
-        "x = e.encode(['a b c', 'd'], layers=[0, 1, 2])\n"
-        "assert np.isfinite(x).all() and np.abs(np.diff(x, axis=0)).max(axis=(1, 2)).min() > 0.1\n"
-        "lower = lj.load_encoder('tiny', layer=1).encode('a b c', layers=[0, 1])\n"
-        "np.testing.assert_allclose(lower, x[:2, 0], atol=1e-5)\n"
-        "print(x.shape)\n"
+        "ids, lengths = np.array([[2, 5, 9, 7, 3, 2, 8, 3, 0]], np.int32), np.array([[5, 3]], np.int32)\n"
+        "np.save('states.npy', np.stack(list(map(np.asarray, e.model.hidden_states(ids, lengths)))))\n"
+        "assert lj.load_encoder('tiny', layer=1).encode('a b c', layers=[0, 1]).shape == (2, 32)\n"
+        "print(e.encode(['a b c', 'd']).shape)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "(3, 2, 32)"
+    assert done.stdout.splitlines()[-1] == "(2, 32)"
+    states = np.load(checkout / "states.npy")[:, 0]
+    for at, ids in ((slice(0, 5), [2, 5, 9, 7, 3]), (slice(5, 8), [2, 8, 3])):
+        expected = twin(tensors, ids)
+        assert np.abs(states[:, at] - expected).max() < 1e-5 * np.abs(expected).max()
+        swapped = {name.replace("gate", "?").replace("up", "gate").replace("?", "up"): x for name, x in tensors.items()}
+        for wrong in (twin(swapped, ids), twin(tensors, ids, theta=10_000.0), twin(tensors, ids, epsilon=1e-5)):
+            assert np.abs(states[:, at] - wrong).max() > 1e-4 * np.abs(expected).max()
 
 
 def random_tensors(rng):
@@ -137,3 +145,34 @@ def random_tensors(rng):
             tensors[f"layers.{i}.{name}.weight"] = rng.normal(0, inner**-0.5, (outer, inner))
             tensors[f"layers.{i}.{name}.bias"] = rng.normal(0, 0.5, outer)
     return {name: value.astype(np.float32) for name, value in tensors.items()}
+
+
+def twin(tensors, ids, theta=100.0, epsilon=1e-3):
+    """Skylark in numpy, in float64, of one sentence: its states, ``[layer, token, width]``."""
+    weights = {name: value.astype(np.float64) for name, value in tensors.items()}
+
+    def linear(name, x):
+        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def norm(name, x):
+        centred = x - x.mean(axis=-1, keepdims=True)
+        unit = centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + epsilon)
+        return unit * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def turned(x):
+        """Dimensions i and i + 4 of each head of 8 as the parts of a complex number, which is turned."""
+        angles = np.arange(len(x))[:, None, None] * theta ** (-np.arange(4) / 4)
+        x = (x[..., :4] + 1j * x[..., 4:]) * np.exp(1j * angles)
+        return np.concatenate([x.real, x.imag], axis=-1)
+
+    states = [norm("tokens_norm", weights["tokens.weight"][ids])]
+    for i in range(2):
+        x, at = states[-1], f"layers.{i}"
+        query, key, value = (linear(f"{at}.mixer.{name}", x).reshape(len(ids), 4, 8) for name in "qkv")
+        scores = np.exp(np.einsum("qhd,khd->hqk", turned(query), turned(key)) / np.sqrt(8))
+        mixed = np.einsum("hqk,khd->qhd", scores / scores.sum(axis=-1, keepdims=True), value)
+        x = norm(f"{at}.mixer_norm", x + linear(f"{at}.mixer.out", mixed.reshape(len(ids), 32)))
+        gate = linear(f"{at}.mlp.gate", x)
+        fed = linear(f"{at}.mlp.down", gate / (1 + np.exp(-gate)) * linear(f"{at}.mlp.up", x))
+        states.append(norm(f"{at}.mlp_norm", x + fed))
+    return np.stack(states)

@@ -42,6 +42,8 @@ def training():
 TRAINING = training()
 # The tokens that an encoder's checkpoint takes; those of the others are 512.
 LENGTHS = {"LaBSE": 256, "S-BERT": 128}
+# The languages that Wu and Dredze average over.
+NINE = {"ar", "de", "en", "es", "fr", "hi", "ru", "vi", "zh"}
 
 
 def test_the_page_is_what_the_cards_say():
@@ -176,7 +178,29 @@ def mistakes(card):
             option = {"k": "components", "r": "ranks"}[best[1]]
             if not all(number.value in getattr(planned.command, option) for planned in of_first):
                 found.append(f"{option} without {number.value}")
-    return found + (training_mistakes(card) if card.paper.startswith("Ki") else [])
+    return (
+        found
+        + [mistake for step in card.steps for mistake in study_mistakes(step)]
+        + (training_mistakes(card) if card.paper.startswith("Ki") else [])
+    )
+
+
+def study_mistakes(step):
+    """What a training of Wu and Dredze's study does not do as they did: languages, seeds, tokens, and its bitext."""
+    if step.task not in ("train.word_pairs", "train.align", "train.finetune"):
+        return []
+    run, found = parsed(plan_step(step, CardOptions(), Path("out")).line), []
+    if step.task == "train.word_pairs":
+        if {*run.text.languages, "en"} != NINE or Path(run.text.data).name not in step.makes:
+            found.append(f"word pairs of {run.text}")
+    elif step.task == "train.align":
+        if run.encoder.max_length != 96 or run.text.words.name != f"words-{run.out.parent.name}":
+            found.append(f"alignment on {run.text.words}, {run.encoder.max_length} tokens, in {run.out}")
+    elif {*map(language_of, run.text.test)} != NINE or len(run.seeds) != 5 or run.encoder.max_length != 128:
+        found.append(f"fine-tuning of {run.seeds}, {run.encoder.max_length} tokens, on {run.text.test}")
+    elif run.out.parent.name != run.task or run.training.features != (run.out.name in ("features", "linear")):
+        found.append(f"{run.task} in {run.out}")
+    return found
 
 
 def layer_of_ki(key):
@@ -252,10 +276,14 @@ ENCODERS = dict(CARDS["xie-table-1"].steps[0].encoders)
         changed("haemmerl-table-4", zero=("588", "306")),
         changed("ki-table-10", runs=CARDS["ki-table-10"].steps[0].options["runs"][:1]),
         changed("ki-table-2", languages=("de", "fr")),
+        changed("wu-dredze-tables-1-3-4", data="data/opus-100"),
+        changed("wu-dredze-tables-1-3-4", 2, words="results/words-opus-100"),
+        changed("wu-dredze-tables-1-3-4", 10, seeds=(1, 2, 3)),
+        changed("wu-dredze-tables-1-3-4", -1, runs=CARDS["wu-dredze-tables-1-3-4"].steps[-2].options["runs"]),
+        changed("wu-dredze-table-2", test=("de.conllu", "en.conllu")),
         changed("ki-table-8", 1, held_out=500),
         changed("ki-table-3", bases=("meat",)),
         changed("ki-table-10", sts17="data/sts17"),
-        changed("wu-dredze-table-2", test=("de.conllu", "en.conllu")),
         trained_otherwise(learning_rate="1e-4"),
     ],
 )  # fmt: skip
