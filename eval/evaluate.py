@@ -22,7 +22,7 @@ from eval.task import Embedded, Key, Panel, Score, Setting, Task, Texts, languag
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.encoders.progress import Meter
-from lsar_jax.measures.methods import Method
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.results import Result, result_of
 
 __all__ = ["Evaluation", "encode_texts", "evaluate"]

@@ -17,7 +17,7 @@ from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tables import Data
 from lsar_jax.encoders.options import check_transform
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import (
+from lsar_jax.measures.compared_methods import (
     FEW_METHODS,
     OF_FILES,
     OF_PAIRS,

@@ -18,7 +18,7 @@ from eval.report.page import ResultsPage
 from lsar_jax import load_encoder
 from lsar_jax.checks import check_choice
 from lsar_jax.console.output import console
-from lsar_jax.measures.methods import ALL_METHODS, FEW_METHODS, MethodName
+from lsar_jax.measures.compared_methods import ALL_METHODS, FEW_METHODS, MethodName
 from lsar_jax.measures.run_record import already_run
 
 __all__ = ["Suite"]

@@ -13,7 +13,7 @@ import numpy as np
 from eval.data.fit_text import FitText
 from eval.data.keyed_texts import Embedded, Key, Texts
 from lsar_jax import EncoderSpec
-from lsar_jax.measures.methods import Method
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.results import Result

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from eval.bench.accelerators import TARGETS, check_installed, mesh_of, prepare
 from eval.bench.compiled import ProgramCost, measured, read_rows, worse
 from eval.bench.programs import encoding, fitting, searching, training
 from eval.bench.programs.shapes import Sizes, Trace
-from eval.bench.targets import TARGETS, check_installed, mesh_of, prepare
 from lsar_jax.console.output import console, print_table
 
 __all__ = ["Aot", "programs"]

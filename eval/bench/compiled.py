@@ -7,9 +7,9 @@ from pathlib import Path
 
 import jax
 
+from eval.bench.accelerators import Target
 from eval.bench.hlo_text import cost_of_text
 from eval.bench.operations import operations_of
-from eval.bench.targets import Target
 from lsar_jax.corpora.row_files import file_rows
 
 __all__ = ["ProgramCost", "measured", "read_rows", "worse"]

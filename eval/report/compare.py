@@ -18,7 +18,7 @@ import tyro
 
 from eval.report.seed_scores import MEAN, by_task, is_transfer, seed_test, tasks_test
 from lsar_jax.console.output import console, print_table
-from lsar_jax.measures.methods import label
+from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.resampling import paired_interval, paired_test
 from lsar_jax.measures.results import Result, read_results
 

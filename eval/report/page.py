@@ -28,7 +28,7 @@ from eval.report.tables import Cell, Table, number, plain
 from eval.report.tradeoff import TITLE, blocks, compare, mean_gains, summary
 from lsar_jax.console.output import console
 from lsar_jax.files import check_outputs, write_text
-from lsar_jax.measures.methods import label
+from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.resampling import paired_test
 from lsar_jax.measures.results import Result, read_results
 from lsar_jax.report.page_kit import render

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from eval.report.tables import Cell, Table, difference_cell
-from lsar_jax.measures.methods import label
+from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.metric import Kind
 from lsar_jax.measures.resampling import Interval, simultaneous_intervals
 from lsar_jax.measures.results import Result

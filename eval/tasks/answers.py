@@ -22,7 +22,7 @@ from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import ALL_METHODS, FEW_METHODS
+from lsar_jax.measures.compared_methods import ALL_METHODS, FEW_METHODS
 from lsar_jax.measures.results import Result
 from lsar_jax.retrieval import candidate_ranks
 

@@ -41,7 +41,7 @@ from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import Data
 from lsar_jax.geometry import anisotropy_by_language, isoscore
 from lsar_jax.languages import language_code
-from lsar_jax.measures.methods import ALL_METHODS, label
+from lsar_jax.measures.compared_methods import ALL_METHODS, label
 from lsar_jax.measures.ranking import language_nmi, own_share, probe_accuracy, probe_folds
 from lsar_jax.measures.results import Result
 from lsar_jax.transforms import fit_identifier

@@ -28,7 +28,7 @@ from lsar_jax.console.output import console, print_table
 from lsar_jax.embeddings.job import remove_partial_files, work_folder
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import check_outputs, write_text
-from lsar_jax.measures.methods import FITTED, REPORT_METHODS, MethodName, check_methods
+from lsar_jax.measures.compared_methods import FITTED, REPORT_METHODS, MethodName, check_methods
 from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.results import Result, read_results, result_of, write_results
 from lsar_jax.measures.run_record import digest_of, record, recorded

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from lsar_jax.files import new_file, text_sha256, write_text
-from lsar_jax.measures.methods import Method, label
+from lsar_jax.measures.compared_methods import Method, label
 from lsar_jax.measures.metric import Direction, Kind, Metric
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.resampling import Interval, interval

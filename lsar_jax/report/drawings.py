@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.measures.methods import Method
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.marks import lines
 from lsar_jax.report.measured import ByLanguage, Measured

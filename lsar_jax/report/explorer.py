@@ -11,7 +11,7 @@ from lsar_jax.arrays import check_floats
 from lsar_jax.checks import check_flags, whole_number, whole_numbers
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
-from lsar_jax.measures.methods import Method
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.explorer_page import Explorer, look_of_language
 from lsar_jax.report.marks import Plane

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from lsar_jax.geometry import expected_anisotropy, isoscore
-from lsar_jax.measures.methods import Method
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.ranking import pool_precision, probe_accuracy, probe_folds, top1_hits
 from lsar_jax.moments import Moments, merge_moments

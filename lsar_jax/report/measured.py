@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.array_files import open_arrays, save_arrays
-from lsar_jax.measures.methods import Method
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.retrieval.preference import fair_share, top_k_share
 from lsar_jax.retrieval.search import nearest_others

@@ -11,7 +11,7 @@ import numpy as np
 
 from lsar_jax.console.output import console
 from lsar_jax.encoders.progress import Meter, in_words
-from lsar_jax.measures.methods import FITTED, Method, fit_methods
+from lsar_jax.measures.compared_methods import FITTED, Method, fit_methods
 from lsar_jax.measures.resampling import Interval, interval
 from lsar_jax.moments import Moments
 from lsar_jax.options.user_text import UserText

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.measures.methods import Method, fit_methods
+from lsar_jax.measures.compared_methods import Method, fit_methods
 from lsar_jax.moments import moments_by_language, stack_means
 from lsar_jax.report.measured import ByLanguage, spanned_rank
 from lsar_jax.transforms.base import Step

@@ -10,7 +10,7 @@ from eval.task import Panel, Setting
 from eval.tasks import answers as tasks
 from eval.tasks.answers import answers
 from lsar_jax import EncoderSpec
-from lsar_jax.measures.methods import Method
+from lsar_jax.measures.compared_methods import Method
 from tests.eval.test_lareqa import write_letters
 from tests.eval.test_tasks import is_png
 

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import pytest
 
 from eval.__main__ import main
+from eval.bench.accelerators import TARGETS, Peaks, Target
 from eval.bench.aot import programs
 from eval.bench.compiled import ProgramCost, read_rows, worse
 from eval.bench.hlo_text import cost_of_text
 from eval.bench.operations import operations_of
 from eval.bench.programs.shapes import Sizes, floats, on_one
-from eval.bench.targets import TARGETS, Peaks, Target
 from lsar_jax.mesh import data_mesh
 from tests.optional import need
 
@@ -288,7 +288,7 @@ def test_a_program_that_does_not_compile_fails_the_command(here, capsys, monkeyp
     ],
 )
 def test_clear_errors(capsys, monkeypatch, options, message):
-    monkeypatch.setattr("eval.bench.targets._installed", lambda package: False)
+    monkeypatch.setattr("eval.bench.accelerators._installed", lambda package: False)
     assert main(["aot", *options]) == 1
     assert message in capsys.readouterr().err
 

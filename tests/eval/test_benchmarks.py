@@ -14,7 +14,7 @@ from eval.scores.language_pairs import PairMeans, script_neighbours, script_pair
 from eval.task import Setting
 from eval.tasks.benchmarks import belebele, flores_ntrex, mlqa_miracl
 from lsar_jax.corpora.builders import Monolingual, prepare
-from lsar_jax.measures.methods import Method
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.query_scores import QueryScores, difference_of
 from lsar_jax.measures.ranking import bitext_f1, ndcg, recall

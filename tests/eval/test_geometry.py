@@ -16,7 +16,7 @@ from eval.figures import embedding_space
 from eval.fitting import choose
 from eval.scores.syntax import syntax_scores
 from eval.tasks import geometry
-from lsar_jax.measures.methods import Method
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.ranking import language_nmi, probe_accuracy, probe_folds
 from lsar_jax.transforms import fit_center, fit_lsar
 from tests.eval.test_answers import SETTING, cosines, recorded

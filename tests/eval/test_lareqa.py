@@ -12,7 +12,7 @@ from eval.data.xquad import XQUAD_R, Questions, answer_table, read_xquad
 from eval.task import Score, Setting
 from eval.tasks.benchmarks.lareqa import COMMAND, one_target_precision
 from lsar_jax import EncoderSpec
-from lsar_jax.measures.methods import Method
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.retrieval.ranks import candidate_ranks
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read

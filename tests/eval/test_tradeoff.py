@@ -8,7 +8,7 @@ import pytest
 from eval.__main__ import main
 from eval.report import tradeoff
 from lsar_jax import Moments
-from lsar_jax.measures.methods import FITTED, Method
+from lsar_jax.measures.compared_methods import FITTED, Method
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.resampling import Interval
 from lsar_jax.measures.results import write_results

@@ -9,7 +9,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax import EncoderSpec
-from lsar_jax.measures.methods import fit_methods
+from lsar_jax.measures.compared_methods import fit_methods
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report import drawings

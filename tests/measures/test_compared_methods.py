@@ -7,7 +7,7 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.tatoeba import read_pairs
 from lsar_jax import EncoderSpec
-from lsar_jax.measures.methods import check_methods, fit_files, fit_methods
+from lsar_jax.measures.compared_methods import check_methods, fit_files, fit_methods
 from lsar_jax.retrieval import nearest
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.fake_encoder import FakeEncoder
