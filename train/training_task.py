@@ -54,7 +54,7 @@ class TrainingTask(Protocol):
         """Returns the part of the state to keep at its best epoch: a tree of arrays with a leading seed axis."""
 
     def total(self, epochs: int) -> int:
-        """Returns the number of steps in so many epochs."""
+        """Returns the number of steps in ``epochs`` epochs."""
 
     def order(self, state: Any, epoch: int) -> Any:
         """Returns the batches of an epoch, ``[seed, step, ...]``."""

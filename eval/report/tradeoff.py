@@ -218,7 +218,7 @@ def _candidates(
 
 
 def _at_once(pairs: Sequence[tuple[Result, Result]], others: Sequence[tuple[Result, Result]]) -> list[Interval]:
-    """The differences of pairs, with the intervals of those on the same queries, which hold at once."""
+    """Differences of pairs; those on the same queries have simultaneous intervals."""
     scored = {n: both for n, pair in enumerate(pairs) if (both := pair[0].paired(pair[1]))}
     further = [both for pair in others if (both := pair[0].paired(pair[1]))]
     ends = dict(zip(scored, simultaneous_intervals([*scored.values()], others=further), strict=True))

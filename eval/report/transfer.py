@@ -33,9 +33,7 @@ __all__ = ["Transfer"]
 
 # What must be the same for encoders to be compared: of the text, and of those that are trained in the same way.
 _TEXT = ("max_length", "most", "most_dev", "most_tested", "held_out", "dtype", "chinese_words")
-_TRAINING = (
-    "features", "learning_rate", "batch", "epochs", "warmup", "validations", "patience", "dropout", "trained_blocks",
-)  # fmt: skip
+_TRAINING = ("features", "learning_rate", "batch", "epochs", "validations", "dropout", "trained_blocks")
 
 
 @dataclass(frozen=True)

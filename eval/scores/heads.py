@@ -35,7 +35,8 @@ def summary(results: Sequence[Result], trained: Collection[str] = ()) -> Scores:
     """
     grouped: dict[tuple[int, str, str], dict[str, dict[int, list[float]]]] = {}
     of_trained = {f"{way} accuracy" for code in trained for way in (f"en-{code}", f"{code}-en")}
-    most = {r.task: max(len(s.languages) for s in results if s.task == r.task and s.shown) for r in results}
+    shown = [r for r in results if r.shown]
+    most = {task: max(len(r.languages) for r in shown if r.task == task) for task in {r.task for r in shown}}
     for r in results:
         # The means over all languages, and Spearman's on STS17.
         column = COLUMNS[r.task] if r.shown and len(r.languages) == most[r.task] else ""

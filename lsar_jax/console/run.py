@@ -14,7 +14,8 @@ import jax
 
 from lsar_jax.console.command_line import COMPLETION, HELP, HELP_ALL, nearest, parse, subcommands
 from lsar_jax.extras import install_hint
-from lsar_jax.processes import START, check_alike, start_processes
+from lsar_jax.processes import check_alike, start_processes
+from lsar_jax.processes.start import START
 from lsar_jax.program_cache import cache_programs
 
 __all__ = ["Command", "run", "run_named"]

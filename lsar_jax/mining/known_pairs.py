@@ -39,7 +39,7 @@ class KnownPairs(NamedTuple):
 
     @classmethod
     def read(cls, path: Path, least_precision: float | None = None) -> "KnownPairs":
-        """Reads pairs from a file of the forms that ``mine_folders`` writes, of which the score may be absent.
+        """Reads pairs from a file in a format that ``mine_folders`` writes; the score may be absent.
 
         Raises:
           OSError: there is no such file.
@@ -81,7 +81,7 @@ def known_rows(threshold: object, source: Side, target: Side) -> Int[np.ndarray,
 
 
 def _rows_of(side: Side, names: set[str], by_id: bool) -> dict[str, int]:
-    """The number, among the distinct sentences, of those with these ids or this text (without tabs)."""
+    """Each id's or text's row among the distinct sentences; tabs of texts count as spaces."""
     texts = {name: flat(name) for name in names}
     if by_id:
         every = np.arange(len(side[0]))

@@ -79,7 +79,7 @@ def best_threshold(
 def _rates(
     score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " pair"] | Float[np.ndarray, " pair"], total: int | float
 ) -> tuple[Int[np.ndarray, " end"], Float[np.ndarray, "3 end"]]:
-    """The last of each run of equal scores, best first, between which no threshold lies; precision, recall, F1 there.
+    """The last row of each run of equal scores, best first, with precision, recall and F1 there.
 
     ``right`` says whether a pair is right, or with what probability, and ``total`` how many are.
     """
@@ -186,7 +186,7 @@ def _log_density(
 
 
 def histogram(score: Float[np.ndarray, " pair"], threshold: float, rows: int = 12) -> str:
-    """Returns the numbers of scores in equal steps, a line each, of which the one with the threshold is marked.
+    """Returns a histogram of the scores as text, a line a bin; the bin of the threshold is marked.
 
     The first and the last line have the scores beyond the 0.5% and 99.5% quantiles, too.
     """

@@ -196,7 +196,7 @@ def _in_blocks(rows: _Rows, mask: AttentionMask) -> _Rows:
 
 
 def _in_steps(rows: _Rows, mask: AttentionMask, first: int, scale: float | None, most: int) -> PerHead:
-    """Mixes in the least number of equal parts of the batch of which each has ``most`` bytes of scores or fewer."""
+    """Attends in as few equal parts of the batch as keep the scores of each within ``most`` bytes."""
     batch, length, heads, _ = rows.query.shape
     bytes_of_query = 4 * heads * rows.key.shape[1]
     fit = max(1, most // (bytes_of_query * length))

@@ -104,8 +104,8 @@ def merge_moments(*parts: Mapping[str, Moments]) -> dict[str, Moments] | PooledM
     A language may be in one or more of them; the result is in alphabetical order.
 
     Raises:
-      ValueError: widths differ, only some moments of a language have a second moment, only some parts are pooled, or
-        they are of different encoders.
+      ValueError: widths differ, only some moments have a second moment, only some parts are pooled, or they are of
+        different encoders.
 
     Example:
       >>> one = {code: lj.Moments.from_embeddings(np.zeros((2, 1))) for code in ("de", "en")}
@@ -121,6 +121,8 @@ def merge_moments(*parts: Mapping[str, Moments]) -> dict[str, Moments] | PooledM
     for part in parts:
         for code, m in moments_by_language(part, least=1).items():
             result[code] = result[code].merge(m) if code in result else m
+    if len({m.scatter is None for m in result.values()}) > 1:
+        raise ValueError("some languages have a second moment and some have none; use second_moment=True for all")
     return moments_by_language(result, least=1)
 
 

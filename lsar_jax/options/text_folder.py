@@ -55,7 +55,7 @@ class TextFolderOptions(EncoderOptions):
         return f"Language in {place.name if place.is_dir() else place.stem}"
 
     def read_text(self, count: int | None = None) -> UserText:
-        """Reads the text, of each language so many sentences."""
+        """Reads the text, at most ``count`` sentences a language."""
         return read_user_text(self.place, self.languages, count or self.count, self.aligned, 0)
 
     def check_vectors(self) -> None:

@@ -14,10 +14,9 @@ from lsar_jax.processes.collectives import (
     share,
     wait_for_all,
 )
-from lsar_jax.processes.start import START, start_processes
+from lsar_jax.processes.start import start_processes
 
 __all__ = [
-    "START",
     "agreed",
     "check_alike",
     "from_first",

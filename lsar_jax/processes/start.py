@@ -12,7 +12,7 @@ from lsar_jax.processes.meeting import SILENT, WAIT, meet, say
 
 __all__ = ["START", "start_processes"]
 
-#: What a command line begins with.
+# What a command line begins with.
 START = "--distributed"
 
 _HEARTBEAT = "LSAR_JAX_HEARTBEAT_SECONDS"

@@ -207,7 +207,7 @@ def _text(texts: Mapping[str, Sequence[str]], units: Mapping[str, Any] | None, c
 
 
 def _drawn(text: UserText, count: int) -> dict[str, Int[np.ndarray, " _"]]:
-    """The rows on the page, in their order; of each language, the first in a random order of the units."""
+    """Each language's sampled rows, in their order: the first ones in a random order of the units."""
     rng = np.random.default_rng(0)
     if text.aligned:
         place = text.order(0)

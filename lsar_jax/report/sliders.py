@@ -49,7 +49,7 @@ def fit_layers(
 
 
 def slides(method: Method) -> bool:
-    """Whether the first directions of a fit are those of a lower rank, which is not so in variants of a method."""
+    """Whether a fit of lower rank has the first directions of the whole fit; variants of a method do not."""
     fit = METHODS.get(method.name)
     return fit is not None and fit.varied == "rank" and not fit.fixed
 

@@ -99,12 +99,14 @@ def language_preference(
       pool: number of candidates that were ranked.
 
     Raises:
-      ValueError: a number is out of range, or lengths differ.
+      ValueError: a number is out of range, lengths differ, or no query has two relevant candidates.
     """
     pool = whole_number("pool", pool, 1, 2**31 - 1, "int32")
     table, same_language = _ranks(ranks, query_language, pool - 1)
     known = table >= 0
     several = known.sum(axis=1) > 1
+    if not several.any():
+        raise ValueError("no query has two relevant candidates to compare")
     best, worst = np.where(known, table, pool).min(axis=1), table.max(axis=1)
     preferred = np.where(several & (same_language >= 0), same_language == best, np.nan)
     spreads = np.where(several, (worst - best) / pool, np.nan)

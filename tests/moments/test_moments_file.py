@@ -67,6 +67,8 @@ def test_merging_equals_one_pass(rng):
     np.testing.assert_allclose(pooled.within, pool_moments(whole).within, atol=1e-4)
     with pytest.raises(ValueError, match="pooled moments can be merged only with pooled ones"):
         merge_moments(pool_moments(first), second)
+    with pytest.raises(ValueError, match="some languages have a second moment and some have none"):
+        merge_moments(first, {"sv": Moments(1, np.ones(6))})
     with pytest.raises(ValueError, match="use second_moment=True for both"):
         merge_moments(first, {"de": Moments(1, np.ones(6))})
     narrow = pool_moments({"de": Moments(1, np.ones(2), np.eye(2))})

@@ -153,6 +153,7 @@ IDS = np.arange(3)
     [
         (lambda: language_preference(IDS, IDS, 3), r"ranks has shape \(3,\)"),
         (lambda: language_preference(IDS[None], IDS[:1], 2), "ranks holds 2; it must be from -1 to 1"),
+        (lambda: language_preference(IDS[:, None], IDS * 0, 3), "no query has two relevant candidates"),
         (lambda: fair_share(IDS[:2]), "the sum of counts is 1"),
         (lambda: four_way(IDS, IDS[:, None], IDS[:2], IDS), "relevant holds 2; it must be from -1 to 1"),
         (lambda: language_ndcg(IDS[None], IDS[:1], first=0), "first is 0; it must be a whole number from 1"),

@@ -156,7 +156,7 @@ def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id:
 def _picks(
     positions: Int[np.ndarray, "_"], size: int, devices: int
 ) -> tuple[Int[np.ndarray, "device pick"], Int[np.ndarray, "_"], Int[np.ndarray, "_"]]:
-    """Returns the picks of a chunk, of whose positions each device has ``size``; the device of each, and its number."""
+    """Returns the picks of a chunk by device, and each pick's device and place; a device has ``size`` positions."""
     device, pick = np.divmod(positions, size)
     place = np.arange(len(positions)) - np.searchsorted(device, np.arange(devices))[device]
     # Words have about two tokens: half the positions are enough for nearly all chunks.

@@ -1,4 +1,4 @@
-"""Embeddings of a batch over devices: each keeps its own, and is sent what the links that it scores name.
+"""Embeddings of a batch over devices: each keeps its own, and receives those that its links refer to.
 
 The rows of a chunk are split over the devices. Joined over the chunks, the rows of one device follow those of another,
 so that nothing moves. Chunks are joined and cut one at a time: there is a program for each shape of a chunk and each

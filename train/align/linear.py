@@ -131,7 +131,7 @@ class LinearTraining(TrainingTask):
         return as_seed({"maps": state["best"], "lowest": state["lowest"]})
 
     def total(self, epochs: int) -> int:
-        """Returns the number of steps in so many epochs."""
+        """Returns the number of steps in ``epochs`` epochs."""
         return self._steps
 
     def order(self, state: dict[str, Any], epoch: int) -> Any:

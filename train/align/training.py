@@ -61,7 +61,7 @@ class EncoderTraining(TrainingTask):
         return as_seed(state["training"].encoder)
 
     def total(self, epochs: int) -> int:
-        """Returns the number of steps in so many epochs."""
+        """Returns the number of steps in ``epochs`` epochs."""
         return self._plan.steps
 
     def order(self, state: dict[str, Any], epoch: int) -> Any:

@@ -46,7 +46,7 @@ class HeadTraining(TrainingTask):
         return state["training"].heads
 
     def total(self, epochs: int) -> int:
-        """Returns the number of steps in so many epochs."""
+        """Returns the number of steps in ``epochs`` epochs."""
         return epochs * (len(self._pairs.source) // self._batch)
 
     def order(self, state: dict[str, Any], epoch: int) -> Array:

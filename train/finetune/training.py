@@ -95,7 +95,7 @@ class FinetuneTraining(TrainingTask):
         return as_seed(state["parameters"])
 
     def total(self, epochs: int) -> int:
-        """Returns the number of steps in so many epochs."""
+        """Returns the number of steps in ``epochs`` epochs."""
         passes, parts = divmod(epochs, len(self._parts))
         return passes * sum(self._parts) + sum(self._parts[:parts])
 

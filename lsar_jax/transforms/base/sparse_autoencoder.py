@@ -1,4 +1,4 @@
-"""A step that is not affine: an embedding is made anew from those features of a sparse autoencoder that are kept.
+"""A step that is not affine: it reconstructs embeddings from the features of a sparse autoencoder that are kept.
 
 The features of an embedding are the ``active`` largest of ``relu(x E)``; the others count as zero. With the factor of
 each feature, 1 where it is kept and 0 where it is removed::

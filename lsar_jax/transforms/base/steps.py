@@ -129,7 +129,7 @@ class Step(NamedTuple):
         return {name: part for name, part in self._asdict().items() if part is not None}
 
     def parts(self, language: int) -> dict[str, np.ndarray]:
-        """The parts of one language, of whose clusters it has all, and the shared parts."""
+        """The parts of one language, with all of its clusters, and the shared parts."""
         own: Any = language if self.clusters is None else np.asarray(self.clusters) == language
         given = {name: np.asarray(part) for name, part in self.arrays().items() if name in AXES}
         return {name: part[own] if name in self.tables() else part for name, part in given.items()}

@@ -150,6 +150,7 @@ def fit_mean_then_langsae(
     x: Mapping[str, Embeddings], *arguments: Any, source: EncoderSpec | None = None, **options: Any
 ) -> Transform:
     """Fits the removal of the mean over languages, and then LangSAE."""
+    moments_by_language(x, least=1, embeddings=True)
     mean = fit_center(x, per_language=False, source=source)
     centred = {code: np.asarray(mean(rows)) for code, rows in x.items()}
     after = source and source.after(mean.name, mean.digests)
@@ -233,7 +234,7 @@ def _programs(active: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 def _measured(
     weights: Weights, x: Float[np.ndarray, "row dim"], active: int
 ) -> tuple[Float[np.ndarray, " feature"], float]:
-    """Returns the share of embeddings that have each feature, and the mean squared error of what is made anew."""
+    """Returns the share of embeddings that have each feature, and the mean squared error of the reconstruction."""
     padded = pad_rows(x, _BLOCK)  # filler fires no feature
     blocks = [_sums(weights, to_device(block), active) for block in np.split(padded, len(padded) // _BLOCK)]
     fires, lost = (
