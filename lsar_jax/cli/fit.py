@@ -147,8 +147,9 @@ class FitMoments(FitEmbeddings):
         kind = min((_kind_of(moments) for moments, _ in saved), key=_KINDS.index, default=needed)
         if _KINDS.index(kind) < _KINDS.index(needed):
             what = {"means": "means", "pooled": "pooled second moments", "languages": "second moments by language"}
-            advice = f"save those of a fit of {'lir' if needed == 'languages' else 'leace'}"
-            raise ValueError(f"{self.name} needs {what[needed]}, but the saved moments have {what[kind]}; {advice}")
+            advice = next(name for name, method in METHODS.items() if method.needs == needed)
+            have = f"the saved moments have {what[kind]}; save those of a fit of {advice}"
+            raise ValueError(f"{self.name} needs {what[needed]}, but {have}")
         known = {code for moments, _ in saved for code in moments}
         reader, spec = self._open(files, options, known)
         source = _one_space([*([spec] if files else []), *(origin for _, origin in saved)])
