@@ -85,7 +85,7 @@ class ResultsPage:
             found = compare(results)
         except ValueError as error:
             return [f"## {TITLE}", plain(f"Not shown: {error}.")]
-        if not any(result.shown for result in results):
+        if not any(result.shown or result.kind for result in results):
             return [f"## {TITLE}", "Not shown: the results are of an older version; run their tasks again."]
         if not found.gains:
             return []
