@@ -82,7 +82,8 @@ def language_penalty(
     counts = jnp.where(means.counts > 0, means.counts, 1)
     mean = means.sums / counts[:, None]
     centred = seen[:, None] * (mean - mean.sum(axis=0) / jnp.maximum(seen.sum(), 1))
-    noise = jnp.diag(1 / counts)
+    # Centred means are dependent: with less noise than float32's rounding, their products are a singular matrix.
+    noise = jnp.diag(jnp.maximum(1 / counts, 1e-6))
     coordinates = _product(unit(x.astype(jnp.float32)), centred.T)
     solved = jnp.linalg.solve(_product(centred, centred.T) + noise, coordinates.T).T
     counted = jnp.ones(len(x)) if language is None else (language >= 0).astype(jnp.float32)
