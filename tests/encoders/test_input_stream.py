@@ -49,8 +49,7 @@ def test_the_tokenizer_runs_ahead_of_a_stream(tiny, rng, monkeypatch):
 
     monkeypatch.setattr(type(tokenizer), "__call__", tokenizing)
     monkeypatch.setattr(pipeline, "run_batch", lambda *args: events.append("device") or run(*args))
-    monkeypatch.setattr("lsar_jax.encoders.input_stream._CHUNK", 256)
-    many = texts(rng, 1200, 6)
+    many = texts(rng, 10_000, 6)
     expected = tiny.encode(many)
     threads.clear()
     events.clear()
