@@ -139,7 +139,7 @@ class Report(TextFolderOptions):
         thirds = [layers[round(share * (len(layers) - 1))] for share in (1 / 3, 2 / 3, 1)]
         found = compare(self._embed(text, encoder, layers, quiet=True), self.transforms, self.ranks, thirds)
         best = most_neutral_or_best(found.measured)
-        [original] = [of for of in found.originals if of.layer == best.layer]
+        [original] = [entry for entry in found.originals if entry.layer == best.layer]
         console.print(
             f"first answer, from {_FIRST} sentences a language at layers {' '.join(map(str, thirds))}: "
             f"layer {best.layer}, {difference([original, best], found.metric)}"
@@ -151,20 +151,20 @@ class Report(TextFolderOptions):
         given: dict[str, Any] = {"task": self.name, "max_length": self.max_length, "seconds": 0.0}
         given["options"] = {"folder": str(self.place), "aligned": self.aligned, "count": self.count}
         given["options"] |= {"folds": found.folds.count}
-        for of in found.measured:
-            given["fitted_on"] = f"{self.place}, up to {self.count} a language" * of.moves
-            if of.search is not None:
-                languages, count = tuple(found.reference or text.codes), int(np.isfinite(of.search.values).sum())
-                given |= {"languages": languages, "value": of.score, "n": count}
+        for entry in found.measured:
+            given["fitted_on"] = f"{self.place}, up to {self.count} a language" * entry.moves
+            if entry.search is not None:
+                languages, count = tuple(found.reference or text.codes), int(np.isfinite(entry.search.values).sum())
+                given |= {"languages": languages, "value": entry.score, "n": count}
                 metric = Metric(found.metric, shown=True)
-                results.append(result_of(of.spec, of.method, metric, **given).resampled(of.search))
-            for metric, value in zip(_MEASURES, (of.own, of.expected, *of.space), strict=True):
+                results.append(result_of(entry.spec, entry.method, metric, **given).resampled(entry.search))
+            for metric, value in zip(_MEASURES, (entry.own, entry.expected, *entry.space), strict=True):
                 given |= {"languages": tuple(text.codes), "value": value, "n": text.count}
-                results.append(result_of(of.spec, of.method, metric, **given))
+                results.append(result_of(entry.spec, entry.method, metric, **given))
         return results
 
     def _print(self, found: Comparison) -> None:
-        rows = [row_of(found, of, str(found.score(of) or "")) for of in found.best_of_each]
+        rows = [row_of(found, entry, str(found.score(entry) or "")) for entry in found.best_of_each]
         print_table(title_of_table(found, self.title), columns_of(found), rows)
         for line in (f"The text: {caption(found)}", *answer(found), *details(found)):
             console.print(line)

@@ -37,19 +37,19 @@ def draw_layers(measured: Sequence[Measured], metric: str) -> dict[str, str]:
     Returns an SVG for each measure by its name, and one of the legend.
     """
     measures: dict[str, Callable[[Measured], float]] = {
-        metric: lambda of: of.score,
-        "neighbours in the own language": lambda of: of.own,
-        "language identified by a linear classifier": lambda of: of.space.identified,
-        "IsoScore": lambda of: of.space.isoscore,
+        metric: lambda entry: entry.score,
+        "neighbours in the own language": lambda entry: entry.own,
+        "language identified by a linear classifier": lambda entry: entry.space.identified,
+        "IsoScore": lambda entry: entry.space.isoscore,
     }
     best: dict[str, Measured] = {}
-    for of in measured:
-        known = best.setdefault(of.method.name, of)
-        if of.search is None or of.score > known.score:
-            best[of.method.name] = of
-    labels = [of.method.label for of in best.values()]
-    curves = {label: [of for of in measured if of.method.label == label] for label in labels}
-    layers, expected = sorted({of.layer for of in measured}), measured[0].expected
+    for entry in measured:
+        known = best.setdefault(entry.method.name, entry)
+        if entry.search is None or entry.score > known.score:
+            best[entry.method.name] = entry
+    labels = [entry.method.label for entry in best.values()]
+    curves = {label: [entry for entry in measured if entry.method.label == label] for label in labels}
+    layers, expected = sorted({entry.layer for entry in measured}), measured[0].expected
     drawn: dict[str, str] = {}
     with _picture(drawn, "the methods", (4.6, 0.3 + 0.22 * (len(curves) // 2 + 1))) as axis:
         lines(axis, {label: {0: np.nan} for label in curves})
@@ -60,7 +60,7 @@ def draw_layers(measured: Sequence[Measured], metric: str) -> dict[str, str]:
         if not name:
             continue
         with _picture(drawn, name, (4.6, 3.4)) as axis:
-            lines(axis, {label: {of.layer: value(of) for of in curve} for label, curve in curves.items()})
+            lines(axis, {label: {entry.layer: value(entry) for entry in curve} for label, curve in curves.items()})
             axis.set(xlabel="layer", xticks=layers, ylabel="of 100" if name in (metric, "IsoScore") else "%")
             if name.startswith("neighbours"):
                 axis.axhline(expected, color=_INK, lw=1, ls=":")

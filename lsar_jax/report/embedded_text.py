@@ -91,7 +91,7 @@ def embed(
         specs = [EncoderSpec(f"{options.vectors}", "", 0, "", "")]  # only their name is known
     else:
         x = encode_all(encoder, text.sentences, layers, options.max_length, {code: code for code in text.codes}, cache)
-        specs = [replace(encoder.spec, layer=of) for of in layers]
+        specs = [replace(encoder.spec, layer=layer) for layer in layers]
     embedded = Embedded(text, specs, x)
     if text.pairs or not text.aligned or options.aligned != "auto":
         return embedded

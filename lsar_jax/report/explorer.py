@@ -83,25 +83,25 @@ def explore(
         raise ValueError(f"methods is {methods!r}; give a list of some of {', '.join(METHODS)}")
     count = whole_number("count", count, 2 * len(text.codes), 65_535, "at least two sentences of each language")
     rows = _drawn(text, count)
-    language = np.repeat(np.arange(len(rows)), [len(of) for of in rows.values()])
-    unit = np.concatenate([text.units[code][of] for code, of in rows.items()]) if text.aligned else None
+    language = np.repeat(np.arange(len(rows)), [len(sample) for sample in rows.values()])
+    unit = np.concatenate([text.units[code][sample] for code, sample in rows.items()]) if text.aligned else None
     pool = Pool(language, unit)
     pools = import_extra("threadpoolctl", "report", "the explorer")
     # BLAS's threads wait for each other without sleeping, which on processors that are in use takes most of the time.
     with pools.threadpool_limits(1, "blas"):
         fitted = fit_layers(by_layer, names, methods)
         shown = []
-        for number, (name, of) in enumerate(zip(names, by_layer, strict=True)):
+        for number, (name, embedded) in enumerate(zip(names, by_layer, strict=True)):
             spec = EncoderSpec("x", "", number, "", "")  # only its name is known
-            part = {code: vectors[rows[code]] for code, vectors in of.items()}
+            part = {code: vectors[rows[code]] for code, vectors in embedded.items()}
             layer = _layer(part, spec, fitted[number], pool, _STATES // len(by_layer), tsne)
             shown.append({"name": str(name)} | layer)
     data = {
         "languages": text.codes, "language": language.tolist(), "unit": None if unit is None else unit.tolist(),
-        "texts": [_shortened(text.sentences[code][row]) for code, of in rows.items() for row in of],
+        "texts": [_shortened(text.sentences[code][row]) for code, sample in rows.items() for row in sample],
         "looks": [{"colour": colour, "marker": marker} for colour, marker in map(look_of_language, range(len(rows)))],
         "fair": pool.fair, "k": pool.k, "layers": shown,
-        "summaries": {of.name: METHODS[of.name].summary for of in fitted[0]},
+        "summaries": {entry.name: METHODS[entry.name].summary for entry in fitted[0]},
     }  # fmt: skip
     stacked = np.ndim(next(iter(x.values()))) == 3
     reading = Usage().reading + "\nx = {code: rows[{number}] for code, rows in x.items()}" * stacked
@@ -129,14 +129,14 @@ def _layer(
             planes.append(plane)
             states_of.append(_shares(pool, measured[-1]) | {"variance": variance})
         written[-1]["by_language"] = measured[-1].needs_language
-    drawn = flat({of.label: _transformed(of, x) for of in every}).values() if tsne else ()
-    near = [of.parts[0] for of in measured]
+    drawn = flat({entry.label: _transformed(entry, x) for entry in every}).values() if tsne else ()
+    near = [entry.parts[0] for entry in measured]
     return {
         "methods": written[1:],
         "states": states_of,
         # A sentence's lists stand beside each other: those of near ranks and methods are alike, and take little space.
-        "near": packed(np.stack([of.rows for of in near], axis=1)),
-        "cosines": packed(np.rint(1000 * np.stack([of.cosines for of in near], axis=1))),
+        "near": packed(np.stack([entry.rows for entry in near], axis=1)),
+        "cosines": packed(np.rint(1000 * np.stack([entry.cosines for entry in near], axis=1))),
         "planes": packed(np.stack([*map(_in_12_bits, planes)])),
         "tsne": packed(np.stack([*map(_in_12_bits, drawn)])) if tsne else "",
     }
@@ -178,9 +178,9 @@ def _by_layer(
     names = list(layers) or ([""] if depth == 1 else [])
     if len(names) != depth or len({*map(str, names)}) < depth:
         raise ValueError(f"layers is {tuple(layers)}; give a different name for each of the {depth} layers of x")
-    for code, of in arrays.items():
-        check_floats(code, of[0], 2)
-    return [{code: of[at] for code, of in arrays.items()} for at in range(depth)], names
+    for code, array in arrays.items():
+        check_floats(code, array[0], 2)
+    return [{code: array[at] for code, array in arrays.items()} for at in range(depth)], names
 
 
 def _arrays(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -214,7 +214,7 @@ def _drawn(text: UserText, count: int) -> dict[str, Int[np.ndarray, " _"]]:
     else:
         place = {code: rng.permutation(len(sentences)) for code, sentences in text.sentences.items()}
     most = count // len(place)
-    return {code: np.sort(np.argsort(of, kind="stable")[:most]) for code, of in place.items()}
+    return {code: np.sort(np.argsort(places, kind="stable")[:most]) for code, places in place.items()}
 
 
 def _shortened(text: str) -> str:

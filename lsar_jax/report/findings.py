@@ -40,9 +40,9 @@ def details(found: Comparison) -> list[str]:
     return [*lines, *_certainty(found), *_alternatives(found), *_reference(found), _MINING]
 
 
-def _where(of: Measured) -> str:
+def _where(entry: Measured) -> str:
     """The layer in a sentence; vectors have none."""
-    return f" at layer {of.layer}" if of.spec.pooling else ""
+    return f" at layer {entry.layer}" if entry.spec.pooling else ""
 
 
 def _bias(found: Comparison) -> str:

@@ -56,7 +56,7 @@ class Folds:
         fold_of, order = self.text.folds(self.count, self.seed), self.text.order(self.seed)
         language = np.repeat(np.arange(len(order)), list(map(len, order.values())))
         for fold in range(self.count):
-            held_out = {code: of == fold for code, of in fold_of.items()}
+            held_out = {code: folds == fold for code, folds in fold_of.items()}
             few = {code: _drawn(rows, order[code], self._most) for code, rows in held_out.items()}
             ids = np.flatnonzero(np.concatenate(list(few.values())))
             yield Fold(held_out, few, ids, Pool(language[ids]))
@@ -87,8 +87,8 @@ def measure_layer(
     # The moments of each fold, which are subtracted from those of the whole text: a fit reads no embeddings again.
     parts = [
         {
-            code: Moments.from_embeddings(of[fold.held_out[code]], second_moment=True, precise=True)
-            for code, of in x.items()
+            code: Moments.from_embeddings(rows[fold.held_out[code]], second_moment=True, precise=True)
+            for code, rows in x.items()
         }
         for fold in folds
     ]
@@ -99,7 +99,7 @@ def measure_layer(
     found = []
     for fold, part in zip(folds, parts, strict=True):
         others = {code: without(moments, part[code]) for code, moments in total.items()}
-        fitted = fit({code: of[~fold.held_out[code]] for code, of in x.items()}, others)
+        fitted = fit({code: rows[~fold.held_out[code]] for code, rows in x.items()}, others)
         found.append(list(_measure_fold(folds.text, x, fitted, fold)))
     measured = []
     for method, of_method in zip(methods, zip(*found, strict=True), strict=True):

@@ -176,15 +176,15 @@ class Measured:
 
 def write_measured(path: Path, measured: Sequence[Measured]) -> None:
     """Writes what was measured of the methods of a layer; all have the same pools, and scores of the same queries."""
-    arrays = {"space": np.array([of.space for of in measured])}
+    arrays = {"space": np.array([entry.space for entry in measured])}
     for part in range(len(measured[0].parts)):
-        arrays[f"rows.{part}"] = np.stack([of.parts[part].rows for of in measured])
-        arrays[f"cosines.{part}"] = np.stack([of.parts[part].cosines for of in measured])
-    if searches := [of.search for of in measured if of.search is not None]:
+        arrays[f"rows.{part}"] = np.stack([entry.parts[part].rows for entry in measured])
+        arrays[f"cosines.{part}"] = np.stack([entry.parts[part].cosines for entry in measured])
+    if searches := [entry.search for entry in measured if entry.search is not None]:
         queries = {"strata": searches[0].strata, "clusters": searches[0].clusters}
         arrays |= {"values": np.stack([search.values for search in searches])}
         arrays |= {name: array for name, array in queries.items() if array is not None}
-    save_arrays(path, arrays, format=FORMAT, header=[of.method.label for of in measured])
+    save_arrays(path, arrays, format=FORMAT, header=[entry.method.label for entry in measured])
 
 
 def read_measured(path: Path, spec: EncoderSpec, methods: Sequence[Method], pools: Sequence[Pool]) -> list[Measured]:
@@ -197,7 +197,7 @@ def read_measured(path: Path, spec: EncoderSpec, methods: Sequence[Method], pool
     measured = []
     for number, (method, space) in enumerate(zip(methods, arrays["space"].tolist(), strict=True)):
         lists = [[arrays[f"{name}.{part}"][number] for name in ("rows", "cosines")] for part in range(len(pools))]
-        parts = [pool.neighbours(*of) for pool, of in zip(pools, lists, strict=True)]
+        parts = [pool.neighbours(*found) for pool, found in zip(pools, lists, strict=True)]
         search = QueryScores(arrays["values"][number], strata, clusters) if "values" in arrays else None
         measured.append(Measured(spec, method, parts, Space(*space), search))
     return measured

@@ -58,8 +58,8 @@ class Comparison:
     @cached_property
     def recommendation(self) -> Recommendation | None:
         """The choice, in which methods that need no language are preferred; None without search."""
-        searches = [of.search for of in self.measured if of.search is not None]
-        return recommend(searches, [not of.needs_language for of in self.measured]) if searches else None
+        searches = [entry.search for entry in self.measured if entry.search is not None]
+        return recommend(searches, [not entry.needs_language for entry in self.measured]) if searches else None
 
     @property
     def best(self) -> Measured | None:
@@ -69,52 +69,52 @@ class Comparison:
     @property
     def shown(self) -> Measured:
         """The measured layer and method of the pictures: the recommended, or the most neutral at the last layer."""
-        last = max(of.layer for of in self.measured)
-        return self.best or most_neutral_or_best([of for of in self.measured if of.layer == last])
+        last = max(entry.layer for entry in self.measured)
+        return self.best or most_neutral_or_best([entry for entry in self.measured if entry.layer == last])
 
     @property
     def originals(self) -> list[Measured]:
         """The original embeddings at every layer."""
-        return [of for of in self.measured if not of.moves]
+        return [entry for entry in self.measured if not entry.moves]
 
     @property
     def before(self) -> Measured:
         """The original embeddings at the layer of the pictures."""
-        return next(of for of in self.originals if of.layer == self.shown.layer)
+        return next(entry for entry in self.originals if entry.layer == self.shown.layer)
 
     @property
     def best_original(self) -> Measured:
         """The layer that is best without a transform."""
-        return max(self.originals, key=lambda of: of.score)
+        return max(self.originals, key=lambda entry: entry.score)
 
     @property
     def best_without_language(self) -> Measured | None:
         """The best transform that does not need the language, if the recommended one does."""
         if self.best is None or not self.best.needs_language:
             return None
-        return max((of for of in self.measured if not of.needs_language), key=lambda of: of.score)
+        return max((entry for entry in self.measured if not entry.needs_language), key=lambda entry: entry.score)
 
     @cached_property
     def best_of_each(self) -> list[Measured]:
         """Each method at its best layer, without search at the last; the recommended one at its own."""
         rows: dict[str, Measured] = {}
-        for of in self.measured:
-            known = rows.setdefault(of.method.label, of)
-            higher = of.score > known.score if self.metric else of.layer > known.layer
-            if of is self.best or (known is not self.best and higher):
-                rows[of.method.label] = of
+        for entry in self.measured:
+            known = rows.setdefault(entry.method.label, entry)
+            higher = entry.score > known.score if self.metric else entry.layer > known.layer
+            if entry is self.best or (known is not self.best and higher):
+                rows[entry.method.label] = entry
         return list(rows.values())
 
-    def score(self, of: Measured) -> Interval | None:
+    def score(self, entry: Measured) -> Interval | None:
         """The score in search and its interval; None without search."""
-        if of is self.best and self.recommendation is not None:
+        if entry is self.best and self.recommendation is not None:
             return self.recommendation.score
-        return None if of.search is None else Interval(of.score, *interval(of.search))
+        return None if entry.search is None else Interval(entry.score, *interval(entry.search))
 
-    def gain_over(self, of: Measured) -> Interval:
+    def gain_over(self, entry: Measured) -> Interval:
         """By how much the recommended layer and method are above others."""
         assert self.recommendation is not None
-        return self.recommendation.gains[self.measured.index(of)]
+        return self.recommendation.gains[self.measured.index(entry)]
 
 
 def compare(
@@ -154,19 +154,19 @@ def compare(
             time_left = f", {in_words(left)} left" if left else ""
             where = f"layer {layer} ({len(found)} of {len(order)}{time_left}): " if spec.pooling else ""
             console.print(f"{where}{difference(found[layer], embedded.metric)}")
-    return Comparison(folds, embedded, [of for layer in spans for of in found.get(layer, ())])
+    return Comparison(folds, embedded, [entry for layer in spans for entry in found.get(layer, ())])
 
 
 def most_neutral_or_best(measured: Sequence[Measured]) -> Measured:
     """The one with the highest score in search, or without search the most neutral one."""
     if measured[0].search is None:
-        return min(measured, key=lambda of: of.own)
-    return max(measured, key=lambda of: of.score)
+        return min(measured, key=lambda entry: entry.own)
+    return max(measured, key=lambda entry: entry.score)
 
 
 def difference(measured: Sequence[Measured], metric: str) -> str:
     """The change by the best method of a layer, in words."""
-    before, best = next(of for of in measured if not of.moves), most_neutral_or_best(measured)
+    before, best = next(entry for entry in measured if not entry.moves), most_neutral_or_best(measured)
     if best is before:
         return (f"{metric} {best.score:.1f}, " if metric else "") + "no method is better than none"
     found = f"{metric} {before.score:.1f} before and {best.score:.1f} after, " if metric else ""

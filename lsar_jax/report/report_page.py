@@ -39,9 +39,9 @@ def columns_of(found: Comparison) -> list[str]:
     return ["method", *["layer"] * bool(found.shown.spec.pooling), found.metric or "search", *_COLUMNS]
 
 
-def row_of(found: Comparison, of: Measured, score: Any) -> list[Any]:
+def row_of(found: Comparison, entry: Measured, score: Any) -> list[Any]:
     """A row of a table of methods: names, the score in search, and the measures of the space."""
-    return [of.method.label, *[f"{of.layer}"] * bool(of.spec.pooling), score, of.own, *of.space]
+    return [entry.method.label, *[f"{entry.layer}"] * bool(entry.spec.pooling), score, entry.own, *entry.space]
 
 
 def title_of_table(found: Comparison, title: str) -> str:
@@ -73,7 +73,7 @@ def report_html(
     search = search_by_language(found.folds, found.before, shown, found.reference)
     own = own_by_language(text, held_out)
     outcomes, examples = draw_examples(text, held_out, found.folds.seed)
-    names = dict.fromkeys(of.method.name for of in found.measured)
+    names = dict.fromkeys(entry.method.name for entry in found.measured)
     layers, space = figures
     code = ""
     if best is not None and best.moves:
@@ -92,9 +92,9 @@ def report_html(
         words_of_outcome=_OUTCOMES if text.aligned else _OUTCOMES_UNMARKED,
         meaning_of_score=_SCORES.get(found.metric.removesuffix(" on the UDHR"), ""),
         code=code, method=METHODS.get(best.method.name) if best else None, columns=columns_of(found),
-        rows=[row_of(found, of, found.score(of)) for of in found.best_of_each],
+        rows=[row_of(found, entry, found.score(entry)) for entry in found.best_of_each],
         marked=best.method.label if best else None,
-        every_row=[row_of(found, of, of.score if found.metric else None) for of in found.measured]
+        every_row=[row_of(found, entry, entry.score if found.metric else None) for entry in found.measured]
         if len(found.originals) > 1 else [],
         by_chance=100 * max(map(len, text.sentences.values())) / text.count,
         summaries={name: METHODS[name].summary if name in METHODS else "The vectors as they are." for name in names},

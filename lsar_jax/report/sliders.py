@@ -44,8 +44,8 @@ def fit_layers(
                 if given is not None:
                     raise ValueError(f"{name} cannot be fitted{where}: {error}; leave it out of the methods") from error
                 _log.warning("the page is without %s, which cannot be fitted%s: %s", name, where, error)
-    common = [name for name in fitted[0] if all(name in of for of in fitted)]
-    return [[of[name] for name in common] for of in fitted]
+    common = [name for name in fitted[0] if all(name in entry for entry in fitted)]
+    return [[entry[name] for name in common] for entry in fitted]
 
 
 def slides(method: Method) -> bool:
