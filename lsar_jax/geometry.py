@@ -1,4 +1,4 @@
-"""The geometry of sentence embeddings: anisotropy, outlier dimensions, isotropy and neighbours.
+"""The geometry of sentence embeddings: anisotropy, outlier dimensions, isotropy and hubs.
 
 Anisotropy is the mean cosine of random pairs, and a dimension's contribution is its term in that cosine (Timkey and van
 Schijndel, "All Bark and No Bite", EMNLP 2021; Haemmerl et al., "Exploring Anisotropy and Outliers in Multilingual
@@ -9,6 +9,7 @@ follows Rudman et al., "IsoScore: Measuring the Uniformity of Embedding Space Ut
 Contributions and outliers work under ``jit`` and ``vmap``, for example over layers, but values are not checked there.
 """
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -18,22 +19,16 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from lsar_jax.arrays import padded_rows
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import whole_number, whole_numbers
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.transforms.methods.outliers import outlier_dimensions
 
 __all__ = [
-    "LanguageAnisotropy",
-    "anisotropy_by_language",
-    "expected_anisotropy",
-    "expected_contributions",
-    "isoscore",
-    "outlier_dimensions",
-    "pair_contributions",
-    "random_pairs",
-]
+    "HubMeasures", "LanguageAnisotropy", "anisotropy_by_language", "expected_anisotropy", "expected_contributions",
+    "hub_measures", "isoscore", "outlier_dimensions", "pair_contributions", "random_pairs",
+]  # fmt: skip
 
 
 class LanguageAnisotropy(NamedTuple):
@@ -48,6 +43,22 @@ class LanguageAnisotropy(NamedTuple):
     within: float
     across: float
     overall: float
+
+
+class HubMeasures(NamedTuple):
+    """How unevenly candidates are found: N_k of a candidate is the number of queries with it among their first k.
+
+    Attributes:
+      skewness: of N_k; 0 if all are found alike, large with hubs.
+      unfound: share of candidates that no query finds, N_k = 0.
+      hub_mass: share of all results that are the 1% of candidates with the largest N_k, rounded up; 0.01 is even.
+      reciprocal: share of queries that are the first result of their first result.
+    """
+
+    skewness: float
+    unfound: float
+    hub_mass: float
+    reciprocal: float
 
 
 def random_pairs(
@@ -77,15 +88,12 @@ def random_pairs(
 def pair_contributions(
     x: Embeddings, y: Float[AnyArray, "other dim"], pairs: Int[AnyArray, "pair 2"]
 ) -> Float[Array, " dim"]:
-    """Returns each dimension's mean contribution to the cosines of ``x[i]`` and ``y[j]``, whose sum is the mean cosine.
+    """Returns each dimension's mean term in the cosines of ``x[i]`` and ``y[j]``, float32 ``[dim]``.
 
     Args:
       x: ``[n, dim]``.
       y: ``[m, dim]``; pass ``x`` again for pairs within one set.
       pairs: (i, j), ``[pair, 2]``, as ``random_pairs`` draws them.
-
-    Returns:
-      float32 ``[dim]``.
 
     Raises:
       ValueError: an array is invalid, widths differ, there are no pairs, or an index is out of range.
@@ -180,11 +188,39 @@ def isoscore(x: Embeddings) -> float:
     covariance = Moments.from_embeddings(x, second_moment=True).covariance()
     # Rows are compared too, because rounding of their mean may give equal rows a nonzero covariance.
     if len(covariance) < 2 or covariance.trace() == 0 or bool((x == x[:1]).all()):
-        raise ValueError(
-            f"x has shape {x.shape}; IsoScore needs two dimensions or more, and rows that differ in float32"
-        )
+        raise ValueError(f"x has shape {x.shape}; IsoScore needs two dimensions, and rows that differ in float32")
     scaled = covariance / covariance.trace()  # squares of small entries would vanish
     return float((1 / (scaled**2).sum() - 1) / (len(covariance) - 1))
+
+
+def hub_measures(
+    near: Int[AnyArray, "query k"], candidates: int, back: Int[AnyArray, "candidate k"] | None = None
+) -> HubMeasures:
+    """Returns the hub measures of a search (Radovanović et al., "Hubs in Space", JMLR 2010; arXiv 2605.26575).
+
+    The latter's definition of hub mass could not be confirmed; the 1% is this library's.
+
+    Args:
+      near: index of each query's first k candidates, best first, ``[query, k]``.
+      candidates: number of candidates.
+      back: each candidate's first queries, best first; None if queries and candidates are the same rows.
+
+    Raises:
+      ValueError: a number is out of range, or rows are missing.
+
+    Example:
+      >>> lj.geometry.hub_measures(np.array([[1], [2], [1], [1]]), 4)[1:]  # three of four find row 1
+      (0.5, 0.75, 0.5)
+    """
+    candidates = whole_number("candidates", candidates, 1, 2**31 - 1, "int32")
+    found = whole_numbers("near", near, (None, None), 0, candidates - 1)
+    mates = whole_numbers("back", near if back is None else back, (candidates, None), 0, len(found) - 1)
+    counts = np.sort(np.bincount(found.ravel(), minlength=candidates))
+    off = counts - counts.mean()
+    mass = counts[-math.ceil(candidates / 100) :].sum() / found.size
+    mutual = mates[found[:, 0], 0] == np.arange(len(found))
+    values = ((off**3).mean() / (off.std() ** 3 or 1.0), (counts == 0).mean(), mass, mutual.mean())
+    return HubMeasures(*map(float, values))
 
 
 @jax.jit
@@ -199,8 +235,7 @@ def _mean_and_variance(
     x: Float[Array, "row dim"], count: int | Int[Array, ""]
 ) -> tuple[Float[Array, " dim"], Float[Array, " dim"]]:
     """The mean and the sample variance of the first ``count`` rows."""
-    real = (jnp.arange(x.shape[0]) < count)[:, None]
-    number = jnp.asarray(count, x.dtype)
+    real, number = (jnp.arange(x.shape[0]) < count)[:, None], jnp.asarray(count, x.dtype)
     mean = x.sum(axis=0) / number
     # The rounding error of the mean is computed from centred rows, for which float32 is precise enough.
     off = jnp.where(real, x - mean, 0.0)

@@ -4,8 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 from lsar_jax import geometry as geo
+from lsar_jax.retrieval.search import nearest_others
 
 
 def unit(x):
@@ -131,6 +133,27 @@ def test_isoscore_equals_the_paper_s_steps(rng, offset):
         assert geo.isoscore(x * np.float32(1e-3)) == pytest.approx(geo.isoscore(x), abs=1e-5)
 
 
+def test_hub_measures_equal_scipy_and_hand_counts(rng):
+    near, back = rng.integers(0, 40, (60, 5)), rng.integers(0, 60, (40, 5))
+    counts = [int((near == c).sum()) for c in range(40)]
+    mutual = sum(back[near[q, 0], 0] == q for q in range(60)) / 60
+    expected = (scipy.stats.skew(counts), counts.count(0) / 40, max(counts) / 300, mutual)
+    np.testing.assert_allclose(geo.hub_measures(near, 40, back), expected)
+    assert geo.hub_measures(np.array([[1], [0]]), 2) == (0, 0, 0.5, 1)  # all alike
+
+
+def test_a_planted_hub_is_found(rng):
+    x = rng.normal(size=(300, 30)) + 1
+    plain = geo.hub_measures(nearest_others(x, 5)[1], 300)
+    x[0] = 1  # the direction that all share
+    near = nearest_others(x, 5)[1]
+    planted = geo.hub_measures(near, 300)
+    assert np.bincount(near.ravel()).argmax() == 0
+    assert planted.skewness > 2 * plain.skewness
+    assert planted.hub_mass > 1.5 * plain.hub_mass
+    assert planted.reciprocal < plain.reciprocal - 0.05
+
+
 def test_jit_and_vmap_over_layers(rng):
     layers = jnp.asarray(np.stack([skewed(rng, 20) for _ in range(3)]))
     pairs = jnp.asarray(geo.random_pairs(20, 20, 50))
@@ -162,6 +185,8 @@ HOLE = np.array([[1, 2], [np.nan, 1], [3, 4]], np.float32)
         (lambda: geo.expected_contributions(HOLE), "x: 1 of 3 rows holds NaN or infinity, the first is row 1"),
         (lambda: geo.anisotropy_by_language({"de": ONES}), r"1 language is given \(de\)"),
         (lambda: geo.isoscore(np.full((50, 3), 0.1, np.float32)), "x has shape .50, .*rows that differ in float32"),
+        (lambda: geo.hub_measures(np.array([[3]]), 3), "near holds 3; it must be from 0 to 2"),
+        (lambda: geo.hub_measures(np.array([[2]]), 3), r"back has shape \(1, 1\) .*; expected 3 x any"),
         (lambda: geo.isoscore(np.arange(4.0)[:, None]), r"x has shape \(4, 1\)"),
     ],
 )
