@@ -4,7 +4,8 @@ A query has one relevant candidate in each language, a translation or an answer.
 preference, the best-ranked of them is in the query's own language for one query in L (of L
 languages), they rank close together, and the first results have the languages in the proportions
 of the pool. The notion follows Roy et al., "LAReQA: Language-agnostic Answer Retrieval from a
-Multilingual Pool", EMNLP 2020; ``language_preference`` and ``top_k_share`` are this library's own.
+Multilingual Pool", EMNLP 2020; ``language_preference`` and ``top_k_share`` are this library's own. ``tlr``, ``mrc`` and
+``peer`` take queries with any number of relevant candidates (``lsar_jax.retrieval.language_fairness``).
 
 Measures of others, of which the papers' full text was not at hand:
 
@@ -26,6 +27,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from lsar_jax.checks import as_float, finite_numbers, whole_number, whole_numbers
+from lsar_jax.retrieval.language_fairness import mrc, peer, tlr
 from lsar_jax.retrieval.language_share import TopShare, fair_share, mean_defined, top_k_share
 from lsar_jax.shapes import AnyArray
 
@@ -39,7 +41,10 @@ __all__ = [
     "language_ndcg",
     "language_preference",
     "max_rank",
+    "mrc",
+    "peer",
     "rank_shift",
+    "tlr",
     "top_k_share",
 ]
 
