@@ -4,7 +4,6 @@ import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import tyro
 
@@ -13,7 +12,6 @@ from lsar_jax.corpora.records import has_columns, input_path
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import is_within
 from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
-from lsar_jax.mining.cut import Cut
 from lsar_jax.mining.job import check_languages, check_paths, notes_of
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName
@@ -23,8 +21,7 @@ __all__ = ["Mine"]
 
 _ALL_PAIRS = (
     "warning: without --threshold, pairs that are not translations are written too, often many. The best come first: "
-    "read some, about the estimated threshold if there is one, and cut the file there (head -n LINES). Or give "
-    "--threshold NUMBER, --threshold estimate or --known, a file of all translations in the inputs"
+    "read some, and cut the file (head -n LINES), or give --threshold or --known, a file of all translations"
 )
 
 
@@ -47,7 +44,7 @@ class Mine:
       transform: a file that lsar-jax fit or Transform.save wrote, applied to the vectors.
       languages: language codes of the source and the target, for an encoder or a transform that needs them.
       k: number of nearest neighbours in each direction.
-      threshold: the lowest score to write, or estimate; by default, all pairs are written, and an estimate is printed.
+      threshold: the lowest score to write; by default, all pairs are written.
       known: file of all translations in the inputs, to choose the threshold by: source and target, or their ids, in
         the forms of the output. Mined pairs that are not in it count as wrong.
       correct: the least share of known pairs among those written, in percent, such as 95; by default, the threshold
@@ -67,7 +64,7 @@ class Mine:
     transform: Path | None = None
     languages: tuple[str, str] | None = None
     k: int = 4
-    threshold: float | Literal["estimate"] | None = None
+    threshold: float | None = None
     known: Path | None = None
     correct: float | None = None
     block: int = 65_536
@@ -139,7 +136,7 @@ class Mine:
             if transform is not None:
                 encoder.with_transform(transform)
 
-    def _threshold(self) -> Cut:
+    def _threshold(self) -> float | KnownPairs | None:
         """The threshold, or the known pairs that choose it."""
         if self.known is None:
             if self.correct is not None:

@@ -10,7 +10,7 @@ from lsar_jax.mining.folders import mine_folders
 from lsar_jax.mining.job import MiningOptions
 from lsar_jax.mining.known_pairs import KnownPairs
 from lsar_jax.mining.pairs import Pairs, margin_score, mine
-from lsar_jax.mining.thresholds import Threshold, best_threshold, estimate_threshold
+from lsar_jax.mining.thresholds import Threshold, best_threshold
 
 __all__ = [
     "KnownPairs",
@@ -18,7 +18,6 @@ __all__ = [
     "Pairs",
     "Threshold",
     "best_threshold",
-    "estimate_threshold",
     "margin_score",
     "mine",
     "mine_folders",

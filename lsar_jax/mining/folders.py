@@ -31,9 +31,8 @@ from lsar_jax.embeddings.manifest import FILE_NAME
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import new_file, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
-from lsar_jax.mining.cut import choose_threshold
 from lsar_jax.mining.job import MiningOptions, begin, check_paths, neighbour_options, notes_of, work_files
-from lsar_jax.mining.known_pairs import flat, known_rows
+from lsar_jax.mining.known_pairs import KnownPairs, flat, known_rows, known_threshold
 from lsar_jax.mining.neighbour_files import Nearest, NeighbourFiles, forward_name, merged, no_neighbours
 from lsar_jax.mining.pairs import Pairs, pairs_of_neighbours
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
@@ -75,7 +74,7 @@ def mine_folders(
       overwrite: whether to replace a file at ``out``.
       show_progress: whether to show the share that is done and the time left, as ``encode`` of an encoder does.
       progress: called after each block of sources.
-      report: called with lines that say how the threshold was chosen or, if none is given, what it could be.
+      report: called with a line that says how known pairs chose the threshold.
 
     Returns:
       The number of pairs written.
@@ -84,8 +83,8 @@ def mine_folders(
       FileExistsError: there is a file at ``out``, and ``overwrite`` is not given.
       ValueError: the folders are the same or of different embedding spaces, ``k`` exceeds the smallest block, the
         transform is applied already, the job was begun with other options or folders, its folder holds something else,
-        no known pair is in the folders, or no threshold reaches the precision or can be estimated. A job that ended so
-        goes on with another threshold.
+        no known pair is in the folders, or no threshold reaches the precision. A job that ended so goes on with another
+        threshold.
 
     Example:
       >>> import tempfile
@@ -123,10 +122,12 @@ def mine_folders(
         wait_for_all("compared")
         if is_first():
             pairs = pairs_of_neighbours(*_neighbours(left, right, files, options.k), "ratio", options.retrieval)
-            least_score, text = choose_threshold(pairs, options.threshold, known)
-            if text and report is not None:
-                report(text)
-            written = _write(out, pairs, least_score, left, right, record)
+            if isinstance(options.threshold, KnownPairs):
+                lowest, text = known_threshold(pairs, options.threshold, known)
+                (report or _log.info)(text)
+            else:
+                lowest = float(options.threshold or 0)
+            written = _write(out, pairs, lowest, left, right, record)
     return agreed(written or 0)
 
 

@@ -8,11 +8,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from lsar_jax.checks import check_choice, whole_number
+from lsar_jax.checks import as_float, check_choice, whole_number
 from lsar_jax.embeddings.encode_folder import FILES
 from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, check_own
 from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
-from lsar_jax.mining.cut import Cut, check_cut
 from lsar_jax.mining.known_pairs import KnownPairs
 from lsar_jax.mining.pairs import Retrieval
 from lsar_jax.retrieval.plan import Precision
@@ -43,8 +42,8 @@ class MiningOptions:
       retrieval: as for ``mine``.
       precision: of the products, as for ``mine``.
       threshold: the lowest score to write; only positive scores are written, and by default all of these. Or
-        ``"estimate"``, as ``estimate_threshold`` does, or ``KnownPairs`` to choose it by: mined pairs that are not
-        among them count as wrong, so they should be all translations in the two folders.
+        ``KnownPairs`` to choose it by: mined pairs that are not among them count as wrong, so they should be all
+        translations in the two folders.
       transform: applied to the vectors as they are read.
       languages: language codes of the source and the target, for a transform that needs them.
       block: number of vectors of each side in memory.
@@ -57,7 +56,7 @@ class MiningOptions:
     k: int = 4
     retrieval: Retrieval = "max"
     precision: Precision = "float32"
-    threshold: Cut = None
+    threshold: float | KnownPairs | None = None
     transform: Transform | None = None
     languages: tuple[str | None, str | None] = (None, None)
     block: int = 65_536
@@ -65,7 +64,7 @@ class MiningOptions:
     def __post_init__(self) -> None:
         check_choice("retrieval", self.retrieval, get_args(Retrieval))
         check_choice("precision", self.precision, get_args(Precision))
-        check_cut(self.threshold)
+        _check_threshold(self.threshold)
         whole_number("k", self.k, 1, 1 << 24, "the neighbours of a sentence")
         whole_number("block", self.block, 1024, 1 << 24, "vectors")
         check_languages(self.transform, self.languages)
@@ -76,13 +75,24 @@ class MiningOptions:
         threshold: Any = self.threshold
         if isinstance(threshold, KnownPairs):
             threshold = ["known", text_sha256(json.dumps(threshold.pairs)), threshold.least_precision]
-        elif not isinstance(threshold, str | None):
+        elif threshold is not None:
             threshold = float(threshold)
         return {
             "k": int(self.k), "retrieval": self.retrieval, "precision": self.precision,
             "threshold": threshold, "languages": list(self.languages),
             "block": int(self.block), "transform": list(self.transform.digests) if self.transform else [],
         }  # fmt: skip
+
+
+def _check_threshold(threshold: float | KnownPairs | None) -> None:
+    if isinstance(threshold, KnownPairs):
+        value, right = threshold.least_precision, 0 < as_float(threshold.least_precision) <= 100
+        why = "the precision on known pairs is {!r:.80}; it must be above 0 and at most 100 percent"
+    else:
+        value, right = threshold, not np.isnan(as_float(threshold))
+        why = "threshold is {!r:.80}; it must be a number that fits a float"
+    if value is not None and not right:
+        raise ValueError(why.format(value))
 
 
 def neighbour_options(options: Mapping[str, Any]) -> dict[str, Any]:

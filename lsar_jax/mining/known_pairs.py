@@ -1,4 +1,4 @@
-"""Pairs that are known to be translations: their file, and their rows in two collections."""
+"""Pairs that are known to be translations: their file, their rows in two collections, and the threshold by them."""
 
 import logging
 import re
@@ -12,8 +12,10 @@ from jaxtyping import Int
 from lsar_jax.corpora.row_files import JSON_LINES, file_rows
 from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.embeddings import Embeddings
+from lsar_jax.mining.pairs import Pairs
+from lsar_jax.mining.thresholds import best_threshold
 
-__all__ = ["KnownPairs", "Side", "flat", "known_rows"]
+__all__ = ["KnownPairs", "Side", "flat", "known_rows", "known_threshold"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -78,6 +80,43 @@ def known_rows(threshold: object, source: Side, target: Side) -> Int[np.ndarray,
         f"none of the {len(threshold.pairs):,} known pairs is in the inputs, neither as sentences nor as ids; give "
         f"that of the source first, and then that of the target; the first pair is {one!r:.80} and {other!r:.80}"
     )
+
+
+def known_threshold(pairs: Pairs, threshold: KnownPairs, known: Int[np.ndarray, "known 2"]) -> tuple[float, str]:
+    """Returns the lowest score to write, and what to say about it.
+
+    Args:
+      pairs: all mined pairs.
+      threshold: the known pairs that choose it.
+      known: their rows, as ``known_rows`` returns them.
+
+    Raises:
+      ValueError: no known pair was mined, or no threshold reaches the precision.
+    """
+    # A pair as one number: source << 32 | target.
+    numbers, every = (left.astype(np.int64) << 32 | right for left, right in (known.T, pairs[:2]))
+    right = np.isin(every, numbers)
+    if not right.any():
+        raise ValueError(
+            f"none of the {len(known):,} known pairs in the inputs was mined; give pairs that are translations"
+        )
+    chosen = best_threshold(pairs.score, right, len(known), least_precision=threshold.least_precision)
+    written = pairs.score >= chosen.value
+    places = (np.isin(rows[written], known[:, side]) for side, rows in enumerate(pairs[:2]))
+    low, high = _interval(chosen.precision / 100, int(written.sum()))
+    return chosen.value, (
+        f"threshold {chosen.value:.6f}: precision {chosen.precision:.1f}% (95% interval {low:.1f} to {high:.1f}), "
+        f"recall {chosen.recall:.1f}% on {len(known):,} known pairs in the inputs, of {len(threshold.pairs):,}; of the "
+        f"{written.sum():,} pairs above it, {(~np.logical_or(*places)).sum():,} have no sentence of a known pair and "
+        "count as wrong; the threshold was chosen on these pairs"
+    )
+
+
+def _interval(share: float, count: int) -> tuple[float, float]:
+    """The 95% interval of a share of ``count``, in percent: the score interval of Wilson, JASA 1927."""
+    z = 1.96
+    middle, half = share + z**2 / (2 * count), z * np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
+    return 100 * (middle - half) / (1 + z**2 / count), 100 * (middle + half) / (1 + z**2 / count)
 
 
 def _rows_of(side: Side, names: set[str], by_id: bool) -> dict[str, int]:

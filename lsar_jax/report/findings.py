@@ -13,7 +13,7 @@ _NAMED = 5
 _MINING = (
     "Mining: not measured on this text. On other files a transform changed it less than the threshold does, by 1.1 "
     "points of F1 at most on three noisy pairs of files, and by 1.3 to 2.9 in BUCC's form, each with its best "
-    "threshold: choose it by lsar-jax mine --known, or --threshold estimate."
+    "threshold: choose it by lsar-jax mine --known."
 )
 
 

@@ -5,9 +5,7 @@ import pytest
 
 from eval.__main__ import main
 from eval.data.bucc import read_split
-from eval.tasks.benchmarks import bucc as task
 from lsar_jax.corpora.parallel_text import distinct, held_out, read_bitext
-from lsar_jax.mining import estimate_threshold
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, read
 from tests.fake_encoder import FakeEncoder
@@ -85,25 +83,14 @@ def test_bucc_equals_brute_force(made, tmp_path, capsys):
 
 def test_thresholds_are_compared(made, tmp_path):
     command = ["bucc", *ENCODER, "--layers", "2", "--languages", "de", "--data", str(made), "--transforms", "original"]
-    names = ["none", "0.9", "estimate", "known", "best"]
+    names = ["none", "0.9", "known", "best"]
     assert main([*command, "--thresholds", *names, "--out", str(tmp_path / "out")]) == 0
     values = {r["metric"]: r["value"] for r in read(tmp_path / "out")}
     assert [values[f"threshold de at {name}"] for name in names[:2]] == [0, 0.9]
     assert values["recall de at none"] >= values["recall de at 0.9"]
     for name in ("none", "0.9", ""):
         assert values["F1 de at best"] >= values[f"F1 de at {name}" if name else "F1 de"]
-    # So few scores are not two groups.
-    assert not [metric for metric in values if metric.endswith("at estimate")]
     assert values["F1 mean at best"] == values["F1 de at best"]
-
-
-def test_the_estimate_is_of_the_training_scores(rng):
-    score = np.concatenate([rng.normal(1, 0.02, 300), rng.normal(1.2, 0.04, 200)])
-    gold = np.append(np.full(300, -1), np.arange(200))
-    training = task._Mined(score, gold, np.arange(500), np.arange(300, 500))
-    value = task._threshold("estimate", training._replace(score=score + 1), training)
-    assert value == estimate_threshold(score).value
-    assert task._at(training, value)["F1"].mean > 95
 
 
 def test_made_files(made, bitext):

@@ -24,13 +24,13 @@ from lsar_jax.corpora.builders.bucc import SPLITS
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.query_scores import strata_of
-from lsar_jax.mining import best_threshold, estimate_threshold, mine
+from lsar_jax.mining import best_threshold, mine
 
 __all__ = ["COMMAND", "bucc"]
 
 
 _RATES = ("F1", "precision", "recall")
-Threshold = float | Literal["none", "estimate", "known", "best"]
+Threshold = float | Literal["none", "known", "best"]
 
 
 class _Mined(NamedTuple):
@@ -53,9 +53,9 @@ def bucc(
       data: folder of the files de-en.sample.de and so on, or tfds:NAME for a dataset that
         lsar_jax.corpora.builders.prepare built from them.
       languages: language codes; by default, as in the shared task.
-      thresholds: thresholds to compare with the sample's: numbers; none; estimate, from the training scores alone, as
-        lsar-jax mine does; known, that with a precision of 95% on the pairs of the sample, as its --known does; and
-        best, chosen by the training pairs themselves. What cannot be estimated, or reached, has no row.
+      thresholds: thresholds to compare with the sample's: numbers; none; known, that with a precision of 95% on the
+        pairs of the sample, as --known of lsar-jax mine does; and best, chosen by the training pairs themselves. A
+        precision that cannot be reached has no row.
     """
     codes = list(dict.fromkeys(map(language_code, languages)))
     splits = {(code, split): read_split(data, code, split) for code in codes for split in SPLITS}
@@ -116,7 +116,7 @@ def _threshold_of(name: str) -> Metric:
 
 
 def _threshold(name: Threshold, sample: _Mined, training: _Mined) -> float | None:
-    """The value of one of ``--thresholds``; None for what cannot be estimated, and a precision that none reaches."""
+    """The value of one of ``--thresholds``; None for a precision that none reaches."""
 
     def best(of: _Mined, **options: float) -> float:
         return best_threshold(of.score, of.gold >= 0, len(of.gold_source), **options).value
@@ -125,8 +125,6 @@ def _threshold(name: Threshold, sample: _Mined, training: _Mined) -> float | Non
         match name:
             case "best":
                 return best(training)
-            case "estimate":
-                return estimate_threshold(training.score).value
             case "known":
                 return best(sample, least_precision=95.0)
     except ValueError:
