@@ -36,6 +36,7 @@ class Apply(InputOptions):
         text that lsar-jax encode reads (an empty line is an empty sentence, so that rows are lines).
       out: the .npy file to write, in float32.
       language: language code of all vectors, or auto to detect the language of each; a shared transform needs none.
+      strength: how much of the transform to apply, from 0 (vectors unchanged) to 1.
       overwrite: replace the output if it exists.
     """
 
@@ -43,16 +44,18 @@ class Apply(InputOptions):
     vectors: tyro.conf.Positional[InputName]
     out: tyro.conf.Positional[Path]
     language: str | None = None
+    strength: float = 1.0
     overwrite: bool = False
 
     # What --help shows.
     essential = (
-        "transform", "vectors", "out", "encoder", "layer", "prompt", "max_length", "text", "language", "overwrite"
+        "transform", "vectors", "out", "encoder", "layer", "prompt", "max_length", "text", "language", "strength",
+        "overwrite",
     )  # fmt: skip
 
     def run(self) -> None:
         """Writes the file."""
-        transform, path = Transform.load(self.transform), input_path(self.vectors)
+        transform, path = Transform.load(self.transform).at_strength(self.strength), input_path(self.vectors)
         check_outputs([self.out], [self.transform, path, *self.encoder_files()], overwrite=self.overwrite)
         self.check_text([] if is_vectors(path) else [path])
         blocks = (self._vectors if is_vectors(path) else self._text)(path, transform)

@@ -26,6 +26,7 @@ from lsar_jax.options.inputs import Reader, check_distinct, is_vectors, open_vec
 from lsar_jax.processes import check_alike, gather, is_first, share
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier
+from lsar_jax.transforms.base.blend import Blend
 from lsar_jax.transforms.methods import METHODS, FitMethod, Needs
 
 __all__ = ["FitCommands", "FitEmbeddings"]
@@ -61,6 +62,7 @@ class FitEmbeddings(InputOptions):
     limit: int | None = None
     overwrite: bool = False
     # Options of methods that are fitted on moments.
+    strength: ClassVar[float] = 1.0
     moments: ClassVar[tuple[Path, ...]] = ()
     save: ClassVar[Path | None] = None
 
@@ -72,10 +74,11 @@ class FitEmbeddings(InputOptions):
             check_alike("the files", repr({code: [*map(_mark, paths)] for code, paths in files.items()}))
         options = {name: getattr(self, name) for name in self.method.options if hasattr(self, name)}
         transform, blank = self._fit(files, options)
+        transform = transform.at_strength(self.strength)
         blank = sum(map(int, gather(str(blank).encode())))
         if is_first():
             transform.save(self.out)
-            for fit in transform.fits:
+            for fit in (fit for fit in transform.fits if fit.fitted_on):
                 counts = ", ".join(f"{code} {count}" for code, count in fit.fitted_on)
                 print(f"{fit} on {sum(count for _, count in fit.fitted_on)} sentences: {counts}")
             if blank:
@@ -91,6 +94,7 @@ class FitEmbeddings(InputOptions):
 
     def _check(self, files: Mapping[str, list[Path]]) -> None:
         """Raises an error, before anything is read, if files or options do not go together."""
+        Blend.of(self.strength, 0)
         if not files and not self.moments:
             also = " or --moments FILE ..." if isinstance(self, FitMoments) else ""
             raise ValueError(f"there is nothing to fit on; give --data LANGUAGE=FILE ...{also}")
@@ -132,11 +136,13 @@ class FitMoments(FitEmbeddings):
       moments: files of moments that earlier runs saved, for example for parts of a corpus; used instead of --data, or
         in addition to it.
       identifier: let the transform detect the language itself (language="auto").
+      strength: how much of the transform to apply, from 0 (embeddings unchanged) to 1.
       save: a file to save the moments to, with the second moments that the method needs or all --moments have.
     """
 
     moments: tuple[Path, ...] = ()  # type: ignore[misc]
     identifier: bool = False
+    strength: float = 1.0  # type: ignore[misc]
     save: Path | None = None  # type: ignore[misc]
 
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:

@@ -47,6 +47,21 @@ def test_fit_from_vectors_equals_python(vectors, tmp_path, method, capsys):
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), got(x["zh"], "zh"))
 
 
+def test_strength_of_fit_and_of_apply(vectors, tmp_path, capsys):
+    x, data = vectors
+    whole = lj.transforms.fit_center(x)
+    assert main(["fit", "center", str(tmp_path / "t"), *data, "--strength", "0.5"]) == 0
+    assert "blend(strength=0.5) on" not in capsys.readouterr().out
+    applied = ["apply", str(tmp_path / "t"), str(tmp_path / "zh.npy"), str(tmp_path / "y.npy"), "--language", "zh"]
+    assert main([*applied, "--strength", "0.5"]) == 0
+    expected = whole.at_strength(0.5).at_strength(0.5)(x["zh"], "zh")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, atol=1e-5)
+    for command in (["fit", "center", str(tmp_path / "u"), *data], [*applied, "--overwrite"]):
+        assert main([*command, "--strength", "2"]) == 1
+        assert "strength is 2.0; it must be a number from 0" in capsys.readouterr().err
+    assert not (tmp_path / "u").exists()
+
+
 def test_fit_from_text_equals_python(tmp_path):
     sentences = {"de": ["abc", "bcd ef", "c"], "en": ["hij", "h", "ij i", "g"]}
     for code, lines in sentences.items():

@@ -1,14 +1,27 @@
-"""Merges the steps of two transforms that were fitted by one method on different languages."""
+"""Merges the steps of two transforms that were fitted by one method on different languages, and finds equal fits."""
 
 from dataclasses import replace
 
 from lsar_jax.arrays import digest
+from lsar_jax.transforms.base.blend import Blend
 from lsar_jax.transforms.base.fit import Fit
-from lsar_jax.transforms.base.steps import Step, TransformStep
+from lsar_jax.transforms.base.steps import Step, Steps, TransformStep
 
-__all__ = ["merge_steps"]
+__all__ = ["applied_maps", "merge_steps"]
 
-StepsAndFits = tuple[tuple[TransformStep, ...], tuple[Fit, ...]]
+StepsAndFits = tuple[Steps, tuple[Fit, ...]]
+
+
+def applied_maps(steps: Steps, fits: tuple[Fit, ...]) -> set[str]:
+    """Returns a digest of what each step does, in each of its languages; see ``Transform.applied``."""
+    result = set()
+    for step, fit in zip(steps, fits, strict=True):
+        # A strength is no fit.
+        for row, code in enumerate(() if isinstance(step, Blend) else fit.languages or ("",)):
+            if not code or code != dict(fit.parameters).get("target"):  # whose vectors stay as they are
+                parts = step.parts(row) if code and isinstance(step, Step) else step.arrays()
+                result.add(digest(fit.method, code, *parts.values()))
+    return result
 
 
 def merge_steps(first: StepsAndFits, second: StepsAndFits) -> StepsAndFits:
@@ -25,7 +38,9 @@ def merge_steps(first: StepsAndFits, second: StepsAndFits) -> StepsAndFits:
     return steps, fits
 
 
-def _merge(a: TransformStep, fit_a: Fit, b: TransformStep, fit_b: Fit) -> tuple[TransformStep, Fit]:
+def _merge(
+    a: TransformStep | Blend, fit_a: Fit, b: TransformStep | Blend, fit_b: Fit
+) -> tuple[TransformStep | Blend, Fit]:
     if not fit_a.languages:  # the same in both
         return a, fit_a
     assert isinstance(a, Step), "no other step depends on the language"

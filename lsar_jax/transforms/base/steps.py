@@ -9,7 +9,8 @@ and keeps only the parts that it needs, in low rank where possible: ``D B^T`` is
 is one array for all embeddings, or a table with a row for each language (or each cluster of a
 language's embeddings); an embedding uses the row of its language, or of its nearest cluster.
 
-``TransformStep`` is what a transform asks of any step; ``SparseAutoencoder`` is one that is not affine.
+``TransformStep`` is what a transform asks of any step; ``SparseAutoencoder`` is one that is not affine. After them, a
+``Blend`` applies all at a strength.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +23,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.arrays import row_bucket, to_device
 from lsar_jax.shapes import AnyArray, LanguageIds
+from lsar_jax.transforms.base.blend import Blend
 
-__all__ = ["AXES", "Step", "TransformStep", "apply", "apply_steps", "fix_signs", "in_parts"]
+__all__ = ["AXES", "Step", "Steps", "TransformStep", "apply", "apply_steps", "fix_signs", "in_parts"]
 
 # Vectors whose bases are gathered together.
 _GATHERED = 1024
@@ -152,19 +154,22 @@ class Step(NamedTuple):
         return {name: [rows] * (name in self.tables()) + ends.get(name, [dim]) for name in given}
 
 
-def apply(
-    steps: tuple[TransformStep, ...], x: Float[AnyArray, "vector dim"], ids: tuple[LanguageIds, ...]
-) -> Float[Any, "vector dim"]:
+Steps = tuple[TransformStep | Blend, ...]
+
+
+def apply(steps: Steps, x: Float[AnyArray, "vector dim"], ids: tuple[LanguageIds, ...]) -> Float[Any, "vector dim"]:
     """Applies steps in order, with the row of each step's tables; pure, for use under ``jit`` and ``vmap``."""
+    results = [x]
     for step, language in zip(steps, ids, strict=True):
-        x = step(x, language)
+        x = step.between(results[-1 - step.steps], x) if isinstance(step, Blend) else step(x, language)
+        results.append(x)
     return x
 
 
 # Takes the steps without their records, so that fits on other text, languages or layers share a program.
 @jax.jit
 def apply_steps(
-    steps: tuple[TransformStep, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
+    steps: Steps, x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> tuple[Float[Array, "vector dim"], Bool[Array, " 2"]]:
     """Applies steps to vectors, and says whether all values were finite before and are after."""
     finite = jnp.isfinite(x).all()

@@ -13,9 +13,10 @@ from lsar_jax.languages import check_codes
 from lsar_jax.mesh import check_process
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.base.blend import Blend
 from lsar_jax.transforms.base.fit import Fit
 from lsar_jax.transforms.base.sparse_autoencoder import SparseAutoencoder
-from lsar_jax.transforms.base.steps import Step, TransformStep
+from lsar_jax.transforms.base.steps import Step, Steps
 from lsar_jax.transforms.identifier import LanguageIdentifier
 from lsar_jax.transforms.novelty import Novelty
 
@@ -23,7 +24,7 @@ __all__ = ["load_parts", "save_parts"]
 
 FORMAT = "lsar_jax.transform.v1"
 
-TransformParts = tuple[tuple[TransformStep, ...], tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None]
+TransformParts = tuple[Steps, tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None]
 
 
 def save_parts(path: Path, transform: TransformParts) -> None:
@@ -58,9 +59,7 @@ def load_parts(path: Path) -> TransformParts:
             owner, _, of_step = name.partition(".")
             by_step[owner][of_step] = part
         made = by_step.pop("identifier")
-        steps = tuple(
-            (SparseAutoencoder.from_arrays if "encoder" in parts else Step)(**parts) for parts in by_step.values()
-        )
+        steps = tuple(_step(parts) for parts in by_step.values())
         identifier = None
         if record := header["identifier"]:
             novel = Novelty(*(made.pop(name) for name in Novelty._fields))
@@ -75,6 +74,12 @@ def load_parts(path: Path) -> TransformParts:
         raise ValueError(f"the parts of {path} do not fit together: {error!r}") from error
     # Only now, because jax would turn float64 into float32 without a word.
     return jax.device_put(steps), fits, source, jax.device_put(identifier)
+
+
+def _step(parts: dict[str, np.ndarray]) -> Step | SparseAutoencoder | Blend:
+    if "encoder" in parts:
+        return SparseAutoencoder.from_arrays(**parts)
+    return Blend.from_arrays(**parts) if "strength" in parts else Step(**parts)
 
 
 def _spec(fields: dict[str, Any] | None) -> EncoderSpec | None:

@@ -15,9 +15,10 @@ from lsar_jax.arrays import bucketed, check_width, digest, not_finite, same_widt
 from lsar_jax.languages import AUTO, check_given
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec, check_source, same_source
+from lsar_jax.transforms.base.blend import Blend
 from lsar_jax.transforms.base.fit import Fit
-from lsar_jax.transforms.base.merge_languages import merge_steps
-from lsar_jax.transforms.base.steps import Step, TransformStep, apply, apply_steps
+from lsar_jax.transforms.base.merge_languages import applied_maps, merge_steps
+from lsar_jax.transforms.base.steps import Steps, apply, apply_steps
 from lsar_jax.transforms.base.storage import load_parts, save_parts
 from lsar_jax.transforms.identifier import LanguageIdentifier
 
@@ -46,7 +47,7 @@ class Transform:
       Transform(center() then lsar(rank=2); dim 8, 3 languages)
     """
 
-    steps: tuple[TransformStep, ...]
+    steps: Steps
     fits: tuple[Fit, ...]
     source: EncoderSpec | None = None
     identifier: LanguageIdentifier | None = None
@@ -72,13 +73,7 @@ class Transform:
     @property
     def applied(self) -> set[str]:
         """A digest of what each step does, in each of its languages; a fit that shares one is not applied again."""
-        result = set()
-        for step, fit in zip(self.steps, self.fits, strict=True):
-            for row, code in enumerate(fit.languages or ("",)):
-                if not code or code != dict(fit.parameters).get("target"):  # whose vectors stay as they are
-                    parts = step.parts(row) if code and isinstance(step, Step) else step.arrays()
-                    result.add(digest(fit.method, code, *parts.values()))
-        return result
+        return applied_maps(self.steps, self.fits)
 
     @property
     def languages(self) -> tuple[str, ...] | None:
@@ -116,8 +111,7 @@ class Transform:
         if isinstance(codes, list) and len(codes) != len(x):
             raise ValueError(f"there are {len(codes)} languages and {len(x)} embeddings; give one, or one a row")
         # Padded to one of a few sizes, so that languages of unequal size share a program.
-        padded = bucketed(x)
-        unknown = None
+        padded, unknown = bucketed(x), None
         if codes == AUTO and self.languages is not None:
             self.check_identifier()
             ids, unknown = _detected(self, padded)
@@ -148,10 +142,8 @@ class Transform:
     def check_identifier(self) -> LanguageIdentifier:
         """Returns the identifier; raises ValueError if there is none."""
         if self.identifier is None:
-            raise ValueError(
-                f"language is 'auto', but {self.name} has no identifier; add one with "
-                "with_identifier(fit_identifier(moments)), or give the languages"
-            )
+            advice = "add one with with_identifier(fit_identifier(moments)), or give the languages"
+            raise ValueError(f"language is 'auto', but {self.name} has no identifier; {advice}")
         return self.identifier
 
     def with_identifier(self, identifier: LanguageIdentifier) -> "Transform":
@@ -185,9 +177,8 @@ class Transform:
         """Returns the transform that applies this one first and ``other`` to its result; it keeps this identifier.
 
         Raises:
-          ValueError: the widths differ; ``other`` was fitted neither on the same embeddings nor on the output of this
-            transform, or shares a step with it; only ``other`` has an identifier; or this transform's has
-            languages that ``other`` does not know.
+          ValueError: the widths differ; ``other`` was fitted on other embeddings than this transform takes or returns,
+            or shares a step with it; or only ``other`` has an identifier, or this one's has languages it does not know.
         """
         same_width("the transforms", {"the first": self.dim, "the second": other.dim})
         if self.source and not other.fits_after(self.source, self):
@@ -198,6 +189,16 @@ class Transform:
             raise ValueError("chain the transforms first, then add an identifier to the chain: it runs first")
         chain = Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source)
         return chain if self.identifier is None else chain.with_identifier(self.identifier)
+
+    def at_strength(self, strength: int | float) -> "Transform":
+        """Returns the transform in part: ``y = x + strength (T x - x)``, where T is this one, with all its steps.
+
+        Raises:
+          ValueError: the strength is not a number from 0, which changes nothing, to 1, which is this transform.
+        """
+        blend = Blend.of(strength, len(self.steps))
+        fit = Fit("blend", self.dim, (), (), (("strength", float(strength)),))
+        return self if strength == 1 else replace(self, steps=(*self.steps, blend), fits=(*self.fits, fit))
 
     def fits_after(self, spec: EncoderSpec, applied: "Transform | None") -> bool:
         """Whether it was fitted on the embeddings that ``spec`` names, or on the output of ``applied``."""
@@ -215,9 +216,8 @@ class Transform:
         Raises:
           ValueError: a language is missing or unknown, or the map is not affine, as with clusters.
         """
-        for step in self.steps:
-            if step.not_affine():
-                raise ValueError(f"{self.name}: {step.not_affine()}, so there is no single A and b")
+        if why := next(filter(None, (step.not_affine() for step in self.steps)), ""):
+            raise ValueError(f"{self.name}: {why}, so there is no single A and b")
         ids = self.language_ids(language)
         if any(row.ndim for row in ids):
             raise ValueError("as_affine takes one language; give a single code")
