@@ -14,6 +14,7 @@ from lsar_jax.transforms.methods.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.methods.linear_map import fit_linear_map, procrustes
 from lsar_jax.transforms.methods.lir import fit_lir, leading_directions, principal_directions
 from lsar_jax.transforms.methods.lsar import fit_lsar, language_subspace, published_subspace
+from lsar_jax.transforms.methods.mean_direction import fit_mean_direction
 from lsar_jax.transforms.methods.outliers import fit_outliers, largest_dimensions, zero_dimensions
 from lsar_jax.transforms.methods.shift import fit_shift
 from lsar_jax.transforms.methods.sparse_dimensions import fit_sparse_dimensions, varying_dimensions
@@ -38,6 +39,7 @@ __all__ = [
     "fit_linear_map",
     "fit_lir",
     "fit_lsar",
+    "fit_mean_direction",
     "fit_outliers",
     "fit_shift",
     "fit_sparse_dimensions",

@@ -11,6 +11,7 @@ from lsar_jax.transforms import (
     fit_leace,
     fit_lir,
     fit_lsar,
+    fit_mean_direction,
     fit_outliers,
     fit_sparse_dimensions,
     fit_steering,
@@ -109,7 +110,7 @@ def test_fits_from_moments_compile_nothing(rng, fit):
     assert compiled == []
 
 
-MEANS = (fit_center, fit_lsar, fit_outliers, fit_sparse_dimensions)
+MEANS = (fit_center, fit_lsar, fit_mean_direction, fit_outliers, fit_sparse_dimensions)
 
 
 @pytest.mark.parametrize("fit", [*MEANS, fit_lir, fit_leace, fit_whitening, fit_steering])

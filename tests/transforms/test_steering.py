@@ -1,9 +1,9 @@
-"""The baselines from language models: planted dimensions and a planted direction, few sentences."""
+"""Baselines of few sentences: planted dimensions, a planted direction, and the direction of the mean."""
 
 import numpy as np
 import pytest
 
-from lsar_jax.transforms import fit_sparse_dimensions, fit_steering, varying_dimensions
+from lsar_jax.transforms import fit_mean_direction, fit_sparse_dimensions, fit_steering, varying_dimensions
 from tests import reference
 from tests.transforms.test_methods import means
 from tests.transforms.test_outliers import zeroed
@@ -63,3 +63,15 @@ def test_of_translations_the_first_component_is_the_language(rng):
     assert abs(np.asarray(steering.steps[0].basis)[:, 0] @ direction) > 0.999
     moved = [np.asarray(steering(rows)) for rows in x.values()]
     np.testing.assert_allclose(moved[1:], np.broadcast_to(moved[0], (2, 40, 32)), atol=0.5)
+
+
+@pytest.mark.parametrize("precise", [False, True])
+def test_mean_direction_equals_its_twin(x, precise):
+    transform = fit_mean_direction(x, precise=precise)
+    together = np.concatenate(list(x.values())).astype(np.float64)
+    mean = together.mean(axis=0) / np.linalg.norm(together.mean(axis=0))
+    moved = np.asarray(transform(together), np.float64)
+    np.testing.assert_allclose(moved, together - np.outer(together @ mean, mean), atol=1e-4)
+    # Sentences count, not languages; what steering removes, the main direction around the mean, stays.
+    np.testing.assert_allclose(moved.mean(axis=0), 0, atol=1e-4)
+    assert np.linalg.norm(np.asarray(fit_steering(x)(together)).mean(axis=0)) > 1

@@ -23,6 +23,7 @@ from lsar_jax.transforms.methods.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.methods.linear_map import fit_linear_map, procrustes
 from lsar_jax.transforms.methods.lir import fit_lir, leading_directions, principal_directions
 from lsar_jax.transforms.methods.lsar import fit_lsar, fit_mean_then_lsar, language_subspace
+from lsar_jax.transforms.methods.mean_direction import fit_mean_direction
 from lsar_jax.transforms.methods.outliers import fit_outliers, largest_dimensions
 from lsar_jax.transforms.methods.shift import fit_shift
 from lsar_jax.transforms.methods.sparse_dimensions import fit_sparse_dimensions, varying_dimensions
@@ -112,6 +113,9 @@ METHODS: dict[str, FitMethod] = {
         default_in=("task", "suite", "report", "explorer"),
     ),
     "mean": FitMethod(fit_center, "means", {"per_language": False}, summary="Subtracts the mean over languages."),
+    "mean-direction": FitMethod(
+        fit_mean_direction, "means", summary="Removes the direction of the mean of all sentences together."
+    ),
     "lir": FitMethod(
         fit_lir,
         "languages",

@@ -51,6 +51,8 @@ def fit_whitening(
 ) -> Transform:
     """Fits ``y = W (x - mean)``, with one W for all languages or one for each.
 
+    Models of today mostly lose by it (arXiv 2511.11041; ``docs/explanation/transforms.md``).
+
     Args:
       x: mapping from language to raw embeddings ``[n, dim]`` or to moments with second moments
         (``PooledMoments`` suffice for a shared whitening).
