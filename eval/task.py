@@ -124,5 +124,5 @@ class Task:
 
 
 def language_of(key: Key) -> str:
-    """Returns the language of a set of texts, which is English for a group ``en`` or ``fit en``."""
-    return "en" if key[0] in ("en", "fit en") else key[1]
+    """Returns the language of a set of texts, which is English for a group ``en``, ``fit en`` or ``near en``."""
+    return "en" if key[0] in ("en", "fit en", "near en") else key[1]

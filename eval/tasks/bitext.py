@@ -6,22 +6,32 @@
 
 A seed chooses the held-out pairs from the distinct pairs; training with the same options leaves out the same pairs. The
 mean cosine of the original embeddings of the pairs is measured too (Ki et al. 2024, Table 2).
+
+xsim is the share of sentences, in percent, whose English one of the largest ratio margin over four neighbours is not
+their translation, as in LASER (Artetxe and Schwenk 2019). xsim++ (Chen et al. 2023) is the same with near misses among
+the English sentences: ours (``eval.data.near_misses``), and not the published ones.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from eval.command import command
 from eval.data.fit_text import FitText
+from eval.data.near_misses import near_misses as near_misses_of
 from eval.scores.translations import translations
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.parallel_text import held_out as split_pairs
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.query_scores import strata_of
 from lsar_jax.measures.ranking import paired_cosine
+from lsar_jax.mining import mine
 
 __all__ = ["COMMAND", "bitext"]
 
@@ -35,6 +45,7 @@ def bitext(
     held_out: int | float = 500,
     split_seed: int = 0,
     seen: tuple[str, ...] = (),
+    near_misses: int = 0,
     split: str = "",
 ) -> Task:
     """Retrieval of translations on held-out pairs of any parallel text.
@@ -46,6 +57,7 @@ def bitext(
       held_out: number of held-out pairs per language; below 1, the share of each language's pairs.
       split_seed: seed that chooses the held-out pairs.
       seen: languages that transforms may be fitted on; by default, all for which there is text to fit on.
+      near_misses: up to so many near misses of each English sentence are made for xsim++.
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
     """
 
@@ -75,7 +87,32 @@ def bitext(
     pairs = {code: ([a for a, _ in held], [b for _, b in held]) for code, (_, held) in parts(languages).items()}
     text = FitText(f"{name} but the held-out pairs", lambda: list(parts(())), train)
     title = f"{held_out if held_out >= 1 else f'{held_out:.0%}'} held-out pairs of {name}"
-    return translations("bitext", title, pairs, seen=seen, own_text={"train": text}, of_layer=_cosines)
+    task = translations("bitext", title, pairs, seen=seen, own_text={"train": text}, of_layer=_cosines)
+    near = {("near en", code): near_misses_of(english, near_misses) for code, (english, _) in pairs.items()}
+    parts_and_near = [{**task.parts[0], **{key: made for key, made in near.items() if made}}]
+    return replace(task, parts=parts_and_near, scores=partial(_with_errors, task.scores))
+
+
+def _with_errors(scores: Callable[..., Iterable[Any]], x: Embedded, *where: Any) -> Iterator[Any]:
+    """Yields the scores of translations, and the errors of the margin's first hit."""
+    yield from scores(x, *where)
+    codes = [code for side, code in x if side == "xx"]
+    candidates = {"xsim": {code: x["en", code] for code in codes}}
+    if near := {code: x[group, code] for group, code in x if group == "near en"}:
+        both = {code: np.concatenate([x["en", code], near[code]]) if code in near else x["en", code] for code in codes}
+        candidates["xsim++"] = both
+    for name, english in candidates.items():
+        wrong = {code: QueryScores(100.0 * ~_hits(x["xx", code], english[code])) for code in codes}
+        for code in codes:
+            yield Score.of(Metric(f"{name} {code}-en", "lower"), [code], wrong[code])
+        yield Score.of(Metric(name, "lower", shown=bool(near)).over(len(codes)), codes, strata_of([*wrong.values()]))
+
+
+def _hits(x: Float[np.ndarray, "pair dim"], english: Float[np.ndarray, "candidate dim"]) -> Bool[np.ndarray, " pair"]:
+    """Whether the English row with the largest ratio margin of row i, of its four nearest, is row i."""
+    found, hits = mine(x, english, k=4, retrieval="forward"), np.zeros(len(x), bool)
+    hits[found.source] = found.source == found.target
+    return hits
 
 
 def _cosines(x: Embedded, methods: Sequence[Method], _: Setting) -> Iterator[tuple[Method, Score]]:

@@ -1,6 +1,7 @@
 """Held-out bitext, code-switching, and languages that a transform never saw."""
 
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.dictionaries import read_dictionary
+from eval.data.near_misses import near_misses
+from eval.tasks.bitext import _with_errors
 from eval.tasks.bitext import bitext as held_out_task
 from eval.tasks.code_switch import switch
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
@@ -31,6 +34,7 @@ def bitext(tmp_path, rng):
 
 def test_bitext(bitext, tmp_path):
     options = ["--data", str(bitext), "--held-out", "15", "--transforms", "original", "center", "lsar"]
+    options += ["--near-misses", "2"]
     assert main(["bitext", *OPTIONS, *options, "--fit-on", "train", "--seen", "de", "fr", "--out", str(tmp_path)]) == 0
     results = {(r["transform"], r["metric"]): r for r in read(tmp_path)}
     assert results["original", "en-de accuracy"]["n"] == 15
@@ -55,6 +59,37 @@ def test_bitext(bitext, tmp_path):
         _, found = lj.retrieval.nearest(a, b)
         expected = 100 * np.mean(np.asarray(found)[:, 0] == np.arange(15))
         assert results["center", f"{direction} accuracy"]["value"] == pytest.approx(expected)
+
+
+def test_near_misses_change_one_place():
+    given = ["The file has 12 lines.", "You can't see Berlin today.", "We left before noon, to Paris.", "Plain text"]
+    made = near_misses(given, 9)
+    assert made == near_misses(given, 9)
+    for name in ("The file has not 12 lines.", "You can see Berlin today.", "You can't see Paris today."):
+        assert name in made
+    assert "We right before noon, to Paris." in made
+    assert "We left after noon, to Paris." in made
+    assert any(re.fullmatch(r"The file has (?!12)\d\d lines\.", text) for text in made)
+    assert not any(text.startswith("Plain") or text in given for text in made)
+    assert len(near_misses(given, 1)) == 3
+
+
+def test_xsim_equals_brute_force(rng):
+    """On planted vectors; near misses that are nearer than the translation are errors."""
+    english, other = rng.normal(size=(2, 30, 12))
+    other = english + 0.7 * other
+    near = other[:5] + 0.01 * rng.normal(size=(5, 12))
+    x = {("en", "de"): english, ("xx", "de"): other, ("near en", "de"): near}
+    scores = {s.metric: s.value for s in _with_errors(lambda *_: (), {k: v.astype(np.float32) for k, v in x.items()})}
+    for name, candidates in (("xsim", english), ("xsim++", np.concatenate([english, near]))):
+        a, b = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (other, candidates))
+        cosine = a @ b.T
+        means = [np.sort(c, axis=1)[:, -4:].mean(axis=1) for c in (cosine, cosine.T)]
+        margin = np.where(cosine >= np.sort(cosine, axis=1)[:, [-4]], cosine / (means[0][:, None] + means[1]), -np.inf)
+        expected = 100 * np.mean(margin.argmax(axis=1) != np.arange(30))
+        values = {m.name: (v, m.direction) for m, v in scores.items()}
+        assert values[f"{name} de-en"] == values[f"{name} over 1"] == (pytest.approx(expected), "lower")
+    assert values["xsim++ over 1"][0] >= 100 * 5 / 30 > values["xsim over 1"][0]
 
 
 def test_saved_transforms_on_languages_they_were_not_fitted_on(bitext, tmp_path, rng, capsys):
