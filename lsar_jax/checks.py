@@ -1,13 +1,15 @@
 """Checks of arguments and of options.
 
-Arguments are checked one by one, and errors name them as in Python; ``at_least``, ``above_zero``, ``below_one`` and
-``check_seeds`` take options of a command line as keyword arguments, and errors name them as ``--batch-size``.
+Arguments are checked one by one, and errors name them as in Python; ``at_least``, ``above_zero``, ``below_one``,
+``check_option`` and ``check_seeds`` take options of a command line as keyword arguments, and errors name them as
+``--batch-size``.
 """
 
 import math
 import numbers
 import operator
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,12 +24,23 @@ __all__ = [
     "below_one",
     "check_choice",
     "check_flags",
+    "check_option",
     "check_seeds",
+    "errors_of",
     "finite_numbers",
     "positive_number",
     "whole_number",
     "whole_numbers",
 ]
+
+
+@contextmanager
+def errors_of(where: object) -> Iterator[None]:
+    """Begins the message of a ValueError with ``where`` it was found: a file, a line or a language."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
 def whole_number(name: str, value: object, least: int, most: int, why: str) -> int:
@@ -130,13 +143,18 @@ def below_one(**options: int | float | None) -> None:
     _check_options(lambda value: 0 <= value < 1, "from 0 to below 1", options)
 
 
+def check_option(is_right: bool, limit: str, **option: object) -> None:
+    """Raises ValueError, which says what an option must be, if it is given and is not right."""
+    _check_options(lambda _: is_right, limit, option)
+
+
 def check_seeds(seeds: Iterable[int], name: str = "seed") -> None:
     """Raises ValueError if a random seed does not fit 32 bits."""
     for seed in seeds:
         _check_options(lambda value: 0 <= value < 2**32, f"from 0 to {2**32 - 1}", {name: seed})
 
 
-def _check_options(is_right: Callable[[Any], bool], limit: str, options: Mapping[str, int | float | None]) -> None:
+def _check_options(is_right: Callable[[Any], bool], limit: str, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value is not None and not is_right(value):
             raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be {limit}")

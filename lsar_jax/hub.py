@@ -10,12 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["PATIENCE", "Repository"]
+__all__ = ["PATIENCE", "Repository", "check_no_revision"]
 
 # Seconds to wait for the Hub to answer.
 PATIENCE = 10.0
 
 _log = logging.getLogger("lsar_jax")
+
+
+def check_no_revision(revision: str | None, name: object, kind: str = "a folder") -> None:
+    """Raises ValueError if a revision is given for what is not on the Hub."""
+    if revision:
+        raise ValueError(f"revision {revision!r} applies to Hub ids only, and {name} is {kind}; leave it out")
 
 
 @dataclass

@@ -18,6 +18,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Bool, Float
 
+from lsar_jax.checks import check_option
 from lsar_jax.console.output import console
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.mesh import fetched, placed
@@ -129,18 +130,14 @@ class _TrainingRun:
         self._task, self._options, self._total = task, options, task.total(options.epochs)
         self._meter = stack.enter_context(Meter())
         self.state = task.start()
-        self.best, self.position = (
-            jax.tree.map(jnp.copy, task.kept(self.state)),
-            TrainingPosition.start(len(task.seeds)),
-        )
+        self.best = jax.tree.map(jnp.copy, task.kept(self.state))
+        self.position = TrainingPosition.start(len(task.seeds))
         self._checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints")) if is_first() else None
         if (found := _restored(self._checkpoints, {"state": self.state, "best": self.best})) is not None:
             arrays, position = found
             self.state, self.best, self.position = arrays["state"], arrays["best"], TrainingPosition(**position)
-            if (epochs := self.position.epoch) > options.epochs:
-                raise ValueError(
-                    f"{folder} was already trained for {epochs} epochs, but --epochs is {options.epochs}; raise it"
-                )
+            epochs = self.position.epoch
+            check_option(epochs <= options.epochs, f"at least {epochs}, those of {folder}", epochs=options.epochs)
             if is_first():
                 console.print(f"resuming after step {self.position.taken:,} of {self._total:,}")
         self._log = Log(folder / "log.jsonl" if is_first() else None, self.position.lines, task.apart)

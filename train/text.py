@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from lsar_jax.checks import above_zero, below_one
+from lsar_jax.checks import above_zero, below_one, check_option, errors_of
 from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled, text_key
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import text_sha256
@@ -47,8 +47,7 @@ class TextOptions:
         """Raises ValueError if a number is out of range."""
         above_zero(held_out=self.held_out, validation=self.validation, share=self.share)
         below_one(validation=self.validation)
-        if self.share > 1:
-            raise ValueError(f"--share is {self.share}; it must be at most 1")
+        check_option(self.share <= 1, "at most 1", share=self.share)
 
     def pinned(self) -> Self:
         """Returns the options with Hub datasets pinned to their current commits."""
@@ -68,10 +67,8 @@ class TextOptions:
             for code in canonical_keys(dict.fromkeys(self.languages or found)):
                 if code not in found:
                     continue
-                try:
+                with errors_of(f"{data}, {code}"):
                     others, test = held_out(found[code], self.held_out, self.split_seed)
-                except ValueError as error:
-                    raise ValueError(f"{data}, {code}: {error}") from error
                 pairs.setdefault(code, []).extend(others)
                 tested |= {text_key(text) for pair in test for text in pair}
         if absent := sorted({language_code(code) for code in self.languages} - set(pairs)):

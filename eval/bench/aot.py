@@ -22,6 +22,7 @@ from eval.bench.accelerators import TARGETS, check_installed, mesh_of, prepare
 from eval.bench.compiled import ProgramCost, measured, read_rows, worse
 from eval.bench.programs import encoding, fitting, searching, training
 from eval.bench.programs.shapes import Sizes, Trace
+from lsar_jax.checks import check_option
 from lsar_jax.console.output import console, print_table
 
 __all__ = ["Aot", "programs"]
@@ -100,8 +101,8 @@ class Aot:
         known = {target: programs(sizes, TARGETS[target].devices) for target in self.targets}
         names = dict.fromkeys(name for group in known.values() for name in group)
         for beginning in self.programs:
-            if not any(name.startswith(beginning) for name in names):
-                raise ValueError(f"--programs has {beginning}; choose from {', '.join(names)}")
+            known_one = any(name.startswith(beginning) for name in names)
+            check_option(known_one, f"the beginning of one of {', '.join(names)}", programs=beginning)
         for target, traces in known.items():
             for name, trace in traces.items():
                 if name.startswith(self.programs) if self.programs else not before or (name, target) in before:

@@ -66,16 +66,16 @@ def _of_step(card: Card, entry: Planned, earlier: Sequence[CardStep], choice: Ca
 
 def _source(key: str) -> Iterator[Missing]:
     source = SOURCES[key]
-    at = f", at commit {source.revision}" if source.revision else ""
+    put = f"put there {source.where}{f', at commit {source.revision}' if source.revision else ''}"
     try:
         folder = folder_at(source.path, "make it")
         if absent := [pattern for pattern in source.files if not any(folder.glob(pattern))]:
-            raise FileNotFoundError(f"{folder} has no {', '.join(absent)}")
-        if source.languages:
+            yield Missing(source.path, f"{folder} has no {', '.join(absent)}: {put}")
+        elif source.languages:
             there = {language_code(code): code for code in LANGUAGES[key](folder)}
             chosen(there, source.languages, folder, "files for {}")
     except (FileNotFoundError, ValueError) as error:
-        yield Missing(source.path, f"{error}: put there {source.where}{at}")
+        yield Missing(source.path, f"{error}: {put}")
 
 
 def _fit_text(place: str, step: CardStep) -> Iterator[Missing]:

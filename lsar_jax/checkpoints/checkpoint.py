@@ -15,6 +15,7 @@ import numpy as np
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES
 from lsar_jax.checkpoints.sentence_transformers import Pipeline, module_folders, read_pipeline
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors
+from lsar_jax.checks import errors_of
 from lsar_jax.files import check_file, sha256
 from lsar_jax.models.architectures import Architecture, Config, read_config
 from lsar_jax.tokens.tokenizer import Tokenizer
@@ -63,12 +64,10 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
     path = pipeline.transformer / "config.json"
     config, architecture = read_config(path, pipeline.module)
     stored, weights = open_safetensors(pipeline.transformer, root=folder)
-    try:
+    with errors_of(path if path.is_file() else path.parent):
         config, stored = architecture.complete(config, stored)
         sizes = architecture.read_config(config)
         languages = architecture.languages(config)
-    except ValueError as error:
-        raise ValueError(f"{path if path.is_file() else path.parent}: {error}") from error
     names = Counter(map(architecture.plain_name, stored))
     if twice := [name for name in stored if names[architecture.plain_name(name)] > 1]:
         raise ValueError(f"{pipeline.transformer} has these weights twice, under two names: {', '.join(twice)}")

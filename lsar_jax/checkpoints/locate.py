@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from lsar_jax.checkpoints.presets import PRESETS, Preset
-from lsar_jax.hub import Repository
+from lsar_jax.hub import Repository, check_no_revision
 
 __all__ = ["CONFIG_FILES", "TOKENIZER_FILES", "is_folder", "locate", "preset_of"]
 
@@ -44,10 +44,7 @@ def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) ->
       ValueError: a revision is given for a folder.
     """
     if is_folder(name_or_path):
-        if revision is not None:
-            raise ValueError(
-                f"revision {revision!r} applies to Hub ids only, and {name_or_path} is a folder; leave the revision out"
-            )
+        check_no_revision(revision, name_or_path)
         folder = Path(name_or_path)
         return folder, folder.resolve().name, None
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name_or_path):

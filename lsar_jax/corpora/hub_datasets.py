@@ -18,7 +18,7 @@ from typing import Any
 from lsar_jax.corpora.row_files import BUFFER, is_parquet, rows_in
 from lsar_jax.corpora.sentence_filters import COUNT, Filter, oscar_lines, take, wiki40b_pieces
 from lsar_jax.files import check_file
-from lsar_jax.hub import Repository
+from lsar_jax.hub import Repository, check_no_revision
 from lsar_jax.languages import code_or_none, own_name
 
 __all__ = ["HUB_SETS", "PINNED", "HubFiles", "hub", "hub_files"]
@@ -150,8 +150,7 @@ def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -
     """
     name = str(id)
     if Path(id).is_dir():
-        if revision:
-            raise ValueError(f"revision {revision!r} applies to Hub ids only, and {id} is a folder; leave it out")
+        check_no_revision(revision, id)
         return _folder(Path(id))
     from huggingface_hub import HfFileSystem, constants
 

@@ -14,6 +14,7 @@ from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.encoders.migration_hints import check_names
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
+from lsar_jax.hub import check_no_revision
 from lsar_jax.mesh import data_mesh, shares
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.pooling import POOLINGS, pooled_width
@@ -128,8 +129,7 @@ def _with_auto_axes(mesh: Mesh | None) -> Mesh:
 def open_checkpoint(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
     """Returns the checkpoint of a name, a Hub id or a folder, and its preset if it has one; see ``load_encoder``."""
     if name_or_path == "bundled":
-        if revision is not None:
-            raise ValueError(f"revision is {revision!r}, but the bundled encoder has only one revision; leave it out")
+        check_no_revision(revision, name_or_path, "in a package")
         return open_bundled(), None
     preset = preset_of(name_or_path)
     hub_id = preset.id if preset else name_or_path

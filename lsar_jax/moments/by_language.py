@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lsar_jax.arrays import same_width
-from lsar_jax.checks import check_flags
+from lsar_jax.checks import check_flags, errors_of
 from lsar_jax.languages import canonical_keys
 from lsar_jax.mesh import check_process
 from lsar_jax.moments.moments import Moments
@@ -123,15 +123,13 @@ def moments_by_language(
         raise ValueError("a second moment of each language is needed, but these are pooled over the languages")
     result = {}
     for code, value in canonical_keys(x).items():
-        try:
+        with errors_of(code):
             if not isinstance(value, Moments):
                 value = Moments.from_embeddings(value, second_moment=second_moment, precise=precise)
             elif embeddings:
                 raise ValueError("moments do not suffice; give the embeddings themselves")
             elif second_moment:
                 value.kept_scatter()
-        except ValueError as error:
-            raise ValueError(f"{code}: {error}") from error
         result[code] = value
     same_width("the languages", {code: moments.dim for code, moments in result.items()})
     common_source(result)
@@ -157,10 +155,8 @@ def covariances(moments: Mapping[str, Moments]) -> list[Float[np.ndarray, "dim d
     """
     result = []
     for code, m in moments.items():
-        try:
+        with errors_of(code):
             result.append(m.covariance())
-        except ValueError as error:
-            raise ValueError(f"{code}: {error}") from error
     return result
 
 

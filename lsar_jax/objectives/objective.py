@@ -55,10 +55,10 @@ class Objective:
         choices = {"base": Base, "separation": Separation, "clustering": ClusterPairs}
         for name, known in choices.items():
             check_choice(name, getattr(self, name), get_args(known))
-        if not self.oracle and (self.separation, self.clustering) != ("paper", "off_diagonal"):
-            raise ValueError("separation and clustering apply only to ORACLE; add oracle, or leave them out")
-        if self.halves and self.base != "dream":
-            raise ValueError("halves applies only to DREAM; leave it out")
+        oracles = not self.oracle and (self.separation, self.clustering) != ("paper", "off_diagonal")
+        if oracles or (self.halves and self.base != "dream"):
+            unread = "separation and clustering apply only to ORACLE" if oracles else "halves applies only to DREAM"
+            raise ValueError(f"{unread}; add it, or leave them out")
         if unknown := [name for name in self.without if name not in self._all_terms]:
             raise ValueError(f"without is {unknown[0]!r}; the terms are {', '.join(self._all_terms) or 'none'}")
         if not self.terms:

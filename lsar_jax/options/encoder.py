@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from lsar_jax.checkpoints.locate import is_folder
+from lsar_jax.checks import check_option
 from lsar_jax.console.output import console
 from lsar_jax.corpora.records import Records
 from lsar_jax.encoders import SentenceEncoder, load_encoder
@@ -93,8 +94,8 @@ class InputOptions(EncoderOptions):
             choices = "bundled, a preset, a folder or a Hub id"
             raise ValueError(f"{text[0]} is read as text, which needs an encoder; give --encoder {choices}")
         for field in () if text else fields(InputOptions):
-            if getattr(self, field.name) != field.default:
-                raise ValueError(f"--{field.name.replace('_', '-')} is given, but there is no text to encode; omit it")
+            value = getattr(self, field.name)
+            check_option(value == field.default, "left out: there is no text to encode", **{field.name: value})
 
     def encoder_files(self) -> list[Path]:
         """The folder and the files of an encoder that is a folder, which no output may replace."""

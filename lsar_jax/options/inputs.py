@@ -12,6 +12,7 @@ import numpy as np
 import tyro
 
 from lsar_jax import embeddings
+from lsar_jax.arrays import check_floats
 from lsar_jax.corpora.records import VECTORS, Records, has_columns, is_file
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.shards import memory_mapped
@@ -152,10 +153,7 @@ def open_vectors(path: Path) -> np.ndarray | Embeddings:
         return opened
     check_file(path)
     x = memory_mapped(path)
-    if not isinstance(x, np.ndarray) or x.ndim != 2 or 0 in x.shape or x.dtype.kind != "f":
-        raise ValueError(
-            f"{path} holds {getattr(x, 'dtype', type(x))} of shape {np.shape(x)}; expected floats of shape [n, dim]"
-        )
+    check_floats(str(path), x)
     return x
 
 

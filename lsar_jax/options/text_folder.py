@@ -5,6 +5,7 @@ from pathlib import Path
 
 import tyro
 
+from lsar_jax.checks import check_option
 from lsar_jax.corpora.records import is_parquet
 from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.options.user_text import Aligned, UserText, read_user_text
@@ -62,6 +63,6 @@ class TextFolderOptions(EncoderOptions):
         """Raises ValueError for options of the encoder beside vectors."""
         of_encoder = (*(option.name for option in fields(EncoderOptions)), "layers", "cache")
         for option in fields(self) if self.vectors is not None else ():
-            if option.name in of_encoder and getattr(self, option.name) != option.default:
-                name = option.name.replace("_", "-")
-                raise ValueError(f"--{name} is given, but with --vectors nothing is encoded; omit it")
+            value = getattr(self, option.name)
+            right = option.name not in of_encoder or value == option.default
+            check_option(right, "left out: with --vectors nothing is encoded", **{option.name: value})

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.checks import whole_number
+from lsar_jax.corpora.text_files import lines
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_file, read_json
 from lsar_jax.tokens.tokenizer import SlowTokenizer
@@ -132,17 +133,11 @@ def _read_bpe(codes: Path, vocabulary: Path) -> Any:
 
 def _lines(path: Path, form: str, name: str) -> list[str]:
     """Returns the lines of a file; raises ValueError unless each has this form, a regular expression."""
-    check_file(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: {error}") from error
-    # Not splitlines: pieces may contain other Unicode line separators.
-    lines = text.rstrip("\n").split("\n")
-    for number, line in enumerate(lines, 1):
+    found = lines(path)
+    for number, line in enumerate(found, 1):
         if not re.fullmatch(form, line):
             raise ValueError(f"{path}, line {number}: {line!r:.60} is not {name}")
-    return lines
+    return found
 
 
 def _printable(text: str) -> str:

@@ -176,7 +176,7 @@ def test_refusals(unchecked):
         ({"clustering": "none"}, "clustering 'none' is not one of off_diagonal, all, same_language"),
         ({"without": ("meaning",)}, "without is 'meaning'; the terms are reconstruction, cross_reconstruction, l"),
         ({"base": "none", "oracle": False}, "no term is left"),
-        ({"oracle": False, "separation": "code"}, "separation and clustering apply only to ORACLE; add oracle"),
+        ({"oracle": False, "separation": "code"}, "separation and clustering apply only to ORACLE; add it"),
     ]:
         with pytest.raises(ValueError, match=message):
             Objective(**arguments)

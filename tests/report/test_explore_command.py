@@ -65,7 +65,7 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
     assert [text.split(" ", 1)[1] for text in data["texts"][:25]] == [["", LINES[3], *LINES][row] for row in lines]
     check_vectors(data, {code: rows[lines] for code, rows in x.items()})
     refusal = refused(main, [*options, str(tmp_path), "--overwrite", "--layers", "8"])
-    assert "--layers is given, but with --vectors nothing is encoded; omit it" in refusal
+    assert "it must be left out: with --vectors nothing is encoded" in refusal
     assert "must be a folder with de.npy" in refused(main, [*options, str(tmp_path / "de.npy"), "--overwrite"])
     for rows, message in (
         (x["fr"][1:], "fr.npy has 26 vectors, and"),

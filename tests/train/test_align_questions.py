@@ -60,14 +60,14 @@ def test_what_is_refused(folder, tmp_path, refused):
     given = ["--questions", str(folder), "--encoder", str(TINY), "--out", str(tmp_path), *SHORT]
     sentence = ["--objective", "sentence", *given]
     for more, message in (
-        (given, "--questions is given, but --objective strong does not read it"),
+        (given, "left out: --objective strong does not read it"),
         ([*sentence, "--more", "x"], "its text is questions (--questions)"),
         ([*sentence, "--answer-text", "{text}"], "--answer-text is '{text}'; it needs {answer}"),
         ([*sentence, "--languages", "fr"], "has no fr.json; it has de, en, ru"),
         ([*sentence, "--held-out", "30"], "30 questions cannot be held out of 24, by paragraph"),
-        ([*sentence, "--held-out", "0.1"], "--held-out is 0.1; with --questions, give a whole number of questions"),
+        ([*sentence, "--held-out", "0.1"], "--held-out is 0.1; it must be a whole number of questions"),
         ([*sentence, "--held-out", "20"], "3 pairs are left to train on and 0 to validate on"),
-        (["--objective", "sentence", "--answer-text", "{answer}"], "but --objective sentence does not read it"),
+        (["--objective", "sentence", "--answer-text", "{answer}"], "left out: --objective sentence does not read it"),
     ):
         assert message in refused(main, more)
 

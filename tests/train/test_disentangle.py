@@ -127,18 +127,18 @@ def test_refusals(folder, meat, tmp_path, refused):
     for more, message in [
         (["--seeds", "0"], "--seeds is 0; it must be at least 1"),
         (["--validation", "1"], "--validation is 1.0; it must be from 0 to below 1"),
-        (["--batch", "1"], "--batch is 1; it must be at least 2, a multiple of the number of devices, 1, and at"),
-        (["--batch", "512"], "and at most the number of training pairs, 124"),
+        (["--batch", "1"], "--batch is 1; it must be from 2 to the number of training pairs,"),
+        (["--batch", "512"], "from 2 to the number of training pairs, 124"),
         (["--languages", "de", "--validation", "0.02"], "1 validation pairs make batches of 1"),
         (["--objective", "dream", "--halves", "--languages", "de", "--validation", "0.03"], "batches of at least 4"),
         (["--without", "meaning"], "without is 'meaning'; the terms are reconstruction"),
         (["--held-out", "80"], "80 pairs cannot be held out of 80 distinct ones"),
         (["--held-out", "78", "--batch", "2"], "2 pairs are left to train on and 0 to validate on"),
         (["--layer", "9"], "layer"),
-        (["--oracle-weights", "0.5"], "--oracle-weights is given, but ORACLE is not added; add --oracle"),
-        (["--oracle", "--oracle-weights", "1", "1"], "--oracle-weights is (1.0, 1.0); give numbers"),
-        (["--oracle", "--oracle-weights", "1", "1.0000001"], "give numbers from 0 on, each once in six digits"),
-        (["--oracle", "--oracle-weights", "-1"], "--oracle-weights is (-1.0,); give numbers from 0 on"),
+        (["--oracle-weights", "0.5"], "--oracle-weights is (0.5,); it must be left out, or given with --oracle"),
+        (["--oracle", "--oracle-weights", "1", "1"], "--oracle-weights is (1.0, 1.0); it must be numbers"),
+        (["--oracle", "--oracle-weights", "1", "1.0000001"], "it must be numbers from 0 on, each once in six digits"),
+        (["--oracle", "--oracle-weights", "-1"], "--oracle-weights is (-1.0,); it must be numbers from 0 on"),
     ]:
         assert message in refused(main, command(folder, tmp_path / "out", *more))
     with FileLock(tmp_path / "lock"):
@@ -151,7 +151,7 @@ def test_refusals(folder, meat, tmp_path, refused):
     for more, message in [
         (["--batch", "8"], f"{meat} belongs to another run: batch was 16 and is now 8; choose another --out"),
         (["--data", str(tmp_path / "bitext")], "text was "),
-        (["--epochs", "2"], "was already trained for 3 epochs, but --epochs is 2; raise it"),
+        (["--epochs", "2"], "--epochs is 2; it must be at least 3, those of"),
     ]:
         assert message in refused(main, [*begun, *more])
 

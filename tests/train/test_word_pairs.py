@@ -66,7 +66,6 @@ def test_files_of_any_aligner_are_filtered_when_read(tmp_path):
         ("a |||  ", "0-0", ValueError, "line 1 is not"),
         ("a ||| b", "0-1", ValueError, "links, line 1: '0-1' is not a link such as 0-2 between two words"),
         ("a ||| b", "-1-0", ValueError, "links, line 1: '-1-0' is not a link such as 0-2"),
-        ("a ||| b\nc ||| c", "\n0-0", ValueError, "has no one-to-one links between different words; omit de"),
         ("a ||| b", None, FileNotFoundError, "there is no en-de.train.links in"),
     ],
 )

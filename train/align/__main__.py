@@ -31,7 +31,7 @@ import tyro
 
 from lsar_jax import SentenceEncoder
 from lsar_jax.checkpoints.export import check_exportable
-from lsar_jax.checks import check_seeds
+from lsar_jax.checks import check_option, check_seeds
 from lsar_jax.console.output import console
 from lsar_jax.console.run import run
 from lsar_jax.encoders.options import prompt_tokens
@@ -106,15 +106,13 @@ class Align:
             # Found out now rather than after training.
             check_exportable(encoder)
         longest = min(encoder.tokenizer.max_length, encoder.model.config.longest)
-        if self.encoder.max_length > longest:
-            raise ValueError(f"--max-length is {self.encoder.max_length}; {encoder.spec.id} takes at most {longest}")
+        length = self.encoder.max_length
+        check_option(length <= longest, f"at most {longest}, which {encoder.spec.id} takes", max_length=length)
         examples = text.examples(encoder, self.objective, self.encoder.max_length)
         training, validation = examples
         for name, part in (("train", training), ("validation", validation)):
-            if len(part) < self.options.batch and not linear:
-                raise ValueError(
-                    f"--batch is {self.options.batch}; it must be at most the number of {name} pairs, {len(part)}"
-                )
+            right = linear or self.options.batch <= len(part)
+            check_option(right, f"at most the number of {name} pairs, {len(part)}", batch=self.options.batch)
         options = flat_options(run, _FREE) | {
             "encoder_spec": encoder.spec.to_dict(),
             "pairs": {code: [count, validation.counts[code]] for code, count in training.counts.items()},
@@ -138,11 +136,9 @@ class Align:
         text, unread = self.text.reads(self.objective)
         not_of_it = {"linear": ("stay_close", "language_penalty"), "sentence": ("beta",)}
         unread += not_of_it.get(self.objective, ("beta", "language_penalty"))
-        if changed := [name for name in unread if given[name] != usual[name]]:
-            raise ValueError(
-                f"--{changed[0].replace('_', '-')} is given, but --objective {self.objective} does not read it; its "
-                f"text is {text}"
-            )
+        limit = f"left out: --objective {self.objective} does not read it; its text is {text}"
+        for name in unread:
+            check_option(given[name] == usual[name], limit, **{name: given[name]})
 
     def _train_encoder(self, encoder: SentenceEncoder, examples: tuple[Examples, Examples], plan: BatchPlan) -> Trained:
         options, mesh = self.options, data_mesh(jax.devices())

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 import jax
 
-from lsar_jax.checks import above_zero, at_least, below_one
+from lsar_jax.checks import above_zero, at_least, below_one, check_option
 from train.defaults import filled, known
 
 __all__ = ["AlignObjective", "AlignOptions"]
@@ -80,12 +80,8 @@ class AlignOptions:
         below_one(dropout=options.dropout)
         steps = known(options.steps)
         options = filled(options, warmup=min(1, steps - 1) if linear else steps // 25)
-        if known(options.warmup) >= steps:
-            raise ValueError(f"--warmup is {options.warmup}; it must be from 0 to below --steps, {steps}")
-        if options.batch % devices or options.batch < 2:
-            raise ValueError(
-                f"--batch is {options.batch}; it must be at least 2 and a multiple of the number of devices, {devices}"
-            )
-        if options.beta is not None and not 0 <= options.beta < 0.5:
-            raise ValueError(f"--beta is {options.beta}; it must be from 0 to below 0.5")
+        check_option(known(options.warmup) < steps, f"from 0 to below --steps, {steps}", warmup=options.warmup)
+        right = options.batch >= 2 and not options.batch % devices
+        check_option(right, f"at least 2 and a multiple of the number of devices, {devices}", batch=options.batch)
+        check_option(0 <= (options.beta or 0) < 0.5, "from 0 to below 0.5", beta=options.beta)
         return options

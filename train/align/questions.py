@@ -4,6 +4,7 @@ Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool
 alone are En-En, and on all languages at once X-X.
 """
 
+from lsar_jax.checks import check_option
 from lsar_jax.corpora.by_language import chosen
 from lsar_jax.corpora.question_answers import Squad, answer_texts, groups_of, held_out_ids, question_texts
 from lsar_jax.corpora.tables import Data, folder_of
@@ -18,8 +19,8 @@ def question_pairs(data: Data, options: TextOptions, question_text: str, answer_
     Whole paragraphs, and their translations, are held out, until they have ``options.held_out`` questions; of the
     others, ``options.validation`` is used for validation.
     """
-    if (count := int(options.held_out)) != options.held_out:
-        raise ValueError(f"--held-out is {options.held_out}; with --questions, give a whole number of questions")
+    count = int(options.held_out)
+    check_option(count == options.held_out, "a whole number of questions", held_out=options.held_out)
     folder = folder_of(data, "files in SQuAD's format are read from a folder; give the folder")
     known = Squad.known(folder)
     codes = chosen(dict.fromkeys(known), options.languages or None, folder, "{}.json")

@@ -26,7 +26,7 @@ import numpy as np
 import tyro
 
 from lsar_jax import SentenceEncoder, Transform
-from lsar_jax.checks import above_zero, at_least, check_seeds
+from lsar_jax.checks import above_zero, at_least, check_option, check_seeds
 from lsar_jax.console.output import console
 from lsar_jax.console.run import run
 from lsar_jax.embeddings.cache import embed_pairs
@@ -124,10 +124,9 @@ class Disentangle(HeadsOptions):
         self.text.check()
         objective, weights = self.losses(), self.oracle_weights
         # Folders have six digits of a weight.
-        if not weights or len({f"{w:g}" for w in weights}) < len(weights) or not all(0 <= w < np.inf for w in weights):
-            raise ValueError(f"--oracle-weights is {weights}; give numbers from 0 on, each once in six digits")
-        if not self.oracle and weights != (1.0,):
-            raise ValueError("--oracle-weights is given, but ORACLE is not added; add --oracle")
+        right = 0 < len(weights) == len({f"{weight:g}" for weight in weights if 0 <= weight < np.inf})
+        check_option(right, "numbers from 0 on, each once in six digits", oracle_weights=weights)
+        check_option(self.oracle or weights == (1.0,), "left out, or given with --oracle", oracle_weights=weights)
         run = replace(self, text=self.text.pinned())
         pairs = run.text.pairs()
         encoder = self.encoder.open(self.layer)

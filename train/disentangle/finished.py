@@ -50,9 +50,7 @@ class TrainedRun:
     def load(cls, folder: Path) -> Self:
         """Reads a run from its folder; ``trained.json`` says how each seed ended."""
         config = read_json(folder / "config.json", dict, ("encoder_spec", "pairs", "split", *_TRAINING, *_SAME))
-        if not (path := folder / "trained.json").is_file():
-            raise FileNotFoundError(f"the run in {folder} has no trained.json; repeat its command to resume it")
-        ended = read_json(path, dict, ("objective", "epochs", "seeds"))
+        ended = read_json(folder / "trained.json", dict, ("objective", "epochs", "seeds"))
         try:
             best = [f"{end['best_epoch']}{'*' * (end['stopped_by'] == 'epochs')}" for end in ended["seeds"]]
             steps = f"{config['learning_rate']:g}, {config['batch']}, {config['patience']}"

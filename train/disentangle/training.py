@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from lsar_jax.checks import check_option
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.objectives.disentangle import Heads, Objective
 from train.disentangle.steps import PairTable, epoch_order, init, run, validate
@@ -71,11 +72,8 @@ class HeadTraining(TrainingTask):
 
 def validation_batch(objective: Objective, batch: int, pairs: int, validation: int, mesh: jax.sharding.Mesh) -> int:
     """Returns the size of a validation batch; raises ValueError if there are too few pairs for the losses."""
-    if batch < 2 or batch % mesh.size or batch > pairs:
-        raise ValueError(
-            f"--batch is {batch}; it must be at least 2, a multiple of the number of devices, {mesh.size}, and at most "
-            f"the number of training pairs, {pairs}"
-        )
+    limit = f"from 2 to the number of training pairs, {pairs}, and a multiple of the number of devices, {mesh.size}"
+    check_option(2 <= batch <= pairs and not batch % mesh.size, limit, batch=batch)
     # Batches have equal sizes and leave out as few pairs as possible, whatever the number of devices.
     size = validation // max(1, -(-validation // batch))
     least = 4 if objective.halves else 2

@@ -25,7 +25,7 @@ import optax
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder, __version__
-from lsar_jax.checks import at_least, check_seeds
+from lsar_jax.checks import at_least, check_option, check_seeds
 from lsar_jax.console.output import console, print_table
 from lsar_jax.console.run import run
 from lsar_jax.files import read_json, sha256, write_json
@@ -92,8 +92,8 @@ class Finetune:
         run = replace(self, text=self.text.pinned(), training=self.training.complete(task))
         run._check()
         read = run.text.read(task)
-        if len(read[0]) < (batch := known(run.training.batch)):
-            raise ValueError(f"--batch is {batch}; it must be at most {len(read[0])}, all sentences")
+        batch = known(run.training.batch)
+        check_option(batch <= len(read[0]), f"at most {len(read[0])}, all sentences", batch=batch)
         encoder = run._open()
         maps = run._read_maps(encoder, read[2])
         options = flat_options(run, _FREE) | run._origin(encoder)
@@ -117,12 +117,9 @@ class Finetune:
 
     def _check(self) -> None:
         """Raises ValueError for options that do not go together, before anything is read."""
-        if self.maps is not None and not self.training.features:
-            raise ValueError("--maps needs --features: a trained encoder has other states than the maps were fitted on")
-        if self.encoder.prompt is not None:
-            raise ValueError(f"--prompt is {self.encoder.prompt!r}, but words and pairs have no prompt; omit it")
-        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
-            raise ValueError(f"--seeds is {' '.join(map(str, self.seeds))}; give one or more, each once")
+        check_option(self.training.features, "given with --features, or left out", maps=self.maps)
+        check_option(False, "left out: words and pairs have no prompt", prompt=self.encoder.prompt)
+        check_option(0 < len(self.seeds) == len(set(self.seeds)), "one or more, each once", seeds=self.seeds)
         check_seeds(self.seeds, "seeds")
         at_least(1, max_length=self.encoder.max_length)
 
@@ -130,14 +127,10 @@ class Finetune:
         encoder = self.encoder.open_transformer(self.layer, "fine-tuned")
         if encoder.needs_language:
             raise ValueError(f"{encoder.spec.id} needs the language, which fine-tuning does not support")
-        if self.encoder.max_length + sum(encoder.tokenizer.specials) > longest(encoder):
-            raise ValueError(
-                f"--max-length is {self.encoder.max_length}; with special tokens, {encoder.spec.id} takes at most "
-                f"{longest(encoder)} tokens"
-            )
+        length, most = self.encoder.max_length, longest(encoder) - sum(encoder.tokenizer.specials)
+        check_option(length <= most, f"at most {most}, which {encoder.spec.id} takes", max_length=length)
         blocks, trained = encoder.model.config.blocks, self.training.trained_blocks
-        if trained is not None and not 0 <= trained <= blocks:
-            raise ValueError(f"--trained-blocks is {trained}; {encoder.spec.id} has {blocks} blocks")
+        check_option(0 <= (trained or 0) <= blocks, f"from 0 to {blocks}, its blocks", trained_blocks=trained)
         return encoder
 
     def _read_maps(self, encoder: SentenceEncoder, tests: Tests) -> Maps:

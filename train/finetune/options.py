@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from lsar_jax.checks import above_zero, at_least, below_one
+from lsar_jax.checks import above_zero, at_least, below_one, check_option
 from train.defaults import filled, known
 from train.finetune.task import TransferTask
 
@@ -45,8 +45,7 @@ class FinetuneOptions:
         at_least(1, batch=options.batch, epochs=options.epochs, validations=options.validations)
         below_one(dropout=options.dropout)
         above_zero(learning_rate=options.learning_rate)
-        if self.features and self.trained_blocks is not None:
-            raise ValueError(f"--trained-blocks is {self.trained_blocks}, but with --features no block is trained")
+        check_option(not self.features, "left out with --features", trained_blocks=self.trained_blocks)
         return options
 
     def parts(self, examples: int) -> list[int]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.by_language import add_once, chosen
 from lsar_jax.corpora.text_files import line_pairs
 from lsar_jax.files import write_text
@@ -73,7 +74,7 @@ def write_words(path: Path, pairs: Sequence[Words]) -> None:
 
 
 def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict[str, list[AlignedPair]]:
-    """Returns the filtered pairs of each language; raises ValueError if a language has no links."""
+    """Returns the filtered pairs of each language."""
     ending = f".{part}.words"
     paths: dict[str, Path] = {}
     for path in sorted(folder.glob(f"en-*{ending}")):
@@ -81,10 +82,7 @@ def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict
     advice = f"; make it with python -m train.word_pairs --out {folder}"
     result: dict[str, list[AlignedPair]] = {}
     for code, words in chosen(paths, languages or None, folder, f"en-{{}}{ending}", advice).items():
-        links = words.with_suffix(".links")
-        result[code] = keep(read_pairs(words, links))[0]
-        if not result[code]:
-            raise ValueError(f"{links} has no one-to-one links between different words; omit {code}, or add text")
+        result[code] = keep(read_pairs(words, words.with_suffix(".links")))[0]
     return result
 
 
@@ -95,7 +93,6 @@ def read_pairs(words: Path, links: Path) -> Iterable[AlignedPair]:
         sides = (tuple(english.split()), tuple(other.split()))
         if SEPARATOR in sides[1] or not all(sides):
             raise ValueError(f"{words}, line {number} is not 'English words {SEPARATOR} other words'")
-        try:
-            yield AlignedPair(*sides, parse_links(line, *map(len, sides)))
-        except ValueError as error:
-            raise ValueError(f"{links}, line {number}: {error}") from error
+        with errors_of(f"{links}, line {number}"):
+            parsed = parse_links(line, *map(len, sides))
+        yield AlignedPair(*sides, parsed)
