@@ -32,8 +32,9 @@ from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import new_file, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.job import MiningOptions, begin, check_paths, neighbour_options, notes_of, work_files
-from lsar_jax.mining.known_pairs import KnownPairs, flat, known_rows, known_threshold
+from lsar_jax.mining.known_pairs import KnownPairs, known_rows, known_threshold
 from lsar_jax.mining.neighbour_files import Nearest, NeighbourFiles, forward_name, merged, no_neighbours
+from lsar_jax.mining.pair_files import flat, pair_line
 from lsar_jax.mining.pairs import Pairs, pairs_of_neighbours
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
 from lsar_jax.retrieval.search import nearest_both
@@ -122,12 +123,11 @@ def mine_folders(
         wait_for_all("compared")
         if is_first():
             pairs = pairs_of_neighbours(*_neighbours(left, right, files, options.k), "ratio", options.retrieval)
-            if isinstance(options.threshold, KnownPairs):
-                lowest, text = known_threshold(pairs, options.threshold, known)
+            lowest: Any = options.threshold or 0.0
+            if isinstance(lowest, KnownPairs):
+                lowest, text = known_threshold(pairs, lowest, known)
                 (report or _log.info)(text)
-            else:
-                lowest = float(options.threshold or 0)
-            written = _write(out, pairs, lowest, left, right, record)
+            written = _write(out, pairs, float(lowest), left, right, record)
     return agreed(written or 0)
 
 
@@ -215,7 +215,6 @@ def _write(out: Path, pairs: Pairs, least: float, source: _Side, target: _Side, 
     """
     pairs = Pairs(*(part[pairs.score >= least] for part in pairs))
     as_json = out.suffix.lower() in JSON_LINES
-    names = "score", "source", "target", "source_id", "target_id"
     broken = 0
     with new_file(out) as partial:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
@@ -223,15 +222,10 @@ def _write(out: Path, pairs: Pairs, least: float, source: _Side, target: _Side, 
                 part = slice(start, start + _PAIRS)
                 left = source.embeddings.sentences_of(source.rows[pairs.source[part]])
                 right = target.embeddings.sentences_of(target.rows[pairs.target[part]])
-                columns = left.texts, right.texts, left.ids, right.ids
-                for score, *sentences in zip(pairs.score[part].tolist(), *columns, strict=True):
-                    if as_json:
-                        row = dict(zip(names, [round(score, 6), *sentences], strict=True))
-                        file.write(json.dumps(row, ensure_ascii=False) + "\n")
-                        continue
-                    texts = [flat(text) for text in sentences[:2]]
-                    broken += texts != sentences[:2]
-                    file.write(f"{score:.6f}\t{texts[0]}\t{texts[1]}\n")
+                columns = pairs.score[part].tolist(), left.texts, right.texts, left.ids, right.ids
+                for score, one, other, source_id, target_id in zip(*columns, strict=True):
+                    broken += not as_json and (flat(one), flat(other)) != (one, other)
+                    file.write(pair_line(as_json, score, one, other, source_id=source_id, target_id=target_id))
         write_json(notes_of(out) / RECORD, {**record, "written": sha256([partial]), "pairs": len(pairs.score)})
     if broken:
         advice = "which are written as spaces; a .jsonl file keeps them"

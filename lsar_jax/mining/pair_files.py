@@ -1,0 +1,57 @@
+"""Files of pairs of sentences: those to read, and the lines that mining writes."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lsar_jax.corpora.row_files import file_rows, has_columns
+from lsar_jax.corpora.text_files import line_pairs, stream_lines
+
+__all__ = ["flat", "pair_line", "read_pairs"]
+
+
+def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """Yields the pairs of a file: as ``pair_line`` writes them, with or without a score; or of two Moses files.
+
+    A table of tabs has the source and the target in its last two columns, of two or three. Other files with columns
+    have ``source_id`` and ``target_id``, or ``source`` and ``target``. A name such as ``NAME.de-en.de`` stands for this
+    file and ``NAME.de-en.en``.
+
+    Raises:
+      OSError: there is no such file.
+      ValueError: a line has other columns, the file is of another form, or Moses files differ in length.
+    """
+    sides = path.stem.rpartition(".")[2].split("-")
+    if len(sides) == 2 and path.suffix[1:] in sides:
+        yield from line_pairs(*(path.with_suffix(f".{side}") for side in sides))
+    elif has_columns(path) and Path(path.name.lower().removesuffix(".gz")).suffix != ".tsv":
+        for place, row in file_rows(path):
+            ids = [row.get(name) for name in ("source_id", "target_id")]
+            texts = [row.get(name) for name in ("source", "target")]
+            yield _pair(place, texts if None in ids else ids, "source and target, or source_id and target_id")
+    else:
+        for number, line in enumerate(stream_lines(path), 1):
+            fields = line.split("\t")
+            if line.strip():
+                yield _pair(f"{path}, line {number}", fields[-2:] if len(fields) <= 3 else [], "source, tab, target")
+
+
+def _pair(place: str, values: list[Any], form: str) -> tuple[str, str]:
+    if len(values) != 2 or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{place}: expected {form}, as mine writes them")
+    return values[0], values[1]
+
+
+def pair_line(as_json: bool, score: float, source: str, target: str, **more: Any) -> str:
+    """Returns a line of a pair: a JSON object with ``more`` in it, or score, source and target between tabs."""
+    if as_json:
+        row = {"score": round(score, 6), "source": source, "target": target, **more}
+        return json.dumps(row, ensure_ascii=False) + "\n"
+    return f"{score:.6f}\t{flat(source)}\t{flat(target)}\n"
+
+
+def flat(text: str) -> str:
+    """Returns a sentence as it is written between tabs."""
+    return re.sub(r"[\t\r\n]", " ", text)
