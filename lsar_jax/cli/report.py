@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -41,6 +41,7 @@ from lsar_jax.report.findings import answer, caption, details
 from lsar_jax.report.method_comparison import Comparison, compare, difference, most_neutral_or_best
 from lsar_jax.report.page_kit import usage_of
 from lsar_jax.report.report_page import columns_of, report_html, row_of, title_of_table
+from lsar_jax.report.strengths import Front, front_of
 
 __all__ = ["Report"]
 
@@ -71,11 +72,14 @@ class Report(TextFolderOptions):
       transforms: methods to compare.
       ranks: ranks of LSAR, each in a row of its own; by default, half and all of the dimensions that the means of the
         languages span.
+      prefer: own and a percentage, such as own 20, to save the recommended transform at the strength with the best
+        search of those that keep this share of a sentence's neighbours in its own language; by default, all of it.
       out: folder for the report.
     """
 
     transforms: tuple[MethodName, ...] = REPORT_METHODS
     ranks: tuple[int, ...] = ()
+    prefer: tuple[Literal["own"], float] | None = None
     out: Path = Path("report")
 
     name = "report"
@@ -110,11 +114,12 @@ class Report(TextFolderOptions):
             if same := [f"{layer}" for layer in layers if layer not in embedded.spans]:
                 console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
             found = compare(embedded, self.transforms, self.ranks, order, (work, digest_of(self)))
-            write_results(self._results(found), self.out / _RESULTS)
+            front = front_of(found, self.prefer[1] if self.prefer else None)
+            write_results(self._results(found, front), self.out / _RESULTS)
             record(self)  # so that the same command goes on if this one is killed while it draws
-            self._print(found)
-            self._save(found)
-            self._write_page(found, encoder)
+            self._print(found, front)
+            self._save(found, front)
+            self._write_page(found, encoder, front)
         console.print(f"wrote the report, results and figures to {self.out}")
 
     def _check(self) -> None:
@@ -146,12 +151,12 @@ class Report(TextFolderOptions):
         )
         return best.layer
 
-    def _results(self, found: Comparison) -> list[Result]:
+    def _results(self, found: Comparison, front: Front) -> list[Result]:
         text, results = found.text, []
         given: dict[str, Any] = {"task": self.name, "max_length": self.max_length, "seconds": 0.0}
         given["options"] = {"folder": str(self.place), "aligned": self.aligned, "count": self.count}
         given["options"] |= {"folds": found.folds.count}
-        for entry in found.measured:
+        for entry in (*found.measured, *front.entries[1:-1]):
             given["fitted_on"] = f"{self.place}, up to {self.count} a language" * entry.moves
             if entry.search is not None:
                 languages, count = tuple(found.reference or text.codes), int(np.isfinite(entry.search.values).sum())
@@ -163,19 +168,19 @@ class Report(TextFolderOptions):
                 results.append(result_of(entry.spec, entry.method, metric, **given))
         return results
 
-    def _print(self, found: Comparison) -> None:
+    def _print(self, found: Comparison, front: Front) -> None:
         rows = [row_of(found, entry, str(found.score(entry) or "")) for entry in found.best_of_each]
         print_table(title_of_table(found, self.title), columns_of(found), rows)
-        for line in (f"The text: {caption(found)}", *answer(found), *details(found)):
+        for line in (f"The text: {caption(found)}", *answer(found), *details(found), str(front)):
             console.print(line)
 
-    def _save(self, found: Comparison) -> None:
-        """Writes the recommended transform, and the moments of the shown layer.
+    def _save(self, found: Comparison, front: Front) -> None:
+        """Writes the recommended transform at the chosen strength, and the moments of the shown layer.
 
         There is a second moment of each language only if the shown method needs that, because these are large.
         """
-        if found.best is not None and found.best.method.transform is not None:
-            found.best.method.transform.save(self.out / _TRANSFORM)
+        if found.best is not None and front.chosen.method.transform is not None:
+            front.chosen.method.transform.save(self.out / _TRANSFORM)
         else:
             (self.out / _TRANSFORM).unlink(missing_ok=True)  # of an earlier report
         shown = found.shown
@@ -187,7 +192,7 @@ class Report(TextFolderOptions):
             moments = pool_moments(moments)
         save_moments(self.out / _MOMENTS, moments, source=None if self.vectors else shown.spec)
 
-    def _write_page(self, found: Comparison, encoder: SentenceEncoder | None) -> None:
+    def _write_page(self, found: Comparison, encoder: SentenceEncoder | None, front: Front) -> None:
         """Writes the figures and the page."""
         layers = draw_layers(found.measured, found.metric) if len(found.originals) > 2 else {}
         space = draw_space(found.shown.method, found.text, found.embedded.at(found.shown.layer))
@@ -199,9 +204,8 @@ class Report(TextFolderOptions):
             write_text(self.out / _FIGURES / f"{re.sub(r'[^a-zA-Z]+', '-', name)}.svg", svg)
         # The results are read again for the day that they were written on.
         result = read_results(self.out / _RESULTS)[0]
-        page = report_html(
-            found, self.title, usage_of(self, encoder), str(self.out / _TRANSFORM), (layers, space), result
-        )
+        usage, saved = usage_of(self, encoder), str(self.out / _TRANSFORM)
+        page = report_html(found, front, self.title, usage, saved, (layers, space), result)
         write_text(self.out / _REPORT, page)
 
 

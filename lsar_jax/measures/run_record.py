@@ -18,7 +18,7 @@ _RESULTS = "results.jsonl"
 _RECORD = "run.json"
 _KEPT = (_RESULTS, "queries.npz")
 # Options that do not change what is measured.
-_FREE = ("out", "overwrite", "cache", "checkpoint_seconds")
+_FREE = ("out", "overwrite", "cache", "checkpoint_seconds", "prefer")
 
 
 @contextmanager

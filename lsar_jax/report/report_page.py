@@ -17,6 +17,7 @@ from lsar_jax.report.findings import answer, caption, details
 from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.page_kit import Usage, render
+from lsar_jax.report.strengths import Front, strength_of
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["columns_of", "report_html", "row_of", "title_of_table"]
@@ -52,6 +53,7 @@ def title_of_table(found: Comparison, title: str) -> str:
 
 def report_html(
     found: Comparison,
+    front: Front,
     title: str,
     usage: Usage,
     saved: str,
@@ -62,6 +64,7 @@ def report_html(
 
     Args:
       found: the comparison.
+      front: the shown transform at strengths.
       title: title of the page.
       usage: how the vectors were made.
       saved: file of the recommended transform.
@@ -76,7 +79,7 @@ def report_html(
     names = dict.fromkeys(entry.method.name for entry in found.measured)
     layers, space = figures
     code = ""
-    if best is not None and best.moves:
+    if best is not None and front.chosen.moves:
         code = usage.loading(saved, best.needs_language).replace("{layer}", f"{best.layer}")
         code = code.replace("{language}", text.codes[0])
     return render(
@@ -98,6 +101,10 @@ def report_html(
         if len(found.originals) > 1 else [],
         by_chance=100 * max(map(len, text.sentences.values())) / text.count,
         summaries={name: METHODS[name].summary if name in METHODS else "The vectors as they are." for name in names},
+        chosen=front.chosen, front=[
+            [f"{strength_of(of):g}{' (chosen)' * (of is front.chosen)}", *[of.score] * bool(best), of.own]
+            for of in front.entries
+        ],
         layer_figures=layers, space_figures=space, provenance=_provenance(result),
     )  # fmt: skip
 

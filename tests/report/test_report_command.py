@@ -91,6 +91,16 @@ def test_report_on_vectors_of_any_model(tmp_path, capsys, rng, monkeypatch):
     assert names["vectors"].shape == (25, 24)
     assert main(["report", *options, "--overwrite", "--encoder", "bundled", "--max-length", "9"]) == 1
     assert "it must be left out: with --vectors nothing is encoded" in capsys.readouterr().err
+    # All of it was chosen; another share of the own language may be kept.
+    assert "Chosen: 1." in printed
+    options += ["--overwrite", "--transforms", "original", "lsar", "--prefer", "own"]
+    assert main(["report", *options, "101"]) == 1
+    reach = re.search(r"own 101: lsar rank=2 keeps [\d.]+% to ([\d.]+)% .*; give at most \1", capsys.readouterr().err)
+    assert main(["report", *options, str(float(reach[1]) - 40)]) == 0
+    [strength] = re.findall(r"Chosen: (0\.\d+)\.", capsys.readouterr().out)
+    part = lj.Transform.load(out / "transform.safetensors")
+    assert part.name == f"lsar(rank=2) then blend(strength={strength})"
+    assert f"{strength} (chosen)" in (out / "report.html").read_text()
 
 
 def test_an_interrupted_report_goes_on(tmp_path, capsys, monkeypatch):

@@ -26,6 +26,7 @@ from lsar_jax.report.held_out import Folds, measure_layer
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.page_kit import Usage, _direction
 from lsar_jax.report.report_page import report_html
+from lsar_jax.report.strengths import front_of
 from tests.made_results import made_result
 from tests.report import planted_text
 
@@ -67,7 +68,9 @@ def page_of(found):
         drawings.draw_space(found.shown.method, found.text, found.embedded.at(2)),
     )
     usage = Usage("lj.load_encoder('bundled', layer={layer})", "max_length=128")
-    return report_html(found, f"Language in {HOSTILE}", usage, "out/transform.safetensors", figures, made_result())
+    return report_html(
+        found, front_of(found), f"Language in {HOSTILE}", usage, "out/transform.safetensors", figures, made_result()
+    )
 
 
 @pytest.mark.parametrize("form", ["aligned", "pairs", "loose"])
