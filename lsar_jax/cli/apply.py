@@ -18,6 +18,7 @@ from lsar_jax.files import check_outputs, new_file
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName, is_vectors, open_vectors, read_blocks
 from lsar_jax.transforms import Transform
+from lsar_jax.transforms.identifier import NEAREST_TAKEN
 
 __all__ = ["Apply"]
 
@@ -93,11 +94,7 @@ class Apply(InputOptions):
                 start += len(block)
                 advance(len(block))
         if strange:
-            _log.warning(
-                "%d of %d vectors in %s are in none of the languages that the identifier knows, for example row %d; "
-                "they are taken for the nearest one",
-                strange, start, path, first_strange,
-            )  # fmt: skip
+            _log.warning(NEAREST_TAKEN, strange, start, f" in {path}", first_strange)
 
     def _text(self, path: Path, transform: Transform) -> Iterator[np.ndarray]:
         """Yields the transformed embeddings of blocks of sentences."""

@@ -166,7 +166,7 @@ class FitMoments(FitEmbeddings):
         x = merge_moments(*parts)
         if self.save is not None and is_first():
             save_moments(self.save, x, source=source)
-        transform = self.method(x, source=source, **options)
+        transform = self.method(x, source=source, **options).with_sample(reader.sample(files))
         if self.identifier:
             transform = transform.with_identifier(fit_identifier(x, source=source))
         return transform, reader.blank

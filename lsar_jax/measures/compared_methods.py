@@ -203,7 +203,7 @@ def fit_methods(
         method = FITTED[name]
         for value in varied.get(method.varied) or (None,):
             options = {} if value is None else {method.varied: value}
-            fitted.append(Method.of(name, method(given[method.needs], source=source, **options)))
+            fitted.append(Method.of(name, method(given[method.needs], source=source, **options).with_sample(x)))
     return fitted
 
 

@@ -3,7 +3,8 @@
 Several processes read all files together: each takes a part of their lines or vectors, and all get the same result.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -21,6 +22,7 @@ from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import check_file, same_file
 from lsar_jax.moments import Moments, sum_over_processes
 from lsar_jax.processes import gather, is_first, own_rows, share
+from lsar_jax.transforms.base.sample import SAMPLE, StreamSample, evenly_spaced
 
 __all__ = ["InputName", "Reader", "check_distinct", "is_vectors", "open_vectors", "read_blocks"]
 
@@ -51,6 +53,8 @@ class Reader:
     ) -> None:
         self.encoder, self.max_length, self.limit, self.text = encoder, max_length, limit, text
         self.blank, self.meter = 0, Meter()
+        # Of text, because a pipe is read once.
+        self._samples: dict[str, StreamSample[str]] = defaultdict(lambda: StreamSample(SAMPLE))
         # How much there is up to a limit, or in a pipe, is not known.
         known = limit is None and all(path.is_dir() or is_file(path) for path in paths)
         self._total = sum(map(_bytes, paths)) if known else None
@@ -65,7 +69,7 @@ class Reader:
             if is_vectors(path):
                 blocks = _unless_empty(self._blocks(path, self.limit, number, count))
                 return None if blocks is None else Moments.from_blocks(blocks, second_moment=second)
-            lines = enumerate(self._sentences(path))
+            lines = enumerate(self._samples[code].watch(self._sentences(path)))
             sentences = _unless_empty(text for place, text in lines if place // _LINES % count == number)
             if sentences is None:
                 return None
@@ -97,6 +101,27 @@ class Reader:
             parts += [np.frombuffer(value, np.float32).reshape(-1, self.encoder.dim) for value in values]
             self._finish(path)
         return np.concatenate(parts)
+
+    def sample(self, files: Mapping[str, Sequence[Path]]) -> dict[str, np.ndarray]:
+        """Returns embeddings of evenly spaced sentences or vectors of the files of each language that were read."""
+        x: dict[str, np.ndarray] = {}
+        for code, paths in files.items():
+            if code in self._samples:
+                assert self.encoder is not None
+                items, options = self._samples[code].items, self._options(code) | {"show_progress": False}
+                chosen = evenly_spaced(len(items), SAMPLE // len(files))
+                x[code] = np.asarray(self.encoder.encode([items[row] for row in chosen], **options))
+            else:
+                x[code] = np.concatenate([self._rows(path, SAMPLE // len(files)) for path in paths])
+        return x
+
+    def _rows(self, path: Path, most: int) -> np.ndarray:
+        """Returns evenly spaced vectors of a file, or of a folder, but none of blank sentences."""
+        x = open_vectors(path)
+        rows = evenly_spaced(len(x) if self.limit is None else min(self.limit, len(x)), most)
+        if not isinstance(x, Embeddings):
+            return np.asarray(x[rows])
+        return x.take(rows[[bool(text.strip()) for text in x.sentences_of(rows).texts]])
 
     def _blocks(self, path: Path, limit: int | None, first: int = 0, step: int = 1) -> Iterator[np.ndarray]:
         """Yields every ``step``-th block of vectors of a file, or of a folder, but none of blank sentences."""

@@ -75,8 +75,6 @@ def search_plan(
     check_choice("precision", precision, get_args(Precision))
     mesh = mesh or _mesh_of(y)
     most = chunk_for(_platform(y, mesh), both=both) if chunk is None else chunk
-    for count in most:
-        whole_number("chunk", count, 1, 2**31 - 1, "int32")
     fewest, why = (min(len(x), len(y)), "the rows of the smaller side") if both else (len(y), "the candidates")
     k = whole_number("k", k, 1, fewest, why)
     rows, columns = _rows(len(x), most[0]), row_bucket(-(-len(y) // (1 if mesh is None else shares(mesh))), most[1])

@@ -1,13 +1,17 @@
-"""Exact nearest neighbours on the device, in bounded memory, and the similarity of all pairs.
+"""Exact nearest neighbours on the device, in bounded memory.
 
 ``nearest`` processes queries and candidates in chunks, and the best k so far are carried along: besides the embeddings,
 and copies of them in bfloat16 if that is the precision, only the product of two chunks is held, never the matrix of all
 similarities. Ties go to the lower index, whatever the chunk sizes and the number of devices.
+
+Local scaling (CSLS; Conneau et al., "Word Translation Without Parallel Data", ICLR 2018) makes scores of different
+queries and languages comparable: ``2 s - r(q) - r(c)``, with the cosine s of a query and a candidate, and the mean
+cosines r to their k nearest. It is computed as an inner product of vectors with one more coordinate.
 """
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -17,25 +21,33 @@ from jaxtyping import Array, Float, Int
 
 from lsar_jax.arrays import (
     all_finite,
+    check_floats,
     check_rows,
     in_float32,
     near_one,
     pad_rows,
     padded_rows,
+    same_width,
     times_power,
     unit_rows,
     warn_far_off,
 )
-from lsar_jax.checks import check_choice
+from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.mesh import replicated, shares, split
 from lsar_jax.retrieval.plan import Precision, SearchPlan, search_plan
-from lsar_jax.retrieval.scan import products, search, search_both
+from lsar_jax.retrieval.scan import search, search_both
 from lsar_jax.retrieval.top_k import Best
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["Metric", "mix_queries", "nearest", "nearest_both", "nearest_others", "similarity"]
+__all__ = [
+    "Metric", "csls_scores", "local_scale", "nearest", "nearest_both", "nearest_others", "prepared", "rescaled",
+    "scaled_sides",
+]  # fmt: skip
 
 Metric = Literal["cosine", "dot"]
+
+# Neighbours that a local scale is the mean of, as published.
+_LOCAL = 10
 
 
 def nearest(
@@ -43,10 +55,10 @@ def nearest(
     candidates: Float[AnyArray, "candidate dim"],
     k: int = 1,
     *,
+    bank: Float[AnyArray, "row dim"] | None = None,
     metric: Metric = "cosine",
     precision: Precision = "float32",
     recall_target: float = 1.0,
-    chunk: tuple[int, int] | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
     """Finds the ``k`` most similar candidates of each query, best first.
@@ -55,14 +67,14 @@ def nearest(
       queries: ``[query, dim]``; jax arrays must be on the same devices as the candidates.
       candidates: ``[candidate, dim]``.
       k: number of neighbours, at most the number of candidates.
+      bank: ``[row, dim]``, such as ``transform.bank``, of at least 10 rows: rank and score by CSLS, where r(c) is
+        ``local_scale(candidates, bank)`` and r(q) the mean cosine of the query's first 10 results.
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
       precision: of the products. ``bfloat16`` is faster on accelerators: the best 2k candidates, or k + 8 if
         that is more, are scored again in float32, so that scores are exact, but a neighbour may be missed.
       recall_target: the share of the neighbours to find at least, on average over queries whose candidates are in
         random order, as in ``jax.lax.approx_max_k``. Below 1, a TPU sorts less in bfloat16, and ties go to any index;
         in float32 and on other devices, all are found nevertheless.
-      chunk: number of queries and of candidates per product; by default, what suits the device: a product then takes
-        64 MiB, or 256 MiB on a GPU.
       mesh: devices that the candidates are split over; by default those that a jax array of candidates is split
         over, otherwise one.
 
@@ -83,10 +95,60 @@ def nearest(
     """
     sides = {"queries": queries, "candidates": candidates}
     check_choice("metric", metric, get_args(Metric))
-    plan = search_plan(sides, k, precision, recall_target, chunk, mesh)
-    (left, right), exponents = _prepared(sides, metric, plan)
+    plan = search_plan(sides, k, precision, recall_target, None, mesh)
+    if bank is not None:
+        if metric != "cosine":
+            raise ValueError(f"metric is {metric!r}, but CSLS, which a bank is for, is of cosines; omit one of the two")
+        options: dict[str, Any] = {"precision": precision, "mesh": mesh}
+        left, right = scaled_sides(queries, candidates, bank, **options)
+        options |= {"recall_target": recall_target, "metric": "dot"}
+        scores, ids = nearest(left, right, min(max(plan.k, _LOCAL), len(right)), **options)
+        return csls_scores(scores, -2 * right[:, -1][ids])[:, : plan.k], ids[:, : plan.k]
+    (left, right), exponents = prepared(sides, metric, plan)
     scores, ids = _of_all_devices(search(left, right, len(candidates), plan), plan)
-    return _scaled(scores, exponents)[: len(queries)], ids[: len(queries)]
+    return rescaled(scores, exponents)[: len(queries)], ids[: len(queries)]
+
+
+def local_scale(
+    x: Float[AnyArray, "vector dim"],
+    bank: Float[AnyArray, "row dim"],
+    k: int = _LOCAL,
+    *,
+    precision: Precision = "float32",
+    mesh: Mesh | None = None,
+) -> Float[Array, " vector"]:
+    """Returns r(x), the mean cosine of each vector to its ``k`` nearest in a bank, ``[vector]``, from -1 to 1.
+
+    With ``c`` of length 1, an index of ``[c, -r(c) / 2]`` that is searched with ``[q, 1]`` by inner product ranks as
+    CSLS does. Options and errors are as in ``nearest``; ``mesh`` splits the bank.
+
+    Example:
+      >>> bank = np.eye(16)
+      >>> [round(r, 2) for r in lj.retrieval.local_scale(np.ones((1, 16)), bank, k=4).tolist()]
+      [0.25]
+    """
+    check_floats("bank", bank)
+    same_width("the arrays", {"vectors": x.shape[1], "the bank": bank.shape[1]})
+    k = whole_number("k", k, 1, len(bank), "the rows of the bank")
+    return nearest(x, bank, k, precision=precision, mesh=mesh)[0].mean(axis=1)
+
+
+def scaled_sides(
+    queries: Float[AnyArray, "query dim"],
+    candidates: Float[AnyArray, "candidate dim"],
+    bank: Float[AnyArray, "row dim"],
+    **options: Any,
+) -> tuple[Float[Array, "query dim+1"], Float[Array, "candidate dim+1"]]:
+    """Returns ``[q, 1]`` and ``[c, -r(c) / 2]`` of vectors of length 1, whose inner product is ``s - r(c) / 2``."""
+    sides = {"queries": queries, "candidates": candidates}
+    left, right = (rows[: len(x)] for rows, x in zip(padded_rows(sides), sides.values(), strict=True))
+    scale = local_scale(candidates, bank, **options)
+    return jnp.pad(left, ((0, 0), (0, 1)), constant_values=1), jnp.concatenate([right, -scale[:, None] / 2], axis=1)
+
+
+def csls_scores(scores: Float[Array, "query k"], scale: Float[Array, "query k"]) -> Float[Array, "query k"]:
+    """Returns ``2 s - r(q) - r(c)`` of results, best first, from ``s - r(c) / 2`` and r(c), ``[query, k]`` each."""
+    return 2 * scores - (scores + scale / 2)[:, :_LOCAL].mean(axis=1, keepdims=True)
 
 
 def nearest_others(
@@ -106,7 +168,6 @@ def nearest_both(
     *,
     precision: Precision = "float32",
     recall_target: float = 1.0,
-    chunk: tuple[int, int] | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Best, Best]:
     """Finds the nearest targets of each source, and sources of each target, by cosine, from the same products.
@@ -115,66 +176,14 @@ def nearest_both(
     cosines and indices of targets, ``[source, k]`` each, and of sources, ``[target, k]`` each.
     """
     sides = {"source": source, "target": target}
-    plan = search_plan(sides, k, precision, recall_target, chunk, mesh, both=True)
-    (left, right), _ = _prepared(sides, "cosine", plan)
+    plan = search_plan(sides, k, precision, recall_target, None, mesh, both=True)
+    (left, right), _ = prepared(sides, "cosine", plan)
     forward, backward = search_both(left, right, len(source), len(target), plan)
     scores, ids = _of_all_devices(forward, plan)
     return (scores[: len(source)], ids[: len(source)]), (backward[0][: len(target)], backward[1][: len(target)])
 
 
-def similarity(
-    queries: Float[AnyArray, "query dim"],
-    candidates: Float[AnyArray, "candidate dim"],
-    *,
-    metric: Metric = "cosine",
-    precision: Precision = "float32",
-) -> Float[Array, "query candidate"]:
-    """Returns the similarity of every query and every candidate, ``[query, candidate]`` in float32.
-
-    All of them are held at once; to search among many, use ``nearest``, whose arguments and errors these are.
-
-    Example:
-      >>> x = np.array([[3.0, 0.0], [0.0, 2.0]])
-      >>> lj.retrieval.similarity(x, x).tolist()
-      [[1.0, 0.0], [0.0, 1.0]]
-    """
-    sides = {"queries": queries, "candidates": candidates}
-    check_choice("metric", metric, get_args(Metric))
-    plan = search_plan(sides, 1, precision, 1.0, (1024, 1024), None)
-    (left, right), exponents = _prepared(sides, metric, plan)
-    scores = _products(left, right.reshape(-1, right.shape[2]), precision)
-    return _scaled(scores, exponents)[: len(queries), : len(candidates)]
-
-
-def mix_queries(
-    queries: Float[AnyArray, "query dim"], translations: Float[AnyArray, "query dim"]
-) -> Float[Array, "query dim"]:
-    """Returns the mean of each query and its translation, both scaled to norm 1, ``[query, dim]`` in float32.
-
-    Zhu, Huang and Kan, "When Does Mixing Help? Analyzing Query Embedding Interpolation in Multilingual Dense
-    Retrieval", ACL 2026 (arXiv 2606.13537), vary the shares of the two; here they are equal. That they scale the
-    vectors first could not be confirmed. If a transform removes the language, mix what it returns.
-
-    Args:
-      queries: ``[query, dim]``.
-      translations: the embedding of a translation of each query, ``[query, dim]``; the query's own where
-        there is none.
-
-    Raises:
-      ValueError: the shapes differ, a value is not finite, or a vector is too short for float32.
-
-    Example:
-      >>> mixed = lj.retrieval.mix_queries(np.array([[2.0, 0.0]]), np.array([[0.0, 5.0]]))
-      >>> mixed.tolist()
-      [[0.5, 0.5]]
-    """
-    rows, others = padded_rows({"queries": queries, "translations": translations})
-    if len(queries) != len(translations):
-        raise ValueError(f"there are {len(queries)} queries and {len(translations)} translations; give one for each")
-    return ((rows + others) / 2)[: len(queries)]
-
-
-def _prepared(
+def prepared(
     sides: Mapping[str, AnyArray], metric: str, plan: SearchPlan
 ) -> tuple[tuple[Float[Array, "row dim"], Float[Array, "chunk column dim"]], list[Array]]:
     """Returns both sides in float32 as ``search`` takes them, and the powers of two of the products."""
@@ -207,7 +216,7 @@ def _best_of_lists(lists: Best, k: int) -> Best:
     return top, jnp.take_along_axis(lists[1], where, axis=1)
 
 
-def _scaled(scores: Float[Array, "query _"], exponents: list[Array]) -> Float[Array, "query _"]:
+def rescaled(scores: Float[Array, "query _"], exponents: list[Array]) -> Float[Array, "query _"]:
     """Returns the scores times the powers of two; raises ValueError if one is too large for float32."""
     if not exponents:
         return scores
@@ -215,10 +224,3 @@ def _scaled(scores: Float[Array, "query _"], exponents: list[Array]) -> Float[Ar
     if not isinstance(scores, jax.core.Tracer) and not all_finite(scores):
         raise ValueError("dot products of these vectors are too large for float32; scale them, or use metric='cosine'")
     return scores
-
-
-@partial(jax.jit, static_argnames="precision")
-def _products(
-    x: Float[Array, "row dim"], y: Float[Array, "column dim"], precision: Precision
-) -> Float[Array, "row column"]:
-    return products(x, y, precision)

@@ -12,7 +12,7 @@ S and the number of sentences.
 Whether it is one of the known languages at all, ``novelty.py`` says.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,18 +22,29 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.arrays import bucketed, check_floats, check_rows, check_width, product, to_device, warn_far_off
+from lsar_jax.arrays import (
+    bucketed,
+    check_floats,
+    check_rows,
+    check_width,
+    product,
+    same_width,
+    to_device,
+    warn_far_off,
+)
 from lsar_jax.checks import as_float
 from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
-from lsar_jax.spec import EncoderSpec
+from lsar_jax.spec import EncoderSpec, same_source
 from lsar_jax.transforms.novelty import NOVEL, Novelty, novelty_of
 
-__all__ = ["UNKNOWN", "LanguageIdentifier", "discriminant", "fit_identifier", "oas_shrinkage"]
+__all__ = ["NEAREST_TAKEN", "UNKNOWN", "LanguageIdentifier", "discriminant", "fit_identifier", "oas_shrinkage"]
 
 # The code of BCP 47 for a language that is not determined.
 UNKNOWN = "und"
+_NONE = "are in none of the languages that the identifier knows, for example row %d; they are taken for the nearest one"
+NEAREST_TAKEN = f"%d of %d vectors%s {_NONE}"
 
 
 @partial(
@@ -85,6 +96,13 @@ class LanguageIdentifier:
     def dim(self) -> int:
         """The width of the embeddings."""
         return self.weights.shape[1]
+
+    def check_for(self, transform: str, dim: int, source: EncoderSpec | None, languages: Collection[str]) -> None:
+        """Raises ValueError if it cannot choose the languages of a transform; see ``Transform.with_identifier``."""
+        same_width("the parts", {"the identifier": self.dim, "the transform": dim})
+        same_source("the parts", {"the transform": source, "the identifier": self.source})
+        if unknown := sorted(set(self.languages) - set(languages)):
+            raise ValueError(f"the identifier may detect {', '.join(unknown)}, which {transform} does not know")
 
     def __call__(self, x: Embeddings) -> list[str]:
         """Returns the code of each row's language; ``und``, undetermined, where its novelty is above ``threshold``.

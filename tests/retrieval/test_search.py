@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lsar_jax.mesh import data_mesh, replicated, split
-from lsar_jax.retrieval import top_k
-from lsar_jax.retrieval.search import mix_queries, nearest, nearest_both, similarity
+from lsar_jax.retrieval import mix_queries, plan, similarity, top_k
+from lsar_jax.retrieval.search import nearest, nearest_both
 from tests.compilations import count_compilations
 
 
@@ -22,13 +22,20 @@ def brute_force(queries, candidates, k, metric):
     return np.take_along_axis(scores, order, axis=1), order
 
 
+@pytest.fixture
+def chunks(monkeypatch):
+    """Sets the numbers of queries and of candidates per product, instead of what suits the device."""
+    return lambda *sizes: monkeypatch.setattr(plan, "chunk_for", lambda platform, *, both=False: sizes)
+
+
 @pytest.mark.parametrize("metric", ["cosine", "dot"])
 @pytest.mark.parametrize("chunk", [(1024, 8192), (7, 13), (100, 1)])
 @pytest.mark.parametrize("k", [1, 4, 50])
-def test_equals_brute_force(rng, metric, chunk, k):
+def test_equals_brute_force(rng, chunks, metric, chunk, k):
+    chunks(*chunk)
     queries = rng.standard_normal((33, 16)).astype(np.float32)
     candidates = rng.standard_normal((101, 16)).astype(np.float32) * rng.uniform(0.1, 10, (101, 1)).astype(np.float32)
-    scores, indices = nearest(queries, candidates, k, metric=metric, chunk=chunk)
+    scores, indices = nearest(queries, candidates, k, metric=metric)
     expected_scores, expected = brute_force(queries, candidates, k, metric)
     np.testing.assert_array_equal(indices, expected)
     np.testing.assert_allclose(scores, expected_scores, atol=1e-4 if metric == "dot" else 1e-6)
@@ -38,10 +45,11 @@ def test_equals_brute_force(rng, metric, chunk, k):
 
 @pytest.mark.parametrize("count", [4096, 5000])
 @pytest.mark.parametrize("k", [1, 4, 16])
-def test_blocks_and_ties_equal_brute_force(rng, count, k):
+def test_blocks_and_ties_equal_brute_force(rng, chunks, count, k):
     """Small whole numbers, whose products are exact and often the same."""
+    chunks(64, 4096)
     queries, candidates = (rng.integers(-2, 3, (n, 6)).astype(np.float32) for n in (100, count))
-    scores, ids = nearest(queries, candidates, k, metric="dot", chunk=(64, 4096))
+    scores, ids = nearest(queries, candidates, k, metric="dot")
     expected_scores, expected = brute_force(queries, candidates, k, "dot")
     np.testing.assert_array_equal(ids, expected)
     np.testing.assert_array_equal(scores, expected_scores)
@@ -85,10 +93,11 @@ def test_most_of_the_best_are_of_the_real_ones(rng, as_on_tpu, k):
 @pytest.mark.parametrize("chunk", [(2048, 8192), (64, 100)])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("k", [1, 4])
-def test_both_ways_equal_one_way_each(rng, chunk, precision, k):
+def test_both_ways_equal_one_way_each(rng, chunks, chunk, precision, k):
+    chunks(*chunk)
     # Rows of ones and minus ones, whose cosines are exact in both precisions and often the same.
     source, target = (2.0 * rng.integers(0, 2, (n, 16)).astype(np.float32) - 1 for n in (1100, 1300))
-    both = nearest_both(source, target, k, precision=precision, chunk=chunk)
+    both = nearest_both(source, target, k, precision=precision)
     if precision == "float32":
         expected = nearest(source, target, k), nearest(target, source, k)
         jax.tree.map(np.testing.assert_array_equal, both, expected)
@@ -100,11 +109,12 @@ def test_both_ways_equal_one_way_each(rng, chunk, precision, k):
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("count", "chunk"), [(1024, (64, 64)), (1001, (64, 64)), (3, (1024, 8192))])
-def test_four_devices_equal_one(rng, precision, count, chunk):
+def test_four_devices_equal_one(rng, chunks, precision, count, chunk):
+    chunks(*chunk)
     queries, candidates = (rng.integers(-2, 3, (n, 6)).astype(np.float32) for n in (100, count))
     four = data_mesh(jax.devices())
     assert four.size == 4
-    options = {"k": 3, "chunk": chunk, "precision": precision}
+    options = {"k": 3, "precision": precision}
     alone = nearest(queries, candidates, **options), *nearest_both(queries, candidates, **options)
     options |= {"mesh": four}
     together = nearest(queries, candidates, **options), *nearest_both(queries, candidates, **options)
@@ -138,7 +148,6 @@ def test_bfloat16_scores_the_best_again(rng):
         ({"k": 4}, "k is 4; it must be"),
         ({"metric": "l2"}, "metric 'l2' is not one of cosine, dot"),
         ({"precision": "int8"}, "precision 'int8' is not one of"),
-        ({"chunk": (0, 1)}, "chunk"),
         ({"recall_target": 1.5}, "recall_target is 1.5; it must be a share"),
         ({"queries": np.ones((2, 3), np.float32)}, "the arrays differ in width: .*'queries': 3"),
         ({"queries": np.ones((0, 2), np.float32)}, r"queries is \(0, 2\); expected \[n, dim\] with n at least 1"),

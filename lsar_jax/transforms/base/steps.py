@@ -25,7 +25,7 @@ from lsar_jax.arrays import row_bucket, to_device
 from lsar_jax.shapes import AnyArray, LanguageIds
 from lsar_jax.transforms.base.blend import Blend
 
-__all__ = ["AXES", "Step", "Steps", "TransformStep", "apply", "apply_steps", "fix_signs", "in_parts"]
+__all__ = ["AXES", "Step", "Steps", "TransformStep", "affine_map", "apply", "apply_steps", "fix_signs", "in_parts"]
 
 # Vectors whose bases are gathered together.
 _GATHERED = 1024
@@ -164,6 +164,15 @@ def apply(steps: Steps, x: Float[AnyArray, "vector dim"], ids: tuple[LanguageIds
         x = step.between(results[-1 - step.steps], x) if isinstance(step, Blend) else step(x, language)
         results.append(x)
     return x
+
+
+def affine_map(
+    steps: Steps, dim: int, ids: tuple[LanguageIds, ...]
+) -> tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, " dim"]]:
+    """Returns A and b of affine steps: the code of a call, on zero and the unit vectors, in float64."""
+    wide = jax.tree.map(lambda part: np.asarray(part, np.float64), steps)
+    images = apply(wide, np.concatenate([np.zeros((1, dim)), np.eye(dim)]), ids)
+    return (images[1:] - images[0]).T, images[0]
 
 
 # Takes the steps without their records, so that fits on other text, languages or layers share a program.

@@ -24,14 +24,15 @@ __all__ = ["load_parts", "save_parts"]
 
 FORMAT = "lsar_jax.transform.v1"
 
-TransformParts = tuple[Steps, tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None]
+Sample = Mapping[str, np.ndarray]
+TransformParts = tuple[Steps, tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None, Sample]
 
 
 def save_parts(path: Path, transform: TransformParts) -> None:
     """Writes the file; see ``Transform.save``."""
     _check(transform, str(path))
-    steps, fits, source, identifier = transform
-    arrays = {
+    steps, fits, source, identifier, sample = transform
+    arrays = {f"sample.{code}": rows for code, rows in sample.items()} | {
         f"{index}.{name}": np.asarray(part) for index, step in enumerate(steps) for name, part in step.arrays().items()
     }
     header: dict[str, Any] = {"fits": [asdict(fit) for fit in fits], "source": source and source.to_dict()}
@@ -54,11 +55,12 @@ def load_parts(path: Path) -> TransformParts:
         tensors, header = {name: file.read(name) for name in file.names}, file.header
     try:
         fits, source = tuple(map(_fit, header["fits"])), _spec(header["source"])
-        by_step: dict[str, dict[str, np.ndarray]] = {name: {} for name in (*map(str, range(len(fits))), "identifier")}
+        owners = (*map(str, range(len(fits))), "identifier", "sample")
+        by_step: dict[str, dict[str, np.ndarray]] = {name: {} for name in owners}
         for name, part in tensors.items():
             owner, _, of_step = name.partition(".")
             by_step[owner][of_step] = part
-        made = by_step.pop("identifier")
+        made, sample = by_step.pop("identifier"), dict(sorted(by_step.pop("sample").items()))
         steps = tuple(_step(parts) for parts in by_step.values())
         identifier = None
         if record := header["identifier"]:
@@ -69,11 +71,11 @@ def load_parts(path: Path) -> TransformParts:
             )
         for fit in fits:
             check_codes(fit.languages)
-        _check((steps, fits, source, identifier), str(path))
+        _check((steps, fits, source, identifier, sample), str(path))
     except (IndexError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the parts of {path} do not fit together: {error!r}") from error
     # Only now, because jax would turn float64 into float32 without a word.
-    return jax.device_put(steps), fits, source, jax.device_put(identifier)
+    return jax.device_put(steps), fits, source, jax.device_put(identifier), sample
 
 
 def _step(parts: dict[str, np.ndarray]) -> Step | SparseAutoencoder | Blend:
@@ -93,7 +95,8 @@ def _fit(fields: dict[str, Any]) -> Fit:
 
 def _check(transform: TransformParts, where: str) -> None:
     """Raises ValueError if parts do not fit together, as in a step that a user made."""
-    steps, fits, _, identifier = transform
+    steps, fits, _, identifier, sample = transform
+    _check_arrays(sample, {code: [len(rows), fits[0].dim] for code, rows in sample.items()}, f"the sample in {where}")
     for step, fit in zip(steps, fits, strict=True):
         _check_arrays(step.arrays(), step.shapes(fit.dim, len(fit.languages)), f"{fit} in {where}")
     if identifier is not None:

@@ -1,10 +1,11 @@
 """The fitted transform: steps (``steps.py``, ``sparse_autoencoder.py``) applied, chained and saved together."""
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,14 +19,19 @@ from lsar_jax.spec import EncoderSpec, check_source, same_source
 from lsar_jax.transforms.base.blend import Blend
 from lsar_jax.transforms.base.fit import Fit
 from lsar_jax.transforms.base.merge_languages import applied_maps, merge_steps
-from lsar_jax.transforms.base.steps import Steps, apply, apply_steps
+from lsar_jax.transforms.base.sample import sample_rows
+from lsar_jax.transforms.base.steps import Steps, affine_map, apply, apply_steps
 from lsar_jax.transforms.base.storage import load_parts, save_parts
-from lsar_jax.transforms.identifier import LanguageIdentifier
+from lsar_jax.transforms.identifier import NEAREST_TAKEN, LanguageIdentifier
 
 __all__ = ["Transform"]
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["steps", "identifier"], meta_fields=["fits", "source"])
+# Without the sample, which no program needs.
+_pytree = partial(jax.tree_util.register_dataclass, meta_fields=["fits", "source"], drop_fields=["sample"])
+
+
+@partial(_pytree, data_fields=["steps", "identifier"])
 @dataclass(frozen=True, eq=False)
 class Transform:
     """A fitted transform: ``y = transform(x)`` or ``transform(x, language)``.
@@ -35,14 +41,12 @@ class Transform:
       fits: how each step was fitted.
       source: spec of the embeddings that it was fitted on, or None for bare arrays.
       identifier: detects the language for ``language="auto"``, or None.
+      sample: rows of the embeddings that it was fitted on, ``[row, dim]`` by language; none of a fit on moments.
 
     Example:
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(50, 8)) + 3 * rng.normal(size=8) for code in ("de", "en", "fr")}
       >>> chain = lj.transforms.fit_center(x).then(lj.transforms.fit_lsar(x))
-      >>> a, b = chain.as_affine("de")
-      >>> bool(np.allclose(x["de"] @ a.T + b, chain(x["de"], "de"), atol=1e-4))
-      True
       >>> chain
       Transform(center() then lsar(rank=2); dim 8, 3 languages)
     """
@@ -51,6 +55,7 @@ class Transform:
     fits: tuple[Fit, ...]
     source: EncoderSpec | None = None
     identifier: LanguageIdentifier | None = None
+    sample: Mapping[str, Float[np.ndarray, "row dim"]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_source(self.source)
@@ -81,6 +86,18 @@ class Transform:
         by_language = [set(fit.languages) for fit in self.fits if fit.languages]
         return tuple(sorted(set.intersection(*by_language))) if by_language else None
 
+    @property
+    def bank(self) -> Float[Array, "row dim"]:
+        """The sample, transformed, ``[row, dim]``, for ``retrieval.local_scale``; ValueError if there is no sample."""
+        if not self.sample:
+            raise ValueError(f"{self.name} has no sample of embeddings, as after a fit on moments; call with_sample")
+        codes = [code for code, rows in self.sample.items() for _ in rows]
+        return self(np.concatenate(list(self.sample.values())), codes)
+
+    def with_sample(self, x: Mapping[str, Any]) -> "Transform":
+        """Returns the transform with evenly spaced rows, at most 2,048, of embeddings ``[n, dim]`` by language."""
+        return replace(self, sample=sample_rows(x))
+
     def __call__(self, x: Embeddings, language: str | Iterable[str] | None = None) -> Float[Array, "vector dim"]:
         """Returns the transformed embeddings, ``[n, dim]`` in float32.
 
@@ -89,16 +106,13 @@ class Transform:
           language: one code for all rows, or one per row; a shared transform needs none. ``"auto"`` lets the identifier
             detect the language of each row; those in none of its languages are taken for the nearest, with a warning.
 
-        Raises:
-          ValueError: the array or its width is wrong, a value is not finite in float32, a language is missing or
-            unknown, ``"auto"`` lacks an identifier, or the number of codes is not the number of rows.
+        Raises ValueError if the array or its width is wrong, a value is not finite in float32, a language is missing or
+        unknown, ``"auto"`` lacks an identifier, or the number of codes is not the number of rows.
         """
         result, unknown = self.with_unknown(x, language)
         warn_far_off("embeddings", x)
         if unknown is not None and unknown.any():
-            text = "%d of %d vectors are in none of the languages that the identifier knows, such as row %d; they are "
-            numbers = unknown.sum(), len(unknown), unknown.argmax()
-            logging.getLogger("lsar_jax").warning(text + "taken for the nearest one", *numbers)
+            logging.getLogger("lsar_jax").warning(NEAREST_TAKEN, unknown.sum(), len(unknown), "", unknown.argmax())
         return result
 
     def with_unknown(
@@ -123,10 +137,9 @@ class Transform:
         if isinstance(finite, jax.core.Tracer):
             return result, None
         # Checked by the same program, so that there is one wait, for all.
-        names = "embeddings", f"embeddings transformed by {self.name}"
-        for good, name, rows, checked in zip(finite, names, (x, result), (padded, result), strict=True):
-            if not good:
-                raise not_finite(name, rows, checked)
+        if not finite.all():
+            after = f"embeddings transformed by {self.name}", result, result
+            raise not_finite(*(after if finite[0] else ("embeddings", x, padded)))
         return result, None if unknown is None else np.asarray(unknown)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
@@ -149,36 +162,28 @@ class Transform:
     def with_identifier(self, identifier: LanguageIdentifier) -> "Transform":
         """Returns the transform with an identifier of the embeddings that it takes, which enables ``language="auto"``.
 
-        Raises:
-          ValueError: the transform is shared, or the identifier is of another width, of other embeddings, or of
-            languages that a step does not know.
+        Raises ValueError if the transform is shared, or the identifier is of other embeddings or languages.
         """
         if self.languages is None:
             raise ValueError(f"{self.name} is the same for all languages; it needs no identifier")
-        same_width("the parts", {"the identifier": identifier.dim, "the transform": self.dim})
-        same_source("the parts", {"the transform": self.source, "the identifier": identifier.source})
-        unknown = sorted(set(identifier.languages) - set(self.languages))
-        if unknown:
-            raise ValueError(f"the identifier may detect {', '.join(unknown)}, which {self.name} does not know")
+        identifier.check_for(self.name, self.dim, self.source, self.languages)
         return replace(self, identifier=identifier)
 
     def with_languages(self, other: "Transform") -> "Transform":
         """Returns the transform with the languages of ``other``, the same method fitted on them, without an identifier.
 
-        Raises:
-          ValueError: a step is shared; the methods, arguments or embeddings differ; or a language is already known.
+        Raises ValueError if a step is shared, methods, arguments or embeddings differ, or a language is known already.
         """
         same_width("the transforms", {self.name: self.dim, f"the other {other.name}": other.dim})
         steps, fits = merge_steps((self.steps, self.fits), (other.steps, other.fits))
         source = same_source("the transforms", {"the other one": other.source, "this one": self.source})
-        return Transform(steps, fits, source)
+        return Transform(steps, fits, source, sample={**self.sample, **other.sample})
 
     def then(self, other: "Transform") -> "Transform":
         """Returns the transform that applies this one first and ``other`` to its result; it keeps this identifier.
 
-        Raises:
-          ValueError: the widths differ; ``other`` was fitted on other embeddings than this transform takes or returns,
-            or shares a step with it; or only ``other`` has an identifier, or this one's has languages it does not know.
+        Raises ValueError if widths differ; ``other`` was fitted on other embeddings than this takes or returns, shares
+        a step with it, or alone has an identifier; or this transform's has languages that it does not know.
         """
         same_width("the transforms", {"the first": self.dim, "the second": other.dim})
         if self.source and not other.fits_after(self.source, self):
@@ -187,14 +192,14 @@ class Transform:
             raise ValueError(f"{other.name} is already part of the transform {self.name}; apply each fit once")
         if other.identifier is not None and self.identifier is None:
             raise ValueError("chain the transforms first, then add an identifier to the chain: it runs first")
-        chain = Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source)
+        steps, fits = self.steps + other.steps, self.fits + other.fits
+        chain = Transform(steps, fits, self.source or other.source, sample=self.sample)
         return chain if self.identifier is None else chain.with_identifier(self.identifier)
 
     def at_strength(self, strength: int | float) -> "Transform":
         """Returns the transform in part: ``y = x + strength (T x - x)``, where T is this one, with all its steps.
 
-        Raises:
-          ValueError: the strength is not a number from 0, which changes nothing, to 1, which is this transform.
+        Raises ValueError unless the strength is a number from 0, which changes nothing, to 1, which is this transform.
         """
         blend = Blend.of(strength, len(self.steps))
         fit = Fit("blend", self.dim, (), (), (("strength", float(strength)),))
@@ -202,9 +207,8 @@ class Transform:
 
     def fits_after(self, spec: EncoderSpec, applied: "Transform | None") -> bool:
         """Whether it was fitted on the embeddings that ``spec`` names, or on the output of ``applied``."""
-        if self.source is None or self.source.same_space(spec):
-            return True
-        return applied is not None and self.source.same_space(spec.after(applied.name, applied.digests))
+        given = [spec] + ([spec.after(applied.name, applied.digests)] if applied else [])
+        return self.source is None or any(map(self.source.same_space, given))
 
     def apply(self, x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]) -> Float[Array, "vector dim"]:
         """Transforms embeddings with the rows ``ids`` of the steps' tables; pure, for ``jit`` and ``vmap``."""
@@ -213,33 +217,27 @@ class Transform:
     def as_affine(self, language: str | None = None) -> tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, " dim"]]:
         """Returns A ``[dim, dim]`` and b ``[dim]`` of ``y = x A^T + b`` in float64, for numpy and vector databases.
 
-        Raises:
-          ValueError: a language is missing or unknown, or the map is not affine, as with clusters.
+        Raises ValueError if a language is missing or unknown, or the map is not affine, as with clusters.
         """
         if why := next(filter(None, (step.not_affine() for step in self.steps)), ""):
             raise ValueError(f"{self.name}: {why}, so there is no single A and b")
         ids = self.language_ids(language)
         if any(row.ndim for row in ids):
             raise ValueError("as_affine takes one language; give a single code")
-        # The code of a call, on zero and the unit vectors: what is exported is what is applied.
-        steps = jax.tree.map(lambda part: np.asarray(part, np.float64), self.steps)
-        images = apply(steps, np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]), ids)
-        return (images[1:] - images[0]).T, images[0]
+        return affine_map(self.steps, self.dim, ids)
 
     def save(self, path: str | Path) -> None:
         """Writes one safetensors file with the arrays and, in its metadata, how they were fitted."""
-        save_parts(Path(path), (self.steps, self.fits, self.source, self.identifier))
+        save_parts(Path(path), (self.steps, self.fits, self.source, self.identifier, self.sample))
 
     @classmethod
     def load(cls, path: str | Path) -> "Transform":
         """Reads a file that ``save`` wrote.
 
-        Raises:
-          FileNotFoundError: the file does not exist.
-          ValueError: it is not the file of a transform, or its parts do not fit together.
+        Raises FileNotFoundError, or ValueError if it is no file of a transform, or its parts do not fit together.
         """
-        steps, fits, source, identifier = load_parts(Path(path))
-        transform = cls(steps, fits, source)
+        steps, fits, source, identifier, sample = load_parts(Path(path))
+        transform = cls(steps, fits, source, sample=sample)
         return transform if identifier is None else transform.with_identifier(identifier)
 
     def __repr__(self) -> str:

@@ -161,7 +161,7 @@ def fit_cbie(
     parameters = {"components": components} | ({} if clusters is None else {"clusters": clusters}) | {"seed": seed}
     step = Step.of(shift=np.concatenate(shifts), basis=np.concatenate(bases))
     step = step._replace(clusters=jax.device_put(np.array(owners, np.int32)))
-    return Transform((step,), (Fit.of("cbie", moments, by_language=True, **parameters),), source)
+    return Transform((step,), (Fit.of("cbie", moments, by_language=True, **parameters),), source).with_sample(x)
 
 
 def _clusters(

@@ -44,4 +44,4 @@ def fit_center(
     means = stack_means(moments)
     shift = means if per_language else means.mean(axis=0)
     fit = Fit.of("center", moments, by_language=per_language, **({} if per_language else {"per_language": 0}))
-    return Transform((Step.of(shift=shift),), (fit,), common_source(moments, source))
+    return Transform((Step.of(shift=shift),), (fit,), common_source(moments, source)).with_sample(x)

@@ -130,7 +130,7 @@ def fit_joint(
     check_rank("components", components, significant, "the languages vary differently in")
     fit = Fit.of("joint", moments, by_language=False, components=components, eps=eps)
     both = np.concatenate([span, fix_signs(basis)], axis=1)
-    return Transform((Step.of(basis=both),), (fit,), common_source(moments, source))
+    return Transform((Step.of(basis=both),), (fit,), common_source(moments, source)).with_sample(x)
 
 
 def _span_with_mean(

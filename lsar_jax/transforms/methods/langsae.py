@@ -142,7 +142,7 @@ def fit_langsae(
     parameters |= ({"keep_error": 1} if keep_error else {}) | {"steps": steps, "seed": seed}
     fit = Fit.of("langsae", moments, by_language=False, **parameters)
     factors = to_device(np.asarray(~removed.any(axis=0)))
-    return Transform((SparseAutoencoder(*weights, factors, active, keep_error),), (fit,), source)
+    return Transform((SparseAutoencoder(*weights, factors, active, keep_error),), (fit,), source).with_sample(x)
 
 
 @wraps(fit_langsae)

@@ -90,4 +90,4 @@ def fit_leace(
     functionals = functionals @ np.linalg.inv(span.T @ functionals)
     fit = Fit.of("leace", pooled, by_language=False)
     step = Step.of(shift=total.mean, basis=functionals, dual=span, offset=total.mean)
-    return Transform((step,), (fit,), common_source(pooled, source))
+    return Transform((step,), (fit,), common_source(pooled, source)).with_sample(x)

@@ -22,7 +22,7 @@ from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
-from lsar_jax.transforms.methods.shift import aligned_sides
+from lsar_jax.transforms.methods.shift import aligned_sides, rows_of_pairs
 
 __all__ = ["fit_linear_map", "linear_maps", "procrustes"]
 
@@ -89,7 +89,7 @@ def fit_linear_map(
     options = {"center": 1} if center else {}
     fit = replace(Fit.of("linear_map", moments, by_language=True, target=target, **options), languages=codes)
     step = Step.of(matrix=matrix, **({"shift": shift, "offset": offset} if center else {}))
-    return Transform((step,), (fit,), source)
+    return Transform((step,), (fit,), source).with_sample(rows_of_pairs(sides, target))
 
 
 def linear_maps(

@@ -182,7 +182,7 @@ def fit_lir(
             span = int((np.linalg.eigvalsh(matrix) > least).sum())
             check_rank("components", rank, span, f"the embeddings of {code} span")
     fit = Fit.of("lir", moments, by_language=True, components=rank)
-    return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source))
+    return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source)).with_sample(x)
 
 
 def _directions(

@@ -118,7 +118,7 @@ def fit_lsar(
     if published:
         basis = fix_signs(published_subspace(means.astype(np.float32), rank))
     fit = Fit.of("lsar-published" if published else "lsar", moments, by_language=False, rank=rank)
-    return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source))
+    return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source)).with_sample(x)
 
 
 def fit_mean_then_lsar(

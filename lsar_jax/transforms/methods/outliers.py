@@ -104,7 +104,7 @@ def fit_outliers(
         parameters = {"largest": largest}
         out = np.asarray(largest_dimensions(means, largest))
     fit = Fit.of("outliers", moments, by_language=False, **parameters)
-    return Transform((Step.of(scale=~out),), (fit,), common_source(moments, source))
+    return Transform((Step.of(scale=~out),), (fit,), common_source(moments, source)).with_sample(x)
 
 
 def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec | None = None) -> Transform:

@@ -53,12 +53,17 @@ def fit_shift(
       True
     """
     target = language_code(target)
-    _, moments, targets = aligned_sides(pairs, target, precise=precise)
+    by_code, moments, targets = aligned_sides(pairs, target, precise=precise)
     shifts = {code: m.mean - targets[code].mean for code, m in moments.items()}
     shifts = dict(sorted((shifts | {target: np.zeros(next(iter(moments.values())).dim)}).items()))
     fit = replace(Fit.of("shift", moments, by_language=True, target=target), languages=tuple(shifts))
     step = Step.of(shift=np.stack(list(shifts.values())))
-    return Transform((step,), (fit,), source)
+    return Transform((step,), (fit,), source).with_sample(rows_of_pairs(by_code, target))
+
+
+def rows_of_pairs(pairs: Mapping[str, tuple], target: str) -> dict[str, Embeddings | Moments]:
+    """Returns the embeddings of each language, and of the first language's translations, by code."""
+    return {code: sides[0] for code, sides in pairs.items()} | {target: next(iter(pairs.values()))[1]}
 
 
 def aligned_sides(

@@ -69,4 +69,4 @@ def fit_sparse_dimensions(
     count = max(1, dim // 10) if dimensions is None else DIMENSIONS("dimensions", dimensions, dim=dim)
     out = varying_dimensions(means, count)
     fit = Fit.of("sparse-dimensions", moments, by_language=False, dimensions=count)
-    return Transform((Step.of(scale=~out),), (fit,), common_source(moments, source))
+    return Transform((Step.of(scale=~out),), (fit,), common_source(moments, source)).with_sample(x)

@@ -63,4 +63,4 @@ def fit_steering(
     significant = int((values > 16 * eps * values[0]).sum())
     check_rank("components", count, significant, "the embeddings vary in")
     fit = Fit.of("steering", pooled, by_language=False, components=count)
-    return Transform((Step.of(basis=basis),), (fit,), common_source(pooled, source))
+    return Transform((Step.of(basis=basis),), (fit,), common_source(pooled, source)).with_sample(x)

@@ -105,7 +105,7 @@ def fit_whitening(
     matrix, mean = (parts if per_language else parts[0] for parts in (matrices, means))
     options = {name: 1 for name, given in (("absolute", absolute), ("per_language", per_language)) if given}
     fit = Fit.of("whitening", moments, by_language=per_language, eps=eps, **options)
-    return Transform((Step.of(shift=mean, matrix=matrix),), (fit,), common_source(moments, source))
+    return Transform((Step.of(shift=mean, matrix=matrix),), (fit,), common_source(moments, source)).with_sample(x)
 
 
 def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> Float[np.ndarray, "sentence dim"]:
