@@ -226,16 +226,13 @@ def changed_value(path, rng):
 @few
 @given(SEEDS, st.sampled_from(["bert", "distilbert", "xlm-roberta", "labse", "static", "qwen3"]))
 def test_settings_of_others_in_a_checkpoint(rng, name):
-    golden, texts = TINY.parent / name, ["abc", "de f", ""]
+    golden = TINY.parent / name
     with tempfile.TemporaryDirectory() as folder:
         new = shutil.copytree(golden, Path(folder, "new"))
         changed_value(rng.choice(sorted(new.rglob("*.json"))), rng)
 
         def encode():
-            encoder = lj.load_encoder(new)
-            x = encoder.encode(texts)
-            assert np.isfinite(x).all()
-            assert close(encoder.encode(texts[1]), x[1], 1e-4)
+            assert np.isfinite(lj.load_encoder(new).encode(["abc", "de f", ""])).all()
 
         refused(encode)
 

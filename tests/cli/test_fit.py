@@ -118,7 +118,7 @@ MISTAKES = [
     ("lsar {out}", "there is nothing to fit on; give --data"),
     ("lsar {out} --data de", "--data 'de' is not LANGUAGE=FILE"),
     ("lsar {out} --data de=nowhere.npy", "there is no nowhere.npy in "),
-    ("lsar {out} --data de={de} en={ints}", "ints.npy holds int64 of shape"),
+    ("lsar {out} --data de={de} en={ints}", "ints.npy must be a numpy or jax array of floats"),
     ("lsar {out} --data de={de} en={nan}", "nan.npy: the embeddings hold NaN, infinity or a number too large"),
     ("lsar {out} --moments nowhere", "there is no moments file at nowhere"),
     ("lsar {out} --data de={de} en={text} --encoder bundled", "--data mixes text and vectors"),
