@@ -19,6 +19,7 @@ from lsar_jax.report.measured import ByLanguage, Measured, Pool
 from lsar_jax.report.page_kit import Usage, packed
 from lsar_jax.report.planes import flat, language_plane
 from lsar_jax.report.sliders import at_ranks, fit_layers, options_of, ranks_of, slides
+from lsar_jax.report.strengths import at_strengths
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.tokenizer import check_sentences
@@ -129,6 +130,9 @@ def _layer(
             planes.append(plane)
             states_of.append(_shares(pool, measured[-1]) | {"variance": variance})
         written[-1]["by_language"] = measured[-1].needs_language
+        if measured[-1].moves:
+            between = [Measured(spec, of, [pool.search(_transformed(of, x))]) for of in at_strengths(method)]
+            written[-1]["strengths"] = [states_of[0], *(_shares(pool, of) for of in between), states_of[-1]]
     drawn = flat({entry.label: _transformed(entry, x) for entry in every}).values() if tsne else ()
     near = [entry.parts[0] for entry in measured]
     return {

@@ -112,6 +112,16 @@ def test_shares_are_those_of_whole_vectors(case, right):
     assert max(shares) > 0.5 > 0.3 > min(shares)
 
 
+def test_the_shares_at_strengths_are_those_of_the_highest_rank_in_part(case, right):
+    [layer] = case[2]["layers"]
+    language, original = np.repeat(np.arange(4), LINES), applied(None, case[0])
+    for method in layer["methods"]:
+        whole = right[method["name"], method["ranks"][-1] if method["ranks"] else None]
+        for strength, state in zip((0, 0.25, 0.5, 0.75, 1), method["strengths"], strict=True):
+            nearest = near(cosines(original + strength * (whole - original)), 10)
+            assert state["own"] == pytest.approx((language[nearest] == language[:, None]).mean(), abs=2e-3)
+
+
 def test_the_map_shows_languages_apart_and_turns_no_more_than_it_must(case, right):
     [layer] = case[2]["layers"]
     last = None

@@ -168,6 +168,9 @@ const explorer = document.getElementById("data") && (() => {
     $("shares").replaceChildren(
       ...parts.map((text) => element("span", {}, text)), note("small", "measured on the text it was fitted on"),
     );
+    const front = (key) => method().strengths.map((of) => percent(of[key])).join(", ");
+    $("strengths").textContent = `In part, at strengths 0, ¼, ½, ¾ and 1${slides() ? " of the highest rank" : ""}: ` +
+      `own language ${front("own")}` + (first.found === null ? "." : `; translations ${front("found")}.`);
     $("words").textContent = data.summaries[method().name] + (slides() ? " At rank 0, none is removed." : "");
     $("map-note").textContent = state.tsne
       ? "t-SNE, drawn for rank 0 and for the highest rank only; distances between groups mean little."

@@ -113,9 +113,6 @@ METHODS: dict[str, FitMethod] = {
         default_in=("task", "suite", "report", "explorer"),
     ),
     "mean": FitMethod(fit_center, "means", {"per_language": False}, summary="Subtracts the mean over languages."),
-    "mean-direction": FitMethod(
-        fit_mean_direction, "means", summary="Removes the direction of the mean of all sentences together."
-    ),
     "lir": FitMethod(
         fit_lir,
         "languages",
@@ -170,6 +167,9 @@ METHODS: dict[str, FitMethod] = {
         summary="Removes the main direction of the sentences of all languages together.",
         default_in=("report",),
         core=lambda n, d: (partial(principal_directions, components=1), (d, d)),
+    ),
+    "mean-direction": FitMethod(
+        fit_mean_direction, "means", summary="Removes the direction of the mean of all sentences together."
     ),
     "outliers": FitMethod(
         fit_outliers,
