@@ -36,6 +36,7 @@ from lsar_jax.encoders import EncodeReport, SentenceEncoder, load_encoder
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
 from lsar_jax.program_cache import cache_programs
 from lsar_jax.retrieval import preference
+from lsar_jax.retrieval.calibration import Calibration, calibrate
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform
 
@@ -54,6 +55,7 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Calibration",
     "EncodeReport",
     "EncoderSpec",
     "Moments",
@@ -61,6 +63,7 @@ __all__ = [
     "SentenceEncoder",
     "Transform",
     "cache_programs",
+    "calibrate",
     "corpora",
     "embeddings",
     "explore",

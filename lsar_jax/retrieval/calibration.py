@@ -1,0 +1,213 @@
+"""Calibrated scores: a threshold for a wanted share of false accepts, and the share of right matches.
+
+A match of a query is right or wrong, and a query may have no right match at all. So that a threshold means the same for
+any two languages, scores are cosines after a transform, scaled by its bank (CSLS, ``nearest``). Thresholds are
+split-conformal (Vovk et al. 2005): of n wrong scores, the ``ceil((n + 1) (1 - error))``-th smallest is exceeded by a
+further, exchangeable one with a probability of at most ``error``. The share of right matches is the isotonic regression
+of right and wrong matches on their scores.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import permutations
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.checks import check_flags, finite_numbers, positive_number, whole_number
+from lsar_jax.languages import canonical_keys
+from lsar_jax.retrieval.matches import Matches, find_matches
+from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.spec import EncoderSpec, same_source
+from lsar_jax.transforms import Transform
+
+__all__ = ["Calibration", "PairError", "calibrate", "conformal_threshold"]
+
+FORMAT = "lsar_jax.calibration.v1"
+
+
+class PairError(NamedTuple):
+    """A threshold, and what it does on lines that it was not chosen on, in percent.
+
+    Attributes:
+      threshold: the lowest score that is accepted.
+      found: queries whose right candidate is first and accepted.
+      false_accepts: queries without a right candidate whose first result is accepted.
+    """
+
+    threshold: float
+    found: float
+    false_accepts: float
+
+
+def conformal_threshold(wrong: Float[np.ndarray, "*pair query"], error: float = 0.05) -> float:
+    """Returns the threshold that a further wrong score is at or above with a probability of at most ``error``.
+
+    Raises:
+      ValueError: there are fewer wrong scores than ``1 / error - 1``, one is not finite, or ``error`` is not a share.
+
+    Example:
+      >>> from lsar_jax.retrieval.calibration import conformal_threshold
+      >>> conformal_threshold(np.arange(19.0), 0.05)  # above all: 19 wrong scores are just enough
+      18.000001907348633
+    """
+    error = positive_number("error", error, share=True)
+    wrong = np.sort(finite_numbers("the wrong scores", wrong.ravel()))
+    # Less rounding, as of 1 - 0.95.
+    needed, place = (int(np.ceil(n - 1e-9)) for n in (1 / error - 1, (len(wrong) + 1) * (1 - error)))
+    whole_number("the number of lines", len(wrong), needed, 1 << 62, f"an error of {error:g} needs so many")
+    # In float32, because numpy compares float32 scores with a number that is rounded to it.
+    return float(np.nextafter(np.float32(wrong[max(place, 1) - 1]), np.float32(np.inf)))
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Scores of matches that are known to be right or wrong, by pair of languages, and thresholds from them.
+
+    Attributes:
+      pairs: the languages of the queries and of the candidates, in the order of the rows.
+      matches: their matches, ``[pair, line]``.
+      candidates: size of the collections; in a larger one, more queries have a wrong candidate with a high score.
+      scaled: whether the scores are CSLS against the transform's bank, and not cosines.
+      digests: of the transform; see ``Transform.digests``.
+      source: spec of the embeddings that it takes, or None for bare arrays.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    matches: Matches
+    candidates: int
+    scaled: bool
+    digests: tuple[str, ...]
+    source: EncoderSpec | None = None
+
+    def threshold(
+        self, error: float = 0.05, *, pair: tuple[str, str] | None = None, candidates: int | None = None
+    ) -> float:
+        """Returns the lowest score to accept, for all pairs of languages, or for one.
+
+        Of queries whose right candidate is not in the collection, at most the share ``error`` is accepted if queries
+        are drawn as the lines of the calibration were: over its pairs as a whole, or in the pair that is chosen.
+
+        Args:
+          error: the wanted share of false accepts.
+          pair: the languages of the queries and of the candidates; by default, one threshold for all.
+          candidates: size of the collection, if it is larger than the calibration's. A query has more wrong candidates
+            there, so ``error`` is divided by the ratio of the sizes (the union bound), which needs as many more lines.
+
+        Raises:
+          ValueError: there are too few lines for the error, or the pair is not known.
+        """
+        absent = self.matches.absent if pair is None else self.matches.absent[self._row(pair)]
+        return conformal_threshold(absent, error * min(1.0, self.candidates / (candidates or self.candidates)))
+
+    def share(self, scores: Float[AnyArray, "*shape"], absent: float = 0.5) -> Float[np.ndarray, "*shape"]:
+        """Returns the share of matches with each score that are right, from 0 to 1, in the shape of ``scores``.
+
+        Args:
+          scores: of first results.
+          absent: the share of queries that have no right candidate in the collection; this cannot be known from scores.
+        """
+        knots, shares = self._curve(positive_number("absent", absent, share=True))
+        return np.interp(np.asarray(scores, np.float64), knots, shares)
+
+    def held_out(self, error: float = 0.05, *, by_pair: bool = False) -> dict[tuple[str, str], PairError]:
+        """Returns what thresholds do on lines that they were not chosen on: each half of the lines tests the other's.
+
+        Args:
+          error: the wanted share of false accepts.
+          by_pair: whether each pair has a threshold of its own.
+        """
+        fold = np.arange(self.matches.score.shape[1]) % 2
+        found: dict[tuple[str, str], PairError] = {}
+        for row, pair in enumerate(self.pairs):
+            parts = []
+            for half in (0, 1):
+                chosen = self.matches.absent[row : row + 1] if by_pair else self.matches.absent
+                limit, tested = conformal_threshold(chosen[:, fold != half], error), fold == half
+                right = self.matches.right[row, tested] & (self.matches.score[row, tested] >= limit)
+                parts.append((limit, 100 * right.mean(), 100 * (self.matches.absent[row, tested] >= limit).mean()))
+            found[pair] = PairError(*np.mean(parts, axis=0).tolist())
+        return found
+
+    def check(self, transform: Transform, scaled: bool = True) -> None:
+        """Raises ValueError unless the scores are those of embeddings that ``transform`` returns."""
+        same_source("the calibration", {"the transform": transform.source, "the calibration": self.source})
+        if transform.digests != self.digests or scaled != self.scaled:
+            raise ValueError(
+                f"the calibration is of other scores than those of {transform.name}{' with its bank' * scaled}; "
+                "calibrate again with it, or give the transform that it was made with"
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Writes one safetensors file."""
+        header = {
+            "pairs": self.pairs, "candidates": self.candidates, "scaled": self.scaled, "digests": self.digests,
+            "source": self.source and self.source.to_dict(),
+        }  # fmt: skip
+        save_arrays(Path(path), self.matches._asdict(), format=FORMAT, header=header)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Calibration":
+        """Reads a file that ``save`` wrote; raises FileNotFoundError, or ValueError if it is not such a file."""
+        with open_arrays(Path(path), format=FORMAT, what="calibration") as file:
+            matches, header = Matches(*map(file.read, Matches._fields)), dict(file.header)
+        source = EncoderSpec.from_dict(header["source"]) if header["source"] else None
+        pairs, digests = tuple((a, b) for a, b in header["pairs"]), tuple(header["digests"])
+        return cls(pairs, matches, header["candidates"], header["scaled"], digests, source)
+
+    def _row(self, pair: tuple[str, str]) -> int:
+        if pair not in self.pairs:
+            known = ", ".join(f"{a} to {b}" for a, b in self.pairs)
+            raise ValueError(f"the pair {pair} is not calibrated; the pairs are {known}")
+        return self.pairs.index(pair)
+
+    def _curve(self, absent: float) -> tuple[Float[np.ndarray, " knot"], Float[np.ndarray, " knot"]]:
+        """The scores of all matches in order, and the isotonic regression of right matches on them."""
+        from scipy.optimize import isotonic_regression
+
+        scores = np.concatenate([self.matches.score.ravel(), self.matches.absent.ravel()]).astype(np.float64)
+        right = np.concatenate([self.matches.right.ravel(), np.zeros(self.matches.absent.size)])
+        weights = np.repeat([1 - absent, absent], self.matches.score.size)
+        order = np.argsort(scores, kind="stable")
+        return scores[order], isotonic_regression(right[order], weights=weights[order]).x
+
+
+def calibrate(x: Mapping[str, Embeddings], transform: Transform, *, local_scaling: bool = True) -> Calibration:
+    """Calibrates scores on lines in several languages, each line a translation of the same line in the others.
+
+    Take lines that the transform was not fitted on, as many as the collections that you search have, if you can.
+
+    Args:
+      x: mapping from language to raw embeddings ``[line, dim]`` of the same lines in each; for known pairs of two
+        collections, any two codes of languages that the transform takes.
+      transform: applied to them; ``transform.at_strength(0)`` calibrates the embeddings as they are.
+      local_scaling: whether scores are CSLS against ``transform.bank``, or cosines.
+
+    Raises:
+      ValueError: there are fewer than two languages or lines, their numbers differ, an array or code is invalid, or the
+        transform has no bank.
+
+    Example:
+      >>> rng = np.random.default_rng(0)
+      >>> meaning, place = rng.normal(size=(400, 32)), 4 * np.eye(32)
+      >>> x = {code: meaning + place[i] + rng.normal(size=(400, 32)) / 2 for i, code in enumerate(("de", "en", "fr"))}
+      >>> lsar = lj.transforms.fit_lsar({code: rows[:200] for code, rows in x.items()})
+      >>> calibration = lj.calibrate({code: rows[200:] for code, rows in x.items()}, lsar)
+      >>> of_pair = calibration.held_out(error=0.05)[("de", "fr")]
+      >>> of_pair.found > 90, of_pair.false_accepts < 10
+      (True, True)
+    """
+    check_flags(local_scaling=local_scaling)
+    x = canonical_keys(x)
+    counts = {code: len(rows) for code, rows in x.items()}
+    if len(x) < 2 or len(set(counts.values())) > 1:
+        raise ValueError(f"the lines of the languages are {counts}; give the same number of lines in at least two")
+    moved = {code: np.asarray(transform(rows, code)) for code, rows in x.items()}
+    bank = transform.bank if local_scaling else None
+    pairs = tuple(permutations(moved, 2))
+    found = [find_matches(moved[a], moved[b], bank=bank) for a, b in pairs]
+    matches = Matches(*map(np.stack, zip(*found, strict=True)))
+    return Calibration(pairs, matches, counts[pairs[0][0]], local_scaling, transform.digests, transform.source)

@@ -1,0 +1,62 @@
+"""Matches of queries whose right candidate is known, and their scores if it were not in the collection."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from lsar_jax.checks import whole_number
+from lsar_jax.retrieval.search import nearest, scaled_sides
+from lsar_jax.shapes import AnyArray
+
+__all__ = ["Matches", "find_matches"]
+
+# Results that a scale is the mean of, and one more, which takes the place of a right match that is taken out.
+_RESULTS = 11
+
+
+class Matches(NamedTuple):
+    """The first result of each query, and its score if the right candidate were not in the collection.
+
+    Attributes:
+      score: of the first result, ``[..., query]``.
+      right: whether it is the right one, ``[..., query]``.
+      absent: score of the first wrong result without the right candidate, ``[..., query]``.
+    """
+
+    score: Float[np.ndarray, "*pair query"]
+    right: Bool[np.ndarray, "*pair query"]
+    absent: Float[np.ndarray, "*pair query"]
+
+
+def find_matches(
+    queries: Float[AnyArray, "query dim"],
+    candidates: Float[AnyArray, "candidate dim"],
+    *,
+    bank: Float[AnyArray, "row dim"] | None = None,
+) -> Matches:
+    """Returns the matches of queries whose right candidate is in the same row, by CSLS, or by cosine without a bank.
+
+    Args:
+      queries: ``[query, dim]``.
+      candidates: ``[candidate, dim]``, at least as many, and at least two.
+      bank: ``[row, dim]``, as for ``nearest``.
+    """
+    least = whole_number("the number of candidates", len(candidates), max(len(queries), 2), 1 << 31, "one a query")
+    rows = np.arange(len(queries))[:, None]
+    if bank is None:
+        scores, ids = map(np.asarray, nearest(queries, candidates, 2))
+        right = ids[:, 0] == rows[:, 0]
+        return Matches(scores[:, 0], right, np.where(right, scores[:, 1], scores[:, 0]))
+    left, index = scaled_sides(queries, candidates, bank)
+    scores, ids = map(np.asarray, nearest(left, index, min(_RESULTS, least), metric="dot"))
+    scale = -2 * np.asarray(index)[:, -1][ids]
+    order = np.argsort(ids == rows, axis=1, kind="stable")  # the right candidate last, where it is left out
+    rest = (np.take_along_axis(part, order, axis=1)[:, :-1] for part in (scores, scale))
+    first = _first(scores[:, : _RESULTS - 1], scale[:, : _RESULTS - 1])
+    return Matches(first, ids[:, 0] == rows[:, 0], _first(*rest))
+
+
+def _first(scores: Float[np.ndarray, "query k"], scale: Float[np.ndarray, "query k"]) -> Float[np.ndarray, " query"]:
+    """The CSLS score of the first result, from ``s - r(c) / 2`` and r(c)."""
+    return 2 * scores[:, 0] - (scores + scale / 2).mean(axis=1)
