@@ -13,6 +13,9 @@ COMMANDS = {
     "report": Command("lsar_jax.cli.report", "Report", "choose a layer, method and rank for text of yours"),
     "explore": Command("lsar_jax.cli.explore", "Explore", "look at text before and after a transform, on one page"),
     "mine": Command("lsar_jax.cli.mine", "Mine", "find translations in two collections of any size", True),
+    "duplicates": Command(
+        "lsar_jax.cli.duplicates", "Duplicates", "group translations and near-duplicates inside one collection"
+    ),
     "convert": Command("lsar_jax.cli.convert", "Convert", "convert a pickled checkpoint to a safetensors folder"),
 }
 

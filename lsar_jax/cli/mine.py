@@ -4,17 +4,18 @@ import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from lsar_jax import embeddings
 from lsar_jax.corpora.records import has_columns, input_path
 from lsar_jax.encoders import SentenceEncoder
-from lsar_jax.files import is_within
+from lsar_jax.files import check_outputs, is_within
 from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
+from lsar_jax.mining.given_pairs import score_file
 from lsar_jax.mining.job import check_languages, check_paths, notes_of
 from lsar_jax.options.encoder import InputOptions
-from lsar_jax.options.inputs import InputName
 from lsar_jax.transforms import Transform
 
 __all__ = ["Mine"]
@@ -27,15 +28,17 @@ _ALL_PAIRS = (
 
 @dataclass(frozen=True)
 class Mine:
-    """Finds translations in two collections, and writes them with their scores, best first.
+    """Finds translations in two collections, best first; or scores those of --pairs FILE, in the order of the file.
 
     Stop it at any time: the same command goes on, as long as its work is in a folder beside the output, whose name ends
     in .job. For an encoder's other options, encode the text first with lsar-jax encode.
 
     Attributes:
-      source: a folder that lsar-jax encode wrote, or a file of text that it could read.
-      target: the other collection, likewise.
-      out: the file to write: score, source and target separated by tabs; or .jsonl, with the ids of both sentences.
+      paths: SOURCE and TARGET, each a folder that lsar-jax encode wrote or a file of text that it could read, and the
+        file to write, OUT: score, source and target separated by tabs; or .jsonl, with the ids of both sentences. With
+        --pairs, OUT alone, which as .jsonl has all scores.
+      pairs: file of pairs to score and filter, in the forms of the output, or the first of two Moses files
+        (NAME.de-en.de); the neighbours of a sentence are those in the same file.
       encoder: encoder of text: bundled, a preset, a folder or a Hub id. Omit it for folders of vectors.
       layer: hidden-state layer of text; by default, the transform's, or the checkpoint's.
       prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
@@ -53,9 +56,8 @@ class Mine:
       overwrite: replace the output if it exists.
     """
 
-    source: tyro.conf.Positional[InputName]
-    target: tyro.conf.Positional[InputName]
-    out: tyro.conf.Positional[Path]
+    paths: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="[SOURCE TARGET] OUT")]
+    pairs: Path | None = None
     encoder: str | None = None
     layer: int | None = None
     prompt: str | None = None
@@ -72,13 +74,24 @@ class Mine:
 
     # What --help shows.
     essential = (
-        "source", "target", "out", "encoder", "layer", "transform", "languages", "k", "threshold", "known", "correct",
+        "paths", "pairs", "encoder", "layer", "transform", "languages", "k", "threshold", "known", "correct",
         "overwrite",
     )  # fmt: skip
 
+    @property
+    def out(self) -> Path:
+        """The file to write."""
+        return Path(self.paths[-1])
+
     def run(self) -> None:
-        """Mines, and prints how many pairs there are."""
-        paths = {"source": input_path(self.source), "target": input_path(self.target)}
+        """Mines or scores, and prints how many pairs there are."""
+        if len(self.paths) != (3 if self.pairs is None else 1) or (self.pairs and self.known):
+            given = f"{len(self.paths)} paths{' with --pairs' * bool(self.pairs)}{' and --known' * bool(self.known)}"
+            raise ValueError(f"{given} are given; give SOURCE TARGET OUT, or --pairs FILE OUT without --known")
+        if self.pairs is not None:
+            self._score(self.pairs)
+            return
+        paths = {"source": input_path(self.paths[0]), "target": input_path(self.paths[1])}
         options, input_options = self._options(paths)
         transform = None if self.transform is None else Transform.load(self.transform)
         files = {name: path for name, path in paths.items() if not path.is_dir()}
@@ -106,6 +119,19 @@ class Mine:
         if options.threshold is None:
             print(_ALL_PAIRS, file=sys.stderr)
 
+    def _score(self, path: Path) -> None:
+        check_outputs([self.out], [path], overwrite=self.overwrite)
+        input_options = self._input_options()
+        input_options.check_text([path])
+        transform = None if self.transform is None else Transform.load(self.transform)
+        encoder = input_options.load(transform)
+        self._check_languages({"source": path, "target": path}, encoder, transform)
+        count, written = score_file(
+            path, self.out, encoder if transform is None else encoder.with_transform(transform), k=self.k,
+            threshold=self.threshold, languages=self.languages or (None, None), max_length=self.max_length,
+        )  # fmt: skip
+        print(f"wrote {written:,} of {count:,} pairs to {self.out}")
+
     def _options(self, paths: dict[str, Path]) -> tuple[MiningOptions, InputOptions]:
         """Returns the options of the mining and of the encoder; errors come before any work."""
         for path in paths.values():
@@ -113,10 +139,13 @@ class Mine:
                 raise ValueError(f"{path} is in {notes_of(self.out)}, which is deleted at the end; write another file")
         check_paths(paths["source"], paths["target"], self.out, overwrite=self.overwrite)
         options = MiningOptions(k=self.k, block=self.block, threshold=self._threshold())
-        names = ("encoder", "layer", "prompt", "max_length", "text")
-        input_options = InputOptions(**{name: getattr(self, name) for name in names})
+        input_options = self._input_options()
         input_options.check_text([path for path in paths.values() if not path.is_dir()])
         return options, input_options
+
+    def _input_options(self) -> InputOptions:
+        names = ("encoder", "layer", "prompt", "max_length", "text")
+        return InputOptions(**{name: getattr(self, name) for name in names})
 
     def _check_languages(
         self, files: dict[str, Path], encoder: SentenceEncoder | None, transform: Transform | None

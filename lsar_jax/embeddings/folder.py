@@ -103,14 +103,18 @@ class Embeddings:
 
     def distinct(self) -> Int[np.ndarray, " distinct"]:
         """Returns the first row of each distinct sentence that is not blank; 40 bytes a row are in memory."""
+        rows, text = self.copies()
+        return np.sort(rows[np.unique(text, return_index=True)[1]])
+
+    def copies(self) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"]]:
+        """Returns the rows that are not blank, and a number for the sentence of each, the same for the same."""
         digests, rows = [np.zeros(0, "V16")], [np.zeros(0, np.int64)]
         for number in range(len(self.manifest.shards)):
             texts = self._sentences_of_shard(number).texts
             places = [place for place, text in enumerate(texts) if text.strip()]
             digests.append(np.frombuffer(b"".join(_digest(texts[place]) for place in places), "V16"))
             rows.append(np.array(places, np.int64) + number * self.manifest.job.shard_rows)
-        first = np.unique(np.concatenate(digests), return_index=True)[1]
-        return np.sort(np.concatenate(rows)[first])
+        return np.concatenate(rows), np.unique(np.concatenate(digests), return_inverse=True)[1]
 
     def check_transform(self, transform: Transform) -> None:
         """Raises ValueError if a transform is applied already, or was fitted on other embeddings or another width."""

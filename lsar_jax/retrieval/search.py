@@ -152,13 +152,20 @@ def csls_scores(scores: Float[Array, "query k"], scale: Float[Array, "query k"])
 
 
 def nearest_others(
-    x: Float[AnyArray, "vector dim"], k: int
+    x: Float[AnyArray, "vector dim"], k: int, bank: Float[AnyArray, "row dim"] | None = None
 ) -> tuple[Float[np.ndarray, "vector k"], Int[np.ndarray, "vector k"]]:
-    """Returns the cosines and the rows of the k other rows that are nearest to each row, the nearest first."""
-    cosines, near = (np.asarray(part) for part in nearest(x, x, k + 1))
+    """Returns the cosines, or CSLS scores with a bank, and the rows of the k other rows nearest to each, best first."""
+    if bank is None:
+        scores, near = map(np.asarray, nearest(x, x, k + 1))
+    else:
+        left, right = scaled_sides(x, x, bank)
+        scores, near = map(np.asarray, nearest(left, right, min(max(k, _LOCAL) + 1, len(x)), metric="dot"))
     itself = near == np.arange(len(near))[:, None]
     itself[~itself.any(axis=1), -1] = True  # copies have pushed the row out of its own neighbours
-    return cosines[~itself].reshape(-1, k), near[~itself].reshape(-1, k)
+    scores, near = (part[~itself].reshape(len(near), -1) for part in (scores, near))
+    if bank is not None:  # the row itself is not one of its results
+        scores = np.asarray(csls_scores(jnp.asarray(scores), -2 * right[:, -1][near]))
+    return scores[:, :k], near[:, :k]
 
 
 def nearest_both(

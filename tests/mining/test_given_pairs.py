@@ -1,0 +1,80 @@
+"""Scores of a given bitext against float64, and the files that they are read from and written to."""
+
+import json
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.__main__ import main
+from lsar_jax.mining.pair_files import read_pairs
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def test_scores_equal_their_definitions(rng):
+    x, y, bank = rng.standard_normal((30, 12)), rng.standard_normal((25, 12)), rng.standard_normal((40, 12))
+    rows = rng.integers(0, 25, (50, 2))
+    cosine, to_bank = unit(x) @ unit(y).T, unit(y) @ unit(bank).T
+    near = [np.sort(side, axis=1)[:, -4:].mean(axis=1) for side in (cosine, cosine.T)]
+    scale = np.sort(to_bank, axis=1)[:, -10:].mean(axis=1)
+    first = np.argsort(scale - 2 * cosine, axis=1)[:, :10]
+    of_query = np.take_along_axis(cosine, first, axis=1).mean(axis=1)
+    i, j = rows.T
+    scores = lj.mining.score_pairs(x.astype(np.float32), y.astype(np.float32), rows, bank=bank.astype(np.float32))
+    np.testing.assert_allclose(scores.cosine, cosine[i, j], atol=1e-6)
+    neighbourhood = (near[0][i] + near[1][j]) / 2
+    np.testing.assert_allclose(scores.margin, cosine[i, j] / neighbourhood, atol=1e-5)
+    np.testing.assert_allclose(scores.csls, 2 * cosine[i, j] - of_query[i] - scale[j], atol=1e-5)
+    assert lj.mining.score_pairs(x, y, rows).csls is None
+    with pytest.raises(IndexError):
+        lj.mining.score_pairs(x, y, np.array([[0, 25]]))
+
+
+PAIRS = [("Guten Morgen.", "Good morning."), ("Es regnet.", "It rains."), ("Ein Haus", "A house"), ("Wir", "Us")]
+
+
+@pytest.mark.parametrize("form", ["tsv", "scored.tsv", "jsonl", "csv", "moses"])
+def test_forms_of_pairs(form, tmp_path):
+    path = tmp_path / f"pairs.{form}"
+    if form == "moses":
+        path = tmp_path / "news.de-en.en"
+        for side, code in enumerate(("de", "en")):
+            (tmp_path / f"news.de-en.{code}").write_text("".join(f"{pair[side]}\n" for pair in PAIRS))
+    elif form == "jsonl":
+        path.write_text("".join(json.dumps({"source": a, "target": b, "id": 1}) + "\n" for a, b in PAIRS))
+    elif form == "csv":
+        path.write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in PAIRS))
+    else:
+        path.write_text("".join(("1.5\t" * form.startswith("s")) + f"{a}\t{b}\n" for a, b in PAIRS))
+    assert list(read_pairs(path)) == PAIRS
+
+
+def test_the_command_keeps_order_and_copies_do_not_count(tmp_path, refused, capsys):
+    path, out = tmp_path / "pairs.tsv", tmp_path / "out.jsonl"
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in [*PAIRS, ("", "nothing"), ("Wir", "A house")]))
+    command = ["mine", "--pairs", str(path), "--encoder", "bundled", "--layer", "2", "--k", "2"]
+    assert main([*command, str(out)]) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["source"], row["target"]) for row in rows] == [*PAIRS, ("Wir", "A house")]
+    assert all(row["score"] == row["margin"] for row in rows)
+    assert "wrote 5 of 5 pairs" in capsys.readouterr().out
+    # A bitext in which every pair is there three times has the same scores.
+    path.write_text(3 * path.read_text())
+    threshold = sorted(row["score"] for row in rows)[2] - 1e-4
+    tsv = out.with_suffix(".tsv")
+    assert main([*command, str(tsv), "--threshold", str(threshold)]) == 0
+    lines = [line.split("\t") for line in tsv.read_text().splitlines()]
+    chosen = [row for row in rows if row["score"] >= threshold]
+    assert [line[1] for line in lines] == 3 * [row["source"] for row in chosen]
+    np.testing.assert_allclose([float(line[0]) for line in lines[:3]], [row["score"] for row in chosen], atol=1e-5)
+    for words, message in (
+        ([str(path), str(path), str(out)], "3 paths with --pairs are given; give SOURCE TARGET OUT, or --pairs FILE"),
+        ([str(out), "--known", str(path)], "1 paths with --pairs and --known are given"),
+        ([str(out)], "already exists"),
+    ):
+        assert message in refused(main, [*command, *words])
+    assert "2 paths are given" in refused(main, ["mine", str(path), str(out)])
+    assert "give --encoder" in refused(main, ["mine", "--pairs", str(path), str(tmp_path / "other")])
