@@ -110,12 +110,17 @@ EPSILON = {"epsilon": each(put("feed_norm.epsilon", 1e-12))}
 PADDING = {"padding": all_tokens}
 HALVES = {"other half of the gate": each(exchange("feed.gate", "feed.up"))}
 NO_TYPE = {"token type": edit("embeddings.token_type.embedding", jnp.zeros_like)}
-LEARNED_POSITIONS = PADDING | {
-    "position": edit("embeddings.position.embedding", lambda table: jnp.roll(table, -1, axis=0)),
-    "activation": each(put("feed.activation", lambda block: "gelu" if block.feed.activation == "relu" else "relu")),
-    "norm of embeddings": edit("embeddings.norm.scale", jnp.ones_like),
-}
-BERT = LEARNED_POSITIONS | EPSILON | NO_TYPE | {"tanh": TANH_GELU}
+BERT = (
+    PADDING
+    | EPSILON
+    | NO_TYPE
+    | {
+        "position": edit("embeddings.position.embedding", lambda table: jnp.roll(table, -1, axis=0)),
+        "activation": each(put("feed.activation", "relu")),
+        "norm of embeddings": edit("embeddings.norm.scale", jnp.ones_like),
+        "tanh": TANH_GELU,
+    }
+)
 LASER = PADDING | {
     "directions": each(exchange("forward", "backward")),
     "gates": each(edit("forward.kernel", lambda x: jnp.roll(x, x.shape[-1] // 4, axis=-1))),
@@ -142,15 +147,14 @@ GEMMA = HALVES | WINDOWS | {
 }  # fmt: skip
 MISTAKES = {
     "bert": BERT,
-    "xlm-roberta": BERT | {"first position": put("embeddings.first_position", 0)},
-    "xlm": LEARNED_POSITIONS | EPSILON | {
-        "tanh": TANH_GELU, "language": edit("embeddings.language.embedding", jnp.zeros_like), "languages": one_language,
-    },
-    "xlm-sinusoidal": LEARNED_POSITIONS | EPSILON,
-    "distilbert": LEARNED_POSITIONS | {"tanh": TANH_GELU},  # its epsilon is 1e-12
+    # What an architecture has in common with one above is planted in that one.
+    "xlm-roberta": {"first position": put("embeddings.first_position", 0)},
+    "xlm": {"language": edit("embeddings.language.embedding", jnp.zeros_like), "languages": one_language},
+    "xlm-sinusoidal": {"position": BERT["position"]},
+    "distilbert": {"tanh": TANH_GELU},
     "laser1": LASER,
-    "laser2": LASER,
-    "eurobert": QWEN,
+    "laser2": {"gates": LASER["gates"]},
+    "eurobert": {"theta": QWEN["theta"]},
     "qwen3": QWEN | {
         "norms of heads": each(put("attention.query_norm", None), put("attention.key_norm", None)),
         "norms exchanged": each(exchange("attention.query_norm", "attention.key_norm")),
@@ -189,8 +193,9 @@ MISTAKES = {
         "token type": edit("embeddings.token_type.embedding", lambda table: table[::-1]),
     },
     "gemma3": GEMMA | {"direction": {"causal": True}},
-    "gemma3-causal": GEMMA | {"direction": {"causal": False}, "scaling": {"rotary": Rotary(1000.0)}},
-    "embedding-gemma2": HALVES | WINDOWS | {
+    "gemma3-causal": {"direction": {"causal": False}, "scaling": {"rotary": Rotary(1000.0)}},
+    "embedding-gemma2": HALVES | {
+        "window of 2": {"window": 2},
         "offset": each(put("out_norm.offset", 1.0)),
         "inputs of the next block": edit("inputs.projection.kernel", lambda kernel: jnp.roll(kernel, -20, axis=1)),
         "offset of inputs": put("inputs.norm.offset", 1.0),
