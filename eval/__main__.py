@@ -18,6 +18,7 @@ MEASURE = {
     "scripts": Command("eval.tasks.benchmarks.flores_ntrex", "SCRIPTS", "languages in two scripts: language or script"),
     "belebele": Command("eval.tasks.benchmarks.belebele", "COMMAND", "search for a question's passage, also romanised"),
     "mlqa": Command("eval.tasks.benchmarks.mlqa_miracl", "MLQA", "search for a question's passage, by language pair"),
+    "pool": Command("eval.tasks.benchmarks.document_pools", "COMMAND", "search one pool of documents in all languages"),
     "miracl": Command("eval.tasks.benchmarks.mlqa_miracl", "MIRACL", "search for a passage, in 18 languages"),
     "code-switch": Command("eval.tasks.code_switch", "COMMAND", "Tatoeba with some words replaced by English ones"),
     "amazon": Command("eval.tasks.benchmarks.amazon", "COMMAND", "classify reviews after training on English ones"),

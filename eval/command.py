@@ -27,7 +27,7 @@ __all__ = ["Options", "command", "report"]
 # Layers whose metrics fit into one table.
 _FEW = 3
 # Options that results record with a task's own.
-_OF_TEXT = ("fit_on", "fit_count", "fit_languages", "parallel")
+_OF_TEXT = ("fit_on", "fit_count", "fit_languages", "parallel", "move")
 
 
 @dataclass(frozen=True)

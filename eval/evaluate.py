@@ -75,7 +75,7 @@ def evaluate(
             measured[n] = measured[n] or [_Scored(method, [], []) for method in fitting.methods(here, spec)]
             for m, scored in enumerate(measured[n], 1):
                 rows = {key: test[key][n] for key in part if not task.some or scored.method.takes(key[1])}
-                found.panels.update(_score(task, scored, rows, setting))
+                found.panels.update(_score(task, scored, rows, setting, fitting.options.move))
                 done = sum(sentences[:number]) + sentences[number] * (n + m / len(measured[n])) / len(layers)
                 where = "" if single else f" on part {number + 1} of {len(task.parts)}"
                 meter(f"scored {scored.method.label} at layer {layer}{where}", done, sum(sentences))
@@ -93,9 +93,10 @@ class _Scored(NamedTuple):
     seconds: list[float]
 
 
-def _score(task: Task, scored: _Scored, rows: Embedded, setting: Setting) -> Iterator[Panel]:
+def _score(task: Task, scored: _Scored, rows: Embedded, setting: Setting, move: str) -> Iterator[Panel]:
     """Adds the scores of a part, and yields its panels."""
-    transformed = scored.method.transform_files(rows, language_of)
+    moved = {key: of for key, of in rows.items() if move == "all" or key[0].split()[0] != task.queries}
+    transformed = {**rows, **scored.method.transform_files(moved, language_of)}
     started = time.perf_counter()
     for item in task.scores(transformed, scored.method, setting):
         if isinstance(item, Panel):

@@ -92,6 +92,7 @@ class Task:
       own_text: texts to fit on that only this task has, by the value of ``--fit-on``.
       evaluated: how ``--fit-on evaluated`` fits: on all texts of a language together; or, whitening and clustering, on
         each text by itself, as Hämmerl et al. 2023 do. ``no`` if that is not possible.
+      queries: first word of the groups of queries, which ``--move documents`` leaves as they are; empty without any.
       some: whether a method that was fitted on some of the languages is tested on these.
       means: further scores, from the scores of all parts.
       of_layer: of a task of one part, further scores of a layer, from all embeddings there and the methods.
@@ -109,6 +110,7 @@ class Task:
     scores: Callable[[Embedded, Method, Setting], Iterable[Score | Panel]]
     own_text: Mapping[str, FitText] = field(default_factory=dict)
     evaluated: Literal["no", "by language", "by file"] = "no"
+    queries: str = ""
     some: bool = False
     means: Callable[[Sequence[Score]], Iterable[Score]] = lambda _: ()
     of_layer: Callable[[Embedded, Sequence[Method], Setting], Iterable[tuple[Method, Score] | Panel]] = lambda *_: ()

@@ -11,7 +11,6 @@ import numpy as np
 import tyro
 from jaxtyping import Float
 
-from lsar_jax.languages import code_or_none, language_code
 from lsar_jax.moments import Moments, pool_moments
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_outliers, whiten_samples, zero_dimensions
@@ -133,9 +132,10 @@ class Method:
 
     def takes(self, language: str) -> bool:
         """Whether embeddings of a language can be transformed."""
-        if self.transform is None or self.transform.languages is None:
-            return True
-        return language_code(language) in map(code_or_none, self.transform.languages)
+        try:
+            return self.transform is None or bool(self.transform.language_ids(language))
+        except ValueError:
+            return False
 
     def __call__(
         self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]

@@ -74,6 +74,7 @@ def belebele(
         parts=[texts],
         scores=scores,
         evaluated="by language",
+        queries="q",
         some=True,
     )
 

@@ -99,6 +99,7 @@ def lareqa(
         languages=list(questions),
         parts=[texts],
         scores=partial(_scores, questions, metrics, mix),
+        queries="q",
         draw=draw,
         least=2,
     )

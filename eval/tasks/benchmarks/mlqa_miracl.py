@@ -101,6 +101,7 @@ def _task(
         parts=parts,
         scores=partial(_scores, pairs, together),
         means=_means,
+        queries="q",
         some=True,
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lsar_jax.languages import check_codes, own_name
+from lsar_jax.languages import check_codes, code_or_none, language_code, own_name
 from lsar_jax.moments.moments import Moments
 
 __all__ = ["Fit"]
@@ -20,7 +20,8 @@ class Fit:
       dim: the width of the embeddings.
       languages: the language of each row of the step's tables, in order; empty for a shared step.
       fitted_on: languages whose text was used, with the number of sentences of each.
-      parameters: names and values of the method's arguments.
+      parameters: names and values of the method's arguments; with ``others``, a language whose row all languages use
+        that are not in ``languages``.
 
     Example:
       >>> lsar = lj.transforms.fit_lsar({"de": np.ones((3, 4)), "en": np.eye(4)})
@@ -54,7 +55,9 @@ class Fit:
             return np.zeros((), np.int32)
         if language is None:
             raise ValueError(f"{self} depends on the language; give one of {', '.join(self.languages)}")
-        rows = {code: self.languages.index(own_name(code, self.languages, str(self))) for code in set(codes)}
+        others, known = dict(self.parameters).get("others"), set(map(code_or_none, self.languages))
+        named = {code: code if others is None or language_code(code) in known else others for code in set(codes)}
+        rows = {code: self.languages.index(own_name(name, self.languages, str(self))) for code, name in named.items()}
         return np.array(rows[language] if isinstance(language, str) else [rows[code] for code in codes], np.int32)
 
     def __str__(self) -> str:
