@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from eval.evaluate import Evaluation, evaluate
 from eval.figures.plots import bars, sweep_figure
@@ -21,6 +21,7 @@ from lsar_jax.corpora.tables import folder_of, pin
 from lsar_jax.measures.results import Result, by_method, write_results
 from lsar_jax.measures.run_record import recorded
 from lsar_jax.options.encoder import EncoderOptions
+from lsar_jax.transforms.base.blend import Blend
 
 __all__ = ["Options", "command", "report"]
 
@@ -37,6 +38,9 @@ class Options(FitOptions, EncoderOptions):
     Attributes:
       layers: hidden-state layers to test, 0 for the embedding output; without a value, all.
       dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; of the last layer only.
+      strengths: strengths from 0 (unchanged) to 1 (as fitted) at which methods are applied, each in a row of its own.
+      move: vectors that methods transform: all; or documents, which leaves the queries of a search as they are, as
+        SHIFT does for queries in English.
       cache: folder for embeddings, which other tasks read too; by default, none are kept.
       out: folder for the JSON lines and figures.
       overwrite: replace results in the folder that are from other options.
@@ -44,6 +48,8 @@ class Options(FitOptions, EncoderOptions):
 
     layers: tuple[int, ...] = (8, 12)
     dim: int | None = None
+    strengths: tuple[float, ...] = (1.0,)
+    move: Literal["all", "documents"] = "all"
     cache: Path | None = None
     out: Path = Path("results")
     overwrite: bool = False
@@ -103,12 +109,17 @@ def command(
 
 
 def _run(task: Task, options: Options) -> Evaluation:
+    if options.move == "documents" and not task.queries:
+        raise ValueError(f"--move is documents, but {task.name} has no queries and documents; omit it")
+    for strength in options.strengths:
+        Blend.of(strength, 0)
     fitting = choose(task, options)
     console.print(f"loading the encoder {options.encoder}")
     encoder = options.open(max(options.layers, default=None), dim=options.dim)
     layers = options.layers or tuple(range(encoder.spec.layer + 1))
     console.print(f"encoding the text, and fitting and scoring the methods at layers {', '.join(map(str, layers))}")
-    evaluation = evaluate(task, encoder, layers, fitting, max_length=options.max_length, cache=options.cache)
+    shared = {name: getattr(options, name) for name in ("max_length", "cache", "strengths", "move")}
+    evaluation = evaluate(task, encoder, layers, fitting, **shared)
     report(task, evaluation, options.out)
     return evaluation
 

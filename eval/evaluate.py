@@ -46,9 +46,12 @@ def evaluate(
     *,
     max_length: int = 128,
     cache: Path | None = None,
+    strengths: Sequence[float] = (1.0,),
+    move: str = "all",
 ) -> Evaluation:
     """Encodes the texts of a task, fits the methods, and scores the transformed embeddings at each layer.
 
+    Methods are applied at each strength, to ``all`` vectors or only to ``documents``, which leaves queries unchanged.
     Only the methods of one layer are in memory at a time, unless the task has several parts. Embeddings are read from
     the folder ``cache``, and new ones are added to it.
     """
@@ -72,10 +75,12 @@ def evaluate(
             spec = replace(encoder.spec, layer=layer)
             setting = Setting(spec, n == 0, fitting.languages, fitting.paired, fitting.name)
             here = {key: value[n] for key, value in x.items()}
-            measured[n] = measured[n] or [_Scored(method, [], []) for method in fitting.methods(here, spec)]
+            if not measured[n]:
+                fitted = (at for of in fitting.methods(here, spec) for at in of.at_strengths(strengths))
+                measured[n] = [_Scored(method, [], []) for method in fitted]
             for m, scored in enumerate(measured[n], 1):
                 rows = {key: test[key][n] for key in part if not task.some or scored.method.takes(key[1])}
-                found.panels.update(_score(task, scored, rows, setting, fitting.options.move))
+                found.panels.update(_score(task, scored, rows, setting, move))
                 done = sum(sentences[:number]) + sentences[number] * (n + m / len(measured[n])) / len(layers)
                 where = "" if single else f" on part {number + 1} of {len(task.parts)}"
                 meter(f"scored {scored.method.label} at layer {layer}{where}", done, sum(sentences))

@@ -54,8 +54,6 @@ class FitOptions:
       fit_count: maximum number of sentences per language.
       fit_languages: languages to fit on: tested, or all that the text has. More languages give a shared method such as
         LSAR more to remove.
-      move: vectors that methods transform: all; or documents, which leaves the queries of a search as they are, as
-        SHIFT does for queries in English.
       parallel: parallel text of English and other languages, for the methods that are fitted on pairs, linear and
         shift: a folder of en-xx.tsv or Moses files, a prepared dataset, hub:ID, or tfds:NAME. They are tested on the
         languages that it has.
@@ -70,7 +68,6 @@ class FitOptions:
     fit_on: str = "udhr"
     fit_count: int = 10_000
     fit_languages: Literal["tested", "all"] = "tested"
-    move: Literal["all", "documents"] = "all"
     parallel: Data | None = None
 
     @property
@@ -201,8 +198,6 @@ def _check_options(task: Task, options: FitOptions) -> None:
             why = f"{name}, which {fix if by_file else f'{task.name} cannot fit; omit it'}"
     if why:
         raise ValueError(f"--transforms has {why}")
-    if options.move == "documents" and not task.queries:
-        raise ValueError(f"--move is documents, but {task.name} has no queries and documents; omit it")
     if evaluated and (task.evaluated == "no" or options.fit_languages == "all"):
         other = "combined with --fit-languages all; omit one of them"
         why = f"used with {task.name}, or with --seen; choose another text" if task.evaluated == "no" else other

@@ -32,7 +32,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eval.command import command
-from eval.data.multilingual_pool import MultilingualPool, line_pool, read_answers, read_lines, read_pairs_as_pools
+from eval.data.pools.multilingual_pool import MultilingualPool, line_pool, read_answers, read_lines, read_pairs_as_pools
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task, Texts
 from eval.tasks.udhr import HALF
 from lsar_jax.arrays import unit_rows

@@ -70,10 +70,14 @@ class HubFiles:
     def rows(self, config: str, split: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
         """Yields the rows of a split in order, with all columns or the given ones."""
         for name in self._files(config, split):
-            with self.open(name) as file:
-                buffered = file if is_parquet(Path(name)) else io.BufferedReader(file, BUFFER)
-                for _, row in rows_in(buffered, Path(name), columns, f"{name} of {self.name}"):
-                    yield row
+            yield from self.file_rows(name, columns)
+
+    def file_rows(self, name: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+        """Yields the rows of a file, as ``rows`` does."""
+        with self.open(name) as file:
+            buffered = file if is_parquet(Path(name)) else io.BufferedReader(file, BUFFER)
+            for _, row in rows_in(buffered, Path(name), columns, f"{name} of {self.name}"):
+                yield row
 
     def _inside(self, config: str) -> list[str]:
         start = f"{config}/"
@@ -184,7 +188,9 @@ def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -
 
 
 def _folder(folder: Path, commit: str = "") -> HubFiles:
-    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.name.endswith(_FORMS)]
+    # Files of other forms, such as CSV, are not of configurations.
+    paths = sorted(path for path in folder.rglob("*") if path.name.endswith((*_FORMS, ".csv")))
+    names = [path.relative_to(folder).as_posix() for path in paths]
 
     def open_there(path: str) -> Any:
         check_file(folder / path)

@@ -137,6 +137,13 @@ class Method:
         except ValueError:
             return False
 
+    def at_strengths(self, strengths: Sequence[float]) -> "list[Method]":
+        """The method at each strength; only itself if it has no transform."""
+        if (whole := self.transform) is None:
+            return [self]
+        named = {s: {"strength": s} if s != 1 else {} for s in strengths}
+        return [replace(self, transform=whole.at_strength(s), parameters=self.parameters | named[s]) for s in named]
+
     def __call__(
         self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]
     ) -> Float[np.ndarray, "vector dim"]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.data.multilingual_pool import MultilingualPool, line_pool, read_answers
+from eval.data.pools.multilingual_pool import MultilingualPool, line_pool, read_answers
 from eval.tasks.language_preference import COMMAND, measures
 from tests.eval.test_lareqa import write_letters
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs

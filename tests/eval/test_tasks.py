@@ -63,7 +63,7 @@ def test_udhr(tmp_path, capsys, fake):
         fitted = r["transform"] != "original"
         assert r["fitted_on"] == ("udhr fit" if fitted else "")
         assert r["fitted_languages"] == (dict.fromkeys(["de", "en", "es", "fr"], 25) if fitted else {})
-        text = {"fit_on": "udhr", "fit_count": 10_000, "fit_languages": "tested", "parallel": None}
+        text = {"fit_on": "udhr", "fit_count": 10_000, "fit_languages": "tested", "parallel": None, "move": "all"}
         assert r["options"] == {"languages": ["en", "deu", "fr", "es"], **text}
     for name in ("space", "space-dark", "methods"):
         assert is_png(tmp_path / f"{name}.png")

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lsar_jax import Moments
+from lsar_jax import Moments, Transform
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.transforms import fit_linear_map, fit_shift
 from tests import reference
 
@@ -26,6 +27,21 @@ def test_shift_recovers_a_planted_vector(rng):
     np.testing.assert_array_equal(fit_shift(moments)(english, "zh"), shift(english, "zh"))
     assert shift.name == "shift(target=en)"
     assert shift.fits[0].fitted_on == (("de", 50), ("zh", 50))
+
+
+def test_shift_as_published_leaves_other_languages(rng, tmp_path):
+    """Only the languages of the pairs move, by alpha; others, in any spelling, and the target stay as they are."""
+    english, vector = rng.standard_normal((20, 6)).astype(np.float32), 3 * rng.standard_normal(6)
+    shift = fit_shift({"de": ((english + vector).astype(np.float32), english)}, others_stay=True)
+    shift.save(tmp_path / "shift.safetensors")
+    again = Transform.load(tmp_path / "shift.safetensors")
+    x = np.tile(english[:1], (5, 1))
+    for transform, alpha in ((shift, 1), (again, 1), (again.at_strength(0.6), 0.6)):
+        moved = transform(x, ["deu_Latn", "en", "sw", "de-AT", "zh_Hant"])
+        np.testing.assert_allclose(moved, x - alpha * np.outer([1, 0, 0, 1, 0], vector), atol=1e-5)
+    assert shift.name == "shift(target=en, others=en)"
+    strict = fit_shift({"de": (english, english)})
+    assert [Method.of("shift", of).takes("sw") for of in (shift, strict)] == [True, False]
 
 
 def test_linear_map_equals_its_twin(rng):

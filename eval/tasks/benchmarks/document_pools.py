@@ -3,13 +3,13 @@
     python -m eval pool --move documents --transforms original shift --parallel data/sentences
     python -m eval pool --text mlqa --data hub:mteb/MLQARetrieval
     python -m eval pool --text belebele --data hub:mteb/belebele
-    python -m eval pool --text multieup --data hub:unimelb-nlp/MultiEup-v2
+    python -m eval pool --text multieup --data hub:unimelb-nlp/MultiEup-v2@main
 
 "SHIFT", Findings of EMNLP 2026 (arXiv 2606.18801): a question's documents in all languages are relevant. Scores are of
 the first 20 results: nDCG, recall, and TLR, MRC and PEER (``lsar_jax.retrieval.language_fairness``), for questions in
 each language (*from en*) and as means over them. PEER says nothing where a question has one document a language, as on
 XQuAD-R and Belebele. With ``--move documents``, methods transform the documents alone, as SHIFT does for questions in
-English; without it, all vectors. ``eval.data.document_pools`` has the texts.
+English; without it, all vectors. ``eval.data.pools.document_pool`` has the texts.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eval.command import command
-from eval.data.document_pools import DocumentPool, PoolName, read_pool
+from eval.data.pools.document_pool import DocumentPool, PoolName, read_pool
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from eval.tasks.benchmarks.mlqa_miracl import check_texts
 from lsar_jax.arrays import unit_rows

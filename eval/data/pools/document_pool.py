@@ -4,16 +4,14 @@
 - ``belebele``: passages and questions (``eval.data.belebele``); Arabic is Mesopotamian, ``acm_Arab``.
 - ``mlqa``: passages and questions of the same language (``eval.data.mlqa_miracl``), each in some of the languages.
 - ``multieup``: MultiEuP-v2 (Yang et al., "Language Bias in Multilingual Information Retrieval", MRL 2024), speeches of
-  the European Parliament and the titles of debates: ``hub:unimelb-nlp/MultiEup-v2``, or a folder with its CSV file. The
-  speeches on the debate of the English title are relevant; rows without one, or without text, are left out.
+  the European Parliament and the titles of debates: ``hub:unimelb-nlp/MultiEup-v2@main``, or a folder with its CSV
+  file. The speeches on the debate of the English title are relevant; rows without one, or without text, are left out.
 
 By default, the languages are SHIFT's (Findings of EMNLP 2026), which has fourteen, as far as the text has them.
 """
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -22,8 +20,7 @@ from eval.data.belebele import read_belebele
 from eval.data.mlqa_miracl import read_judged
 from eval.data.xquad import read_xquad
 from lsar_jax.corpora.by_language import folder_at
-from lsar_jax.corpora.hub_datasets import HubFiles
-from lsar_jax.corpora.row_files import BUFFER, Rows, file_rows, rows_in
+from lsar_jax.corpora.hub_datasets import HubFiles, hub_files
 from lsar_jax.corpora.tables import Data, named_tables
 from lsar_jax.languages import language_code
 
@@ -57,6 +54,9 @@ def pool_of(texts: Iterable[tuple[Literal["q", "d"], str, str, str]]) -> Documen
 
     A document is known by its text, and may be relevant to several questions, or to none, whose id is empty. Of
     several texts of a question in a language the first counts; questions without a document are left out.
+
+    Raises:
+      ValueError: no document is relevant to a question.
     """
     documents: dict[str, dict[str, dict[str, None]]] = {}
     queries: dict[str, dict[str, str]] = {}
@@ -70,6 +70,8 @@ def pool_of(texts: Iterable[tuple[Literal["q", "d"], str, str, str]]) -> Documen
     for place, names in enumerate(names for of in documents.values() for names in of.values()):
         for name in filter(None, names):
             places.setdefault(name, []).append(place)
+    if not places:
+        raise ValueError(f"there are no documents with questions in {', '.join(queries) or 'any language'}")
     relevant = np.full((len(places), max(map(len, places.values()))), -1)
     for row, found in zip(relevant, places.values(), strict=True):
         row[: len(found)] = found
@@ -124,7 +126,7 @@ def _mlqa(data: Data, languages: Sequence[str]) -> _Texts:
 
 def _multieup(data: Data, languages: Sequence[str]) -> _Texts:
     codes = languages or _ALL
-    for _, row in _speeches(data):
+    for row in _speeches(data):
         name, code, text = (str(row.get(column) or "") for column in ("qid_EN", "LANGUAGE", "TEXT"))
         if name and text.strip() and (code := code.lower()) in codes:
             name = name.partition("#")[0]
@@ -133,16 +135,13 @@ def _multieup(data: Data, languages: Sequence[str]) -> _Texts:
             yield from (("q", code, name, title) for code, title in titles.items() if title.strip())
 
 
-def _speeches(data: Data) -> Rows:
+def _speeches(data: Data) -> Iterator[dict[str, Any]]:
     """Yields the rows of the CSV files of a folder or of a dataset on the Hub."""
     tables = named_tables(data)
     if not isinstance(tables, HubFiles):
-        for path in sorted(folder_at(data, "set --data hub:unimelb-nlp/MultiEup-v2").glob("*.csv")):
-            yield from file_rows(path)
-        return
+        tables = hub_files(folder_at(data, "set --data hub:unimelb-nlp/MultiEup-v2@main"))
     for name in (name for name in tables.files if name.endswith(".csv")):
-        with tables.open(name) as file:
-            yield from rows_in(io.BufferedReader(file, BUFFER), Path(name), None, f"{name} of {tables.name}")
+        yield from tables.file_rows(name)
 
 
 _READERS = {"xquad": _xquad, "belebele": _belebele, "mlqa": _mlqa, "multieup": _multieup}
