@@ -107,7 +107,8 @@ def _scores(x: Embedded, pool: DocumentPool) -> Iterator[Score]:
 def _agreement(asked: dict[str, np.ndarray], documents: np.ndarray, pool: DocumentPool) -> Iterator[QueryScores]:
     """Yields MRC of the questions that each pair of languages shares."""
     for pair in combinations(asked, 2):
-        shared, *rows = np.intersect1d(*(pool.questions[code] for code in pair), return_indices=True)
+        first, second = (pool.questions[code] for code in pair)
+        shared, *rows = np.intersect1d(first, second, return_indices=True)
         values = [
             mrc(
                 np.stack([asked[code][of[part]] @ documents.T for code, of in zip(pair, rows, strict=True)]),
