@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 import lsar_jax as lj
 from lsar_jax.corpora.records import Records
 from lsar_jax.encoders.options import EncodeOptions
-from lsar_jax.languages import language_code
 from tests.rewriting import rewrite
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -147,13 +146,6 @@ def test_sentences_of_any_letters(tiny, texts, form):
     assert (np.linalg.norm(x - alone, axis=1) < 1e-5 * np.linalg.norm(alone, axis=1)).all()
 
 
-@few
-@given(SENTENCES, st.integers(0), st.sampled_from(["\udc80", None, 5, b"a", ["a"], float("nan"), np.array("a")]))
-def test_what_is_no_sentence(tiny, texts, place, wrong):
-    texts[place % len(texts)] = wrong
-    assert refused(lambda: tiny.encode(texts))
-
-
 def foreign_array(rng, arrays, header=None):
     """Replaces an array by one of another type, shape or value, or leaves it out."""
     name = rng.choice(sorted(arrays))
@@ -235,31 +227,3 @@ def test_settings_of_others_in_a_checkpoint(rng, name):
             assert np.isfinite(lj.load_encoder(new).encode(["abc", "de f", ""])).all()
 
         refused(encode)
-
-
-NAMES = (
-    "de", "deu", "de-AT", "DE", "deu_Latn", "zh", "cmn", "zh_Hant", "zho_Hant", "nb", "no", "nor", "nob", "sr-Latn",
-    "x-law", "tl", "fil", "he", "iw", "arb_Arab", "fiu-vro", "roa-rup", "bat-smg", "be-x-old", "zh-min-nan", "map-bms",
-    "nds-nl", "cbk-zam", "zh-classical", "zh-yue", "crh", "fr",
-)  # fmt: skip
-NO_NAMES = (None, 1, True, b"de", ("de",), "", " ", "klingon", "d", "de fr", "\udc80", "a" * 999, "und", "fiu", "mul")
-
-
-@many
-@given(st.lists(st.sampled_from(NAMES), min_size=2, max_size=2, unique=True))
-def test_names_of_languages(names):
-    x = vectors(np.random.default_rng(0))
-    given = dict(zip(names, (x["de"], x["en"]), strict=True))
-    codes = {language_code(name) for name in names}
-    assert {language_code(code) for code in codes} == codes
-    if not refused(lambda: lj.transforms.fit_center(given)):
-        transform = lj.transforms.fit_center(given)
-        assert set(transform.languages) == codes
-        for name, rows in given.items():
-            assert close(transform(rows, name), rows - rows.mean(0))
-
-
-@pytest.mark.parametrize("name", NO_NAMES)
-def test_what_is_no_language(name):
-    x = vectors(np.random.default_rng(0))
-    assert refused(lambda: lj.transforms.fit_center({name: x["de"], "fr": x["en"]}))

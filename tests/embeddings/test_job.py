@@ -326,22 +326,6 @@ def write(folder, name, content):
     return name
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("empty.txt", b"", "empty.txt is empty"),
-        ("cut.txt.gz", gzip.compress(b"a b\n" * 999, mtime=0)[:-12], "cut.txt.gz is damaged"),
-        ("no.parquet", b"a b\n", "no.parquet cannot be read as parquet"),
-        ("a.jsonl", b'{"text": "a"}\n{"sentence": "a"}\n', "a.jsonl, line 2; it has sentence"),
-        ("b.jsonl", b'{"text": "a"}\n{"text": 3}\n', "b.jsonl, line 2: text is 3, which is not text"),
-        ("c.jsonl", b'{"text": "a\\ud800"}\n', "holds a lone surrogate"),
-    ],
-)
-def test_damaged_files_of_text(name, content, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        list(Records([tmp_path / write(tmp_path, name, content)]))
-
-
 def test_a_shard_that_comes_out_otherwise_is_never_taken(text, tmp_path, error_of):
     """As after an update of a package whose version is not recorded."""
     stop_after(3, tmp_path)

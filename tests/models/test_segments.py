@@ -31,7 +31,8 @@ def test_a_sentence_does_not_see_its_neighbours(name):
     model, case = parity.load(name), parity.golden(name)
     ids, lengths, languages = case["ids"], case["lengths"], case.get("languages")
     # Sentences of 12, 7, 1 and 9 tokens, in two rows of 20: 12 + 7, and 9 + 1.
-    rows, places = np.full((2, 20), 1, np.int32), [(0, 0), (0, 1), (1, 1), (1, 0)]
+    # What stands behind them is not read: alone it is another id.
+    rows, places = np.full((2, 20), 63, np.int32), [(0, 0), (0, 1), (1, 1), (1, 0)]
     given, spoken = np.zeros((2, 3), np.int32), np.zeros((2, 3), np.int32)
     starts = [0, 12, 9, 0]
     for sentence, ((row, segment), start) in enumerate(zip(places, starts, strict=True)):
@@ -45,6 +46,8 @@ def test_a_sentence_does_not_see_its_neighbours(name):
             expected = np.asarray(one[sentence, : lengths[sentence]])
             found = np.asarray(two[row, start : start + lengths[sentence]])
             assert np.abs(found - expected).max() <= 2e-6 * np.abs(expected).max()
+    none = parity.packed_states(model, rows, np.zeros_like(given), None if languages is None else spoken)
+    assert all(np.isfinite(state).all() for state in none)
     for pooling in POOLINGS:
         expected = pool(pooling, alone[-1], lengths[:, None], Specials(1, 1))[:, 0]
         found = pool(pooling, together[-1], given, Specials(1, 1))
