@@ -14,7 +14,8 @@ from typing import Any, Literal, Self
 
 from eval.evaluate import Evaluation, evaluate
 from eval.figures.plots import bars, sweep_figure
-from eval.fitting import FitOptions, choose
+from eval.fit_options import FitOptions
+from eval.fitting import choose
 from eval.task import Task
 from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import folder_of, pin
@@ -59,7 +60,7 @@ class Options(FitOptions, EncoderOptions):
 
     def pinned(self) -> Self:
         """Pins every Hub dataset that is read to its current commit."""
-        unread = {"out", "encoder"} | ({"fit_on"} if set(self.transforms) == {"original"} else set())
+        unread = {"out", "encoder"} | (set() if self.reads_text else {"fit_on"})
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in unread}
         pinned: dict[str, Any] = {name: pin(value) for name, value in values.items() if isinstance(value, Path | str)}
         return replace(self, **pinned)

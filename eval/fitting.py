@@ -3,77 +3,32 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from eval.data.fit_text import fit_text
+from eval.fit_options import EVALUATED, FitOptions
 from eval.task import Embedded, Task, Texts, language_of
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
 from lsar_jax.console.output import console
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.sentence_filters import check_count
-from lsar_jax.corpora.tables import Data
 from lsar_jax.encoders.options import check_transform
 from lsar_jax.languages import language_code
 from lsar_jax.measures.compared_methods import (
-    FEW_METHODS,
+    CSLS,
     OF_FILES,
     OF_PAIRS,
     OF_SAMPLES,
     Method,
-    MethodName,
     check_methods,
     fit_files,
     fit_methods,
 )
+from lsar_jax.transforms.base.sample import sample_rows
 
-__all__ = ["EVALUATED", "FitOptions", "Fitting", "choose"]
-
-EVALUATED = "evaluated"
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """Which methods are compared, and what they are fitted on.
-
-    Attributes:
-      transforms: methods to compare.
-      ranks: ranks of LSAR, each in a row of its own; by default, one less than the number of languages it is fitted on.
-      components: numbers of components that LIR removes, each in a row of its own.
-      zero: dimensions that the method zero zeroes, such as 588 or 588,306, each in a row of its own.
-      fit_seeds: seeds of CBIE's clustering and of LangSAE; each gives its own result, and tables show their mean.
-      saved: files of transforms that were fitted on this encoder, to add to the comparison; each is tested at the layer
-        that it was fitted on.
-      fit_on: text to fit transforms on: udhr, the Universal Declaration of Human Rights (if it is measured too,
-        the other half); a folder with one text file per language, such as de.txt, and one sentence per line;
-        tfds:wiki40b/{} or tfds:/a/folder/{} for prepared datasets, where {} stands for the language; hub:ID or
-        hub:ID@REVISION; or, of some tasks, evaluated, for the evaluated sentences, and train, for the pairs that are
-        not held out.
-      fit_count: maximum number of sentences per language.
-      fit_languages: languages to fit on: tested, or all that the text has. More languages give a shared method such as
-        LSAR more to remove.
-      parallel: parallel text of English and other languages, for the methods that are fitted on pairs, linear and
-        shift: a folder of en-xx.tsv or Moses files, a prepared dataset, hub:ID, or tfds:NAME. They are tested on the
-        languages that it has.
-    """
-
-    transforms: tuple[MethodName, ...] = FEW_METHODS
-    ranks: tuple[int, ...] = ()
-    components: tuple[int, ...] = (1,)
-    zero: tuple[str, ...] = ()
-    fit_seeds: tuple[int, ...] = (0,)
-    saved: tuple[Path, ...] = ()
-    fit_on: str = "udhr"
-    fit_count: int = 10_000
-    fit_languages: Literal["tested", "all"] = "tested"
-    parallel: Data | None = None
-
-    @property
-    def varied(self) -> dict[str, Sequence[Any]]:
-        """The values of each option that methods are fitted with, each in a row of its own."""
-        return {"rank": self.ranks, "components": self.components, "zero": self.zero, "seed": self.fit_seeds}
+__all__ = ["Fitting", "choose"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +52,15 @@ class Fitting:
     task: Task | None = None
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
+        """Returns the methods, fitted on the embeddings of a layer, with each of the scores."""
+        fitted = self._fitted(x, spec)
+        if "csls" not in self.options.scores:
+            return fitted
+        sample = sample_rows({code: value for (group, code), value in x.items() if group == "fit"})
+        scaled = [method.scaled(sample) for method in fitted]
+        return [of[n] for of in zip(fitted, scaled, strict=True) for n in range("cosine" not in self.options.scores, 2)]
+
+    def _fitted(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
         """Fits the methods on the embeddings of a layer, and adds the saved ones that belong to it."""
         names, varied = self.options.transforms, self.options.varied
         saved = [method for method in self.saved.values() if (s := method.source) is None or s.same_space(spec)]
@@ -125,9 +89,9 @@ class Fitting:
         if files := [path for path, saved in self.saved.items() if saved is method]:
             return str(files[0])
         fits = method.transform.fits if method.transform else ()
-        if not method.by_file and not any(fit.fitted_on for fit in fits):
+        if not method.by_file and method.bank is None and not any(fit.fitted_on for fit in fits):
             return ""
-        return self.paired_name if method.name in OF_PAIRS else self.name
+        return self.paired_name if method.name.removesuffix(CSLS) in OF_PAIRS else self.name
 
     def check(self, encoder: SentenceEncoder, layers: Sequence[int]) -> None:
         """Checks the methods before anything is encoded."""
@@ -148,13 +112,14 @@ class Fitting:
 
 def choose(task: Task, options: FitOptions) -> Fitting:
     """Reads the text to fit the methods of a task on, after checking that the options agree with the task."""
+    options = options if task.searches else replace(options, scores=("cosine",))
     _check_options(task, options)
     saved = _saved(task, options.saved)
     codes, limit = list(dict.fromkeys(task.languages)), f", up to {options.fit_count} a language"
     if options.fit_on == EVALUATED:
         return Fitting(options, {}, codes, (), "the evaluated sentences", "", saved, task)
     name, text = "", {}
-    if set(options.transforms) != {"original"}:
+    if options.reads_text:
         source = task.own_text.get(options.fit_on) or fit_text(options.fit_on)
         name = source.name + ("" if options.fit_on == "udhr" else limit)
         more = source.languages() if options.fit_languages == "all" else ()
@@ -198,8 +163,9 @@ def _check_options(task: Task, options: FitOptions) -> None:
             why = f"{name}, which {fix if by_file else f'{task.name} cannot fit; omit it'}"
     if why:
         raise ValueError(f"--transforms has {why}")
-    if evaluated and (task.evaluated == "no" or options.fit_languages == "all"):
-        other = "combined with --fit-languages all; omit one of them"
+    if evaluated and (task.evaluated == "no" or options.fit_languages == "all" or "csls" in options.scores):
+        option = "scores csls" if "csls" in options.scores else "fit-languages all"
+        other = f"combined with --{option}; omit one of them"
         why = f"used with {task.name}, or with --seen; choose another text" if task.evaluated == "no" else other
         raise ValueError(f"--fit-on evaluated cannot be {why}")
 

@@ -59,6 +59,7 @@ class Suite:
       encoder: one or more of bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
       transforms: methods to compare; by default, as the profile says.
+      scores: what tasks that search rank by: cosine, csls, or both.
       data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, flores200_dataset,
         NTREX-128, belebele, mlqa, miracl, dictionaries and amazon.
       out: folder for the results, with a subfolder for each encoder and task.
@@ -72,6 +73,7 @@ class Suite:
     encoder: tuple[str, ...] = ("bundled",)
     layers: tuple[int, ...] = (8, 12)
     transforms: tuple[MethodName, ...] = ()
+    scores: tuple[Literal["cosine", "csls"], ...] = ("cosine",)
     data: Path = Path("data")
     out: Path = Path("results/all")
     max_length: int | None = None
@@ -121,6 +123,7 @@ class Suite:
                 "encoder": encoder,
                 "layers": self.layers,
                 "transforms": self.transforms or (FEW_METHODS if self.profile == "small" else ALL_METHODS),
+                "scores": self.scores,
                 "cache": self.out / "embeddings" if self.cache is None else self.cache,
                 "overwrite": self.overwrite,
                 "out": self.out / Path(folder).name / name,

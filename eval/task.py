@@ -96,6 +96,7 @@ class Task:
       some: whether a method that was fitted on some of the languages is tested on these.
       means: further scores, from the scores of all parts.
       of_layer: of a task of one part, further scores of a layer, from all embeddings there and the methods.
+      searches: whether it ranks by the ``bank`` of a method too, if it has one.
       every_layer: whether the one part is encoded at all layers, for the panel ``layers``.
       half_rank: whether LSAR, if no ranks are given, is fitted at half of its full rank too.
       draw: draws figures, besides the bars, from the results and panels into a folder.
@@ -114,6 +115,7 @@ class Task:
     some: bool = False
     means: Callable[[Sequence[Score]], Iterable[Score]] = lambda _: ()
     of_layer: Callable[[Embedded, Sequence[Method], Setting], Iterable[tuple[Method, Score] | Panel]] = lambda *_: ()
+    searches: bool = False
     every_layer: bool = False
     half_rank: bool = False
     draw: Callable[[Sequence[Result], Mapping[str, Any], Path], None] = lambda *_: None

@@ -52,7 +52,7 @@ class HubMeasures(NamedTuple):
       skewness: of N_k; 0 if all are found alike, large with hubs.
       unfound: share of candidates that no query finds, N_k = 0.
       hub_mass: share of all results that are the 1% of candidates with the largest N_k, rounded up; 0.01 is even.
-      reciprocal: share of queries that are the first result of their first result.
+      reciprocal: share of all results that are mutual, where the query is among the first k of its result.
     """
 
     skewness: float
@@ -218,7 +218,7 @@ def hub_measures(
     counts = np.sort(np.bincount(found.ravel(), minlength=candidates))
     off = counts - counts.mean()
     mass = counts[-math.ceil(candidates / 100) :].sum() / found.size
-    mutual = mates[found[:, 0], 0] == np.arange(len(found))
+    mutual = np.any([first[found] == np.arange(len(found))[:, None] for first in mates.T], axis=0)
     values = ((off**3).mean() / (off.std() ** 3 or 1.0), (counts == 0).mean(), mass, mutual.mean())
     return HubMeasures(*map(float, values))
 

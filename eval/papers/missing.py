@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eval.data.fit_text import fit_text
-from eval.fitting import FitOptions
+from eval.fit_options import FitOptions
 from eval.papers.card import Card, CardStep
 from eval.papers.plan import CardOptions, Planned, plan_step, train_module
 from eval.papers.sources import LANGUAGES, SOURCES

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.measures.ranking import precision_of_ranks
+from lsar_jax.measures.ranking import Bank, precision_of_ranks
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 from lsar_jax.retrieval.search import Metric as Similarity
@@ -38,6 +38,7 @@ def search_pool(
     candidates: Sequence[Float[np.ndarray, "_ dim"]],
     relevant: Int[np.ndarray, "query language"],
     *,
+    bank: Bank = None,
     metric: Similarity = "cosine",
 ) -> PoolScores:
     """Searches the candidates of all languages for the relevant candidate in each.
@@ -46,13 +47,14 @@ def search_pool(
       asked: embeddings of the queries in each language.
       candidates: embeddings of the candidates in each language.
       relevant: place of the relevant candidate in each language; -1 for none.
-      metric: similarity to rank by.
+      bank: vectors to scale scores against, by CSLS.
+      metric: similarity to rank by without a bank.
     """
     language, of_candidate = (np.repeat(np.arange(len(of)), list(map(len, of))) for of in (asked, candidates))
     queries, pool = np.concatenate(asked), np.concatenate(candidates)
-    ranks = candidate_ranks(queries, pool, relevant, metric=metric)
+    ranks = candidate_ranks(queries, pool, relevant, bank=bank, metric=metric)
     found, k = language_preference(ranks, language, len(pool)), min(_FIRST, len(pool))
-    top = top_k_share(np.asarray(nearest(queries, pool, k, metric=metric)[1]), of_candidate, language)
+    top = top_k_share(np.asarray(nearest(queries, pool, k, bank=bank, metric=metric)[1]), of_candidate, language)
     values = {"mAP": precision_of_ranks(ranks), "preference": found.preferred, "spread": found.spreads}
     values[f"top {k}"] = top.shares
     share = 100 * float((np.bincount(of_candidate)[language] / len(pool)).mean())

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.data.typology import syntactic_distances, syntax_correlation
-from eval.fitting import EVALUATED, FitOptions
+from eval.fit_options import EVALUATED, FitOptions
 from eval.task import Method, Metric, Panel, Score, Setting
 from lsar_jax.console.output import console
 

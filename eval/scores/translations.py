@@ -1,6 +1,6 @@
 """Search for translations in pairs of languages: the task that Tatoeba, any parallel text and code-switching share.
 
-The score is the accuracy of the nearest neighbour by cosine, in each direction and as the mean of both, with means over
+The score is the accuracy of the nearest neighbour, in each direction and as the mean of both, with means over
 languages. A method that depends on the language is tested on the languages that it was fitted on. The original
 embeddings, and transforms that are the same for all languages, are tested on all languages; those that were not fitted
 on are also reported separately.
@@ -52,6 +52,7 @@ def translations(
         parts=[{(side, code): list(pairs[code][n]) for code in pairs for n, side in enumerate(("en", "xx"))}],
         scores=partial(_scores, groups or {}),
         some=True,
+        searches=True,
         draw=partial(_draw, title),
         **fields,
     )
@@ -68,7 +69,7 @@ def _scores(groups: Mapping[str, Sequence[str]], x: Embedded, method: Method, se
         means[f"mean over {len(unseen)} unseen"] = unseen
     means |= {f"mean {of}": list(codes) for of, codes in groups.items() if set(codes) <= set(tested)}
     hits = {
-        way: {code: 100.0 * top1_hits(x[asked, code], x[read, code]) for code in tested}
+        way: {code: 100.0 * top1_hits(x[asked, code], x[read, code], method.bank) for code in tested}
         for way, (asked, read) in ((way, way.split("-")) for way in _WAYS)
     }
     both = {code: np.mean([of[code] for of in hits.values()], axis=0) for code in tested}

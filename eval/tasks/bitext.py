@@ -93,9 +93,13 @@ def bitext(
     return replace(task, parts=parts_and_near, scores=partial(_with_errors, task.scores))
 
 
-def _with_errors(scores: Callable[..., Iterable[Any]], x: Embedded, *where: Any) -> Iterator[Any]:
+def _with_errors(
+    scores: Callable[..., Iterable[Any]], x: Embedded, method: Method | None = None, *where: Any
+) -> Iterator[Any]:
     """Yields the scores of translations, and the errors of the margin's first hit."""
-    yield from scores(x, *where)
+    yield from scores(x, method, *where)
+    if method is not None and method.bank is not None:  # a margin is a scale already
+        return
     codes = [code for side, code in x if side == "xx"]
     candidates = {"xsim": {code: x["en", code] for code in codes}}
     if near := {code: x[group, code] for group, code in x if group == "near en"}:

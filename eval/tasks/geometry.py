@@ -10,8 +10,9 @@
   random pairs within each language; the same of a sentence in English and one in another language.
 - The mean of each outlier dimension and its contribution to that cosine, in the original embeddings; of a folder of
   text, also their contribution within the languages (Hämmerl et al.'s Table 2).
-- IsoScore; NMI between k-means clusters and languages; the accuracy of a linear language probe; the share of the ten
-  nearest neighbours that are in the query's language, beside that language's share of the pool.
+- IsoScore; NMI between k-means clusters and languages; the accuracy of a linear language probe.
+- The share of the ten nearest neighbours that are in the query's language, beside that language's share of the pool;
+  and the hub measures of ``lsar_jax.geometry``. ``--scores cosine csls`` adds the same after local scaling.
 - The correlation between URIEL's syntactic similarity to English and the cosine with English's mean, for the part of
   the language means that LSAR removes and for the part that it leaves (Xie et al. 2022).
 
@@ -29,22 +30,23 @@ from jaxtyping import Float
 
 from eval.anisotropy import ByLanguage, Contributions, of_pairs, outliers, within
 from eval.command import Options, command
-from eval.data.fit_text import fit_text
-from eval.data.measured_text import MeasuredText, read_text
+from eval.data.measured_text import MeasuredText, read_measured
 from eval.figures.embedding_space import draw_pair, draw_space
 from eval.figures.layers import draw_layers
 from eval.figures.removed import draw_syntax
-from eval.fitting import EVALUATED
 from eval.scores.syntax import english_distances, syntax_scores
 from eval.task import Embedded, Method, Metric, Panel, Score, Setting, Task
 from eval.tasks.udhr import HALF
-from lsar_jax.console.output import console, print_table
+from lsar_jax.console.output import print_table
 from lsar_jax.corpora.tables import Data
-from lsar_jax.geometry import anisotropy_by_language, isoscore
+from lsar_jax.geometry import anisotropy_by_language, hub_measures, isoscore
 from lsar_jax.languages import language_code
 from lsar_jax.measures.compared_methods import ALL_METHODS, label
-from lsar_jax.measures.ranking import language_nmi, own_share, probe_accuracy, probe_folds
+from lsar_jax.measures.hubs import HUBS, mean_hubs
+from lsar_jax.measures.ranking import Bank, language_nmi, probe_accuracy, probe_folds
 from lsar_jax.measures.results import Result
+from lsar_jax.retrieval.preference import top_k_share
+from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.transforms import fit_identifier
 
 __all__ = ["COMMAND", "geometry"]
@@ -52,12 +54,13 @@ __all__ = ["COMMAND", "geometry"]
 _MEASURED = "measured"  # the group of the measured texts
 # The measures of the first table.
 _MEASURES = (
-    "cosine within", "drawn", "cosine across", "cosine of all", "IsoScore", "NMI", "probe", "own in first 10",
-    "pool share",
+    "cosine within", "drawn", "cosine across", "cosine of all", "IsoScore", "NMI", "probe",
 )  # fmt: skip
+# The measures of the second.
+_NEIGHBOURS = ("own in first 10", "pool share", *(metric.name for metric in HUBS))
 _TITLE = "{} languages; cosines, shares and scores from 0 to 1, the probe in percent"
-# The measures of English and another language, and their columns.
-_ENGLISH = {"cosine English-xx": "mean cosine", "drawn English-xx": "drawn"}
+# The measures of English and another language.
+_ENGLISH = ("cosine English-xx", "drawn English-xx")
 
 
 def geometry(
@@ -83,7 +86,7 @@ def geometry(
       seeds: seeds of k-means.
       options: all options of the command.
     """
-    measured = _measured(text, data, languages, options)
+    measured = read_measured(text, data, languages, options)
     codes = list(measured.texts)
     alone = [] if pair is None else [language_code(code) for code in pair]
     if pair is not None and (alone[0] == alone[1] or not {*alone} <= {*codes}):
@@ -100,6 +103,7 @@ def geometry(
         own_text={"udhr": HALF} if text == "udhr" else {},
         evaluated="by language",
         of_layer=partial(_of_layer, distances),
+        searches=True,
         every_layer=True,
         least=3,
         draw=partial(_draw, measured, alone, "" if distances is None else distances[1]),
@@ -130,27 +134,11 @@ def _english_sides(measured: MeasuredText, test: ByLanguage) -> ByLanguage:
     return {code: test["en"][rows] for code, rows in measured.english.items()}
 
 
-def _measured(text: str, data: Data, languages: Sequence[str], options: Options) -> MeasuredText:
-    """The text to measure, in the languages that there is text to fit on in; says which it leaves out."""
-    measured = read_text(text, data, languages)
-    if text != "udhr" and Path(text).resolve() == Path(options.fit_on).resolve():
-        raise ValueError(f"--fit-on {options.fit_on} is the measured text; set it to evaluated, or to another text")
-    if options.fit_on == EVALUATED or set(options.transforms) == {"original"} or text == options.fit_on == "udhr":
-        return measured
-    there = fit_text(options.fit_on).read(list(measured.texts), 1)
-    lacking = [code for code in measured.texts if code not in there]
-    if not lacking:
-        return measured
-    console.print(f"--fit-on {options.fit_on} has no text in {', '.join(lacking)}: these are not measured either")
-    # Tatoeba has English with any language, since it is what translates the others.
-    left = read_text(text, data, [c for c in measured.texts if c in there and (c != "en" or text != "tatoeba")])
-    if "en" in there:
-        return left
-    return left._replace(texts={c: sentences for c, sentences in left.texts.items() if c != "en"}, english={})
-
-
 def _scores(measured: MeasuredText, seeds: Sequence[int], x: Embedded, method: Method, _: Setting) -> Iterator[Score]:
     test = {code: value for (_, code), value in x.items()}
+    yield from _neighbours(test, method.bank)
+    if method.bank is not None:  # the space is the same
+        return
     contributions = {code: within(rows) for code, rows in test.items()}
     yield from _measures(test, contributions, seeds)
     yield from _within_languages(test, contributions, method, measured.parallel)
@@ -163,7 +151,6 @@ def _measures(x: ByLanguage, contributions: Mapping[str, Contributions], seeds: 
     cosines = anisotropy_by_language(x)
     codes = [code for code, rows in x.items() for _ in rows]
     pool = np.concatenate(list(x.values()))
-    top = own_share(pool, np.unique(codes, return_inverse=True)[1], 10)
     values = (
         cosines.within,
         float(np.mean([drawn.sum() for drawn, _ in contributions.values()])),
@@ -172,12 +159,19 @@ def _measures(x: ByLanguage, contributions: Mapping[str, Contributions], seeds: 
         isoscore(pool),
         float(language_nmi(pool, codes, seeds).mean()),
         probe_accuracy(pool, codes, probe_folds(codes, [n for rows in x.values() for n in range(len(rows))])),
-        top.share,
-        top.pool_share,
     )
     for name, value in zip(_MEASURES, values, strict=True):
         metric = Metric(name, "higher" if name == "IsoScore" else "neither", unit="%" if name == "probe" else "")
         yield Score(metric, value, list(x), len(pool))
+
+
+def _neighbours(x: ByLanguage, bank: Bank) -> Iterator[Score]:
+    """Yields the measures of the ten nearest neighbours in the pool of all languages."""
+    pool, language = np.concatenate(list(x.values())), np.repeat(np.arange(len(x)), list(map(len, x.values())))
+    near = nearest_others(pool, 10, bank)[1]
+    top, hubs = top_k_share(near, language, language), mean_hubs([hub_measures(near, len(pool))])
+    of_pool = {_plain(_NEIGHBOURS[0]): top.share, _plain(_NEIGHBOURS[1]): top.pool_share}
+    yield from (Score(metric, value, list(x), len(pool)) for metric, value in (of_pool | hubs).items())
 
 
 def _outlier_scores(
@@ -229,7 +223,7 @@ def _of_layer(
     if distances is not None:
         yield from syntax_scores(methods, test, setting, *distances)
     if setting.first:
-        yield Panel("space", (methods, test))
+        yield Panel("space", ([method for method in methods if method.bank is None], test))
 
 
 def _print_tables(results: Sequence[Result], languages: int) -> None:
@@ -238,11 +232,13 @@ def _print_tables(results: Sequence[Result], languages: int) -> None:
     for r in results:
         table.setdefault(f"{r.layer} {label(r.transform, r.parameters)}", {})[r.metric] = r.value
     english = f"A sentence in English and one in another language, mean over {languages - 1} languages"
-    for title, columns in ((_TITLE.format(languages), {name: name for name in _MEASURES}), (english, _ENGLISH)):
-        rows = {name: row for name, row in table.items() if columns.keys() <= row.keys()}
+    near = "The ten nearest neighbours: shares from 0 to 1, hub measures but the skewness in percent"
+    tables = ((_TITLE.format(languages), _MEASURES), (near, _NEIGHBOURS), (english, _ENGLISH))
+    for title, columns in tables:
+        rows = {name: row for name, row in table.items() if set(columns) <= row.keys()}
         if rows:
             cells = [[name, *(f"{row[metric]:.3f}" for metric in columns)] for name, row in rows.items()]
-            print_table(title, ["", *columns.values()], cells)
+            print_table(title, ["", *columns], cells)
 
 
 COMMAND = command(geometry, rare=("uriel", "seeds"), transforms=ALL_METHODS)

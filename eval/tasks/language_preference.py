@@ -21,6 +21,9 @@ In the pools of English and one other language that the paper of Max@R has, and 
 en* and *into en*, of queries in English and in the other language; *English inclination*, the first less the second for
 the same question; and *English first*, the share of queries in the other language that find the English answer before
 that in their own.
+
+*Hub skewness*, *never found*, *hub mass* and *reciprocal* (``lsar_jax.geometry.hub_measures``) are of the first ten
+results; ``--scores cosine csls`` shows the effect of local scaling.
 """
 
 from collections.abc import Iterator
@@ -37,9 +40,11 @@ from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Tas
 from eval.tasks.udhr import HALF
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
+from lsar_jax.geometry import HubMeasures, hub_measures
+from lsar_jax.measures.hubs import mean_hubs
 from lsar_jax.measures.metric import Direction
 from lsar_jax.measures.query_scores import difference_of, strata_of
-from lsar_jax.measures.ranking import precision_of_ranks
+from lsar_jax.measures.ranking import Bank, precision_of_ranks
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import (
     four_way,
@@ -78,8 +83,10 @@ def preference(
     codes = list(dict.fromkeys(code for pool in pools for code in pool.codes))
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        for name, found in _means([measures(x, pool) for pool in pools]).items():
+        for name, found in _means([measures(x, pool, method.bank) for pool in pools]).items():
             yield Score.of(Metric(name, _SHOWN.get(name, "neither"), shown=name in _SHOWN), codes, found)
+        for metric, value in mean_hubs([_hubs(x, pool, method.bank) for pool in pools]).items():
+            yield Score(metric, value, codes, sum(len(pool.question) for pool in pools))
 
     return Task(
         name="preference",
@@ -88,22 +95,23 @@ def preference(
         parts=[texts],
         scores=scores,
         own_text={"udhr": HALF} if text == "udhr" else {},
+        searches=True,
         least=2,
     )
 
 
-def measures(x: Embedded, pool: MultilingualPool) -> dict[str, QueryScores]:
+def measures(x: Embedded, pool: MultilingualPool, bank: Bank = None) -> dict[str, QueryScores]:
     """Returns the scores of the queries of a pool by each measure that is defined there, in percent."""
-    asked, candidates, ranks = pool.search(x)
+    asked, candidates, ranks = pool.search(x, bank)
     language, of_candidate = (_languages(x, keys) for keys in (pool.asked, pool.searched))
     count, k = len(candidates) - pool.itself, min(_FIRST, len(candidates) - pool.itself)
     translation = pool.translations(len(candidates))
     known = np.flatnonzero((translation >= 0).all(axis=1))
     if pool.itself:
-        near = top = np.asarray(nearest_others(candidates, k)[1])
+        near = top = np.asarray(nearest_others(candidates, k, bank)[1])
     else:
-        top = np.asarray(nearest(asked, candidates, k)[1])
-        near = known[np.asarray(nearest(asked, candidates[known], min(k, len(known)))[1])]
+        top = np.asarray(nearest(asked, candidates, k, bank=bank)[1])
+        near = known[np.asarray(nearest(asked, candidates[known], min(k, len(known)), bank=bank)[1])]
     split = four_way(top[:, 0], pool.relevant, of_candidate, language)._asdict()
     values: dict[str, Any] = {"mAP": precision_of_ranks(ranks)}
     if ((ranks >= 0).sum(axis=1) > 1).any():
@@ -118,17 +126,27 @@ def measures(x: Embedded, pool: MultilingualPool) -> dict[str, QueryScores]:
     if near.shape[1] > 1:
         values["MLRS"] = rank_shift(_cosines(asked, candidates, translation[near, language[:, None]]))
     values["Max@R"] = max_rank(ranks, count).scores
-    return _queries(values, pool.question) | _with_english(x, pool)
+    return _queries(values, pool.question) | _with_english(x, pool, bank)
 
 
-def _with_english(x: Embedded, pool: MultilingualPool) -> dict[str, QueryScores]:
+def _hubs(x: Embedded, pool: MultilingualPool, bank: Bank) -> HubMeasures:
+    """The hub measures of the first ten results."""
+    asked, candidates = (np.concatenate([x[key] for key in keys]) for keys in (pool.asked, pool.searched))
+    k = min(_FIRST, len(asked) - pool.itself, len(candidates) - pool.itself)
+    if pool.itself:
+        return hub_measures(nearest_others(candidates, k, bank)[1], len(candidates))
+    near, back = (nearest(*way, k, bank=bank)[1] for way in ((asked, candidates), (candidates, asked)))
+    return hub_measures(near, len(candidates), back)
+
+
+def _with_english(x: Embedded, pool: MultilingualPool, bank: Bank) -> dict[str, QueryScores]:
     """Scores in the pools of English and one other language, as means over the others."""
     parts = []
     for code in pool.codes if "en" in pool.codes else ():
         if code == "en":
             continue
         pair = pool.narrowed(x, ("en", code))
-        _, candidates, ranks = pair.search(x)
+        _, candidates, ranks = pair.search(x, bank)
         reach = max_rank(ranks, len(candidates) - pair.itself).scores
         english = _languages(x, pair.asked) == 0
         # Of a question in both languages, the query in the other has the difference.

@@ -25,7 +25,8 @@ from jaxtyping import Float
 from eval.data.tatoeba import XTREME_36
 from eval.evaluate import encode_texts, evaluate
 from eval.figures import leakage as draw
-from eval.fitting import FitOptions, choose
+from eval.fit_options import FitOptions
+from eval.fitting import choose
 from eval.scores.heads import COLUMNS, TRAINED, Scores, chance, summary
 from eval.task import Embedded, Task, Texts
 from eval.tasks.benchmarks.sts17 import sts17

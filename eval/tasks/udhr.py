@@ -54,6 +54,7 @@ def udhr(languages: tuple[str, ...] = ()) -> Task:
         parts=[{("test", code): paragraphs for code, paragraphs in test.items()}],
         scores=_scores,
         own_text={"udhr": HALF},
+        searches=True,
         draw=draw,
         half_rank=True,
         least=2,
@@ -63,9 +64,9 @@ def udhr(languages: tuple[str, ...] = ()) -> Task:
 def _scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
     test = {code: rows for (_, code), rows in x.items()}
     precision = Metric("mAP", kind="across languages", column="pool of all", shown=True)
-    yield Score.of(precision, list(test), pool_precision(test))
+    yield Score.of(precision, list(test), pool_precision(test, method.bank))
     if "en" in test:
-        yield Score.of(Metric("accuracy into en", shown=True), list(test), into_english(test))
+        yield Score.of(Metric("accuracy into en", shown=True), list(test), into_english(test, method.bank))
     if setting.first:
         yield Panel(setting.title(method), np.concatenate(list(test.values())))
 

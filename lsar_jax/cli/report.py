@@ -17,7 +17,7 @@ command is repeated: embeddings and the measures of each layer are kept in ``--o
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ from lsar_jax.embeddings.job import remove_partial_files, work_folder
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.measures.compared_methods import FITTED, REPORT_METHODS, MethodName, check_methods
+from lsar_jax.measures.hubs import HUBS, mean_hubs
 from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.results import Result, read_results, result_of, write_results
 from lsar_jax.measures.run_record import digest_of, record, recorded
@@ -60,6 +61,7 @@ _FIRST = 100
 _MEASURES = (
     Metric("own language among neighbours", "lower"), Metric("own language without preference", "neither"),
     Metric("language identified", "lower"), Metric("IsoScore"), Metric("mean cosine", "neither"),
+    *(replace(metric, name=f"{metric.name}{end}") for end in ("", ", CSLS") for metric in HUBS),
 )  # fmt: skip
 
 
@@ -163,7 +165,8 @@ class Report(TextFolderOptions):
                 given |= {"languages": languages, "value": entry.score, "n": count}
                 metric = Metric(found.metric, shown=True)
                 results.append(result_of(entry.spec, entry.method, metric, **given).resampled(entry.search))
-            for metric, value in zip(_MEASURES, (entry.own, entry.expected, *entry.space), strict=True):
+            hubs = [value for of in entry.hubs for value in mean_hubs([of]).values()]
+            for metric, value in zip(_MEASURES, (entry.own, entry.expected, *entry.space, *hubs), strict=True):
                 given |= {"languages": tuple(text.codes), "value": value, "n": text.count}
                 results.append(result_of(entry.spec, entry.method, metric, **given))
         return results

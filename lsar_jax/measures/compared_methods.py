@@ -17,22 +17,14 @@ from lsar_jax.transforms import Transform, fit_outliers, whiten_samples, zero_di
 from lsar_jax.transforms.methods import METHODS, OF_PAIRS, FitMethod, by_default
 
 __all__ = [
-    "ALL_METHODS",
-    "FEW_METHODS",
-    "FITTED",
-    "OF_FILES",
-    "OF_PAIRS",
-    "OF_SAMPLES",
-    "REPORT_METHODS",
-    "Method",
-    "MethodName",
-    "check_methods",
-    "fit_files",
-    "fit_methods",
-    "label",
-]
+    "ALL_METHODS", "CSLS", "FEW_METHODS", "FITTED", "OF_FILES", "OF_PAIRS", "OF_SAMPLES", "REPORT_METHODS", "Method",
+    "MethodName", "check_methods", "fit_files", "fit_methods", "label",
+]  # fmt: skip
 
 K = TypeVar("K")
+
+# What the name of a method ends in whose scores are by CSLS.
+CSLS = "+csls"
 
 
 def _fit_largest(x: Mapping[str, Moments], *, source: EncoderSpec | None = None) -> Transform:
@@ -90,6 +82,7 @@ class Method:
       transform: None leaves the embeddings unchanged.
       by_file: file -> the function that transforms its embeddings, if each file was fitted on by itself.
       counts: language -> number of sentences in these files.
+      bank: transformed vectors that scores are scaled against, by CSLS; None for scores by cosine.
     """
 
     name: str
@@ -97,6 +90,7 @@ class Method:
     transform: Transform | None = None
     by_file: Mapping[Any, Callable[[Float[np.ndarray, "vector dim"]], Any]] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    bank: Float[np.ndarray, "row dim"] | None = None
 
     @classmethod
     def of(cls, name: str, transform: Transform) -> "Method":
@@ -108,6 +102,11 @@ class Method:
         """A saved transform, named after its fits."""
         name = "+".join(fit.method for fit in transform.fits)
         return cls.of(f"saved {name}" if name in METHODS else name, transform)
+
+    def scaled(self, sample: Mapping[str, Float[np.ndarray, "_ dim"]]) -> "Method":
+        """The method with scores by CSLS, against the transformed sample, in the languages that it takes."""
+        rows = self.transform_languages({code: x for code, x in sample.items() if self.takes(code)})
+        return replace(self, name=f"{self.name}{CSLS}", bank=np.concatenate(list(rows.values())))
 
     @property
     def label(self) -> str:

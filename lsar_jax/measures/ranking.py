@@ -25,6 +25,9 @@ __all__ = [
     "top1_hits",
 ]
 
+# Vectors that scores by CSLS are scaled against; None for scores by cosine.
+Bank = Float[np.ndarray, "row dim"] | None
+
 
 def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.ndarray, " query"]:
     """Returns the average precision of each query, 0 to 1, from the ranks of its relevant candidates.
@@ -88,13 +91,13 @@ def bitext_f1(found: Int[np.ndarray, " pair"]) -> Float[np.ndarray, " pair"]:
 
 
 def top1_hits(
-    queries: Float[np.ndarray, "pair dim"], candidates: Float[np.ndarray, "pair dim"]
+    queries: Float[np.ndarray, "pair dim"], candidates: Float[np.ndarray, "pair dim"], bank: Bank = None
 ) -> Bool[np.ndarray, " pair"]:
-    """Whether the candidate nearest to query i, by cosine, is candidate i, its translation."""
-    return np.asarray(nearest(queries, candidates)[1])[:, 0] == np.arange(len(queries))
+    """Whether the candidate nearest to query i, by cosine or with a bank by CSLS, is candidate i, its translation."""
+    return np.asarray(nearest(queries, candidates, bank=bank)[1])[:, 0] == np.arange(len(queries))
 
 
-def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> QueryScores:
+def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]], bank: Bank = None) -> QueryScores:
     """Returns the average precision of each text as a query for its translations among all others, in percent.
 
     Row i has the same content in all languages, and is a cluster.
@@ -102,14 +105,14 @@ def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Query
     pool, paragraphs = np.concatenate(list(x.values())), len(next(iter(x.values())))
     paragraph = np.tile(np.arange(paragraphs), len(x))
     relevant = paragraph[:, None] + paragraphs * np.arange(len(x))
-    ranks = candidate_ranks(pool, pool, relevant, left_out=np.arange(len(pool)))
+    ranks = candidate_ranks(pool, pool, relevant, bank=bank, left_out=np.arange(len(pool)))
     return QueryScores(100 * precision_of_ranks(ranks), clusters=paragraph)
 
 
-def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> QueryScores:
+def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]], bank: Bank = None) -> QueryScores:
     """Returns 100 for each text whose nearest English text is its translation, else 0; translations form a cluster."""
     others = [code for code in x if code != "en"]
-    hits = [100.0 * top1_hits(x[code], x["en"]) for code in others]
+    hits = [100.0 * top1_hits(x[code], x["en"], bank) for code in others]
     # Every language has the same number of texts, so the mean is also the mean over languages.
     return QueryScores(np.concatenate(hits), clusters=np.tile(np.arange(len(x["en"])), len(others)))
 

@@ -8,14 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lsar_jax.geometry import expected_anisotropy, isoscore
+from lsar_jax.geometry import HubMeasures, expected_anisotropy, hub_measures, isoscore
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.ranking import pool_precision, probe_accuracy, probe_folds, top1_hits
 from lsar_jax.moments import Moments, merge_moments
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.measured import ByLanguage, Measured, Neighbours, Pool, Space, read_measured, write_measured
+from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.base.sample import sample_rows
 
 __all__ = ["Fold", "Folds", "measure_layer"]
 
@@ -99,13 +101,16 @@ def measure_layer(
     found = []
     for fold, part in zip(folds, parts, strict=True):
         others = {code: without(moments, part[code]) for code, moments in total.items()}
-        fitted = fit({code: rows[~fold.held_out[code]] for code, rows in x.items()}, others)
-        found.append(list(_measure_fold(folds.text, x, fitted, fold)))
+        rest = {code: rows[~fold.held_out[code]] for code, rows in x.items()}
+        fitted, sample = fit(rest, others), sample_rows(rest)
+        found.append(list(_measure_fold(folds.text, x, [method.scaled(sample) for method in fitted], fold)))
     measured = []
     for method, of_method in zip(methods, zip(*found, strict=True), strict=True):
-        near, spaces, searches = zip(*of_method, strict=True)
+        near, spaces, searches, hubs = zip(*of_method, strict=True)
         search = pool_precision(method.transform_languages(reference)) if reference else _joined(searches)
-        measured.append(Measured(spec, method, near, Space(*np.mean(spaces, axis=0).tolist()), search))
+        measured.append(
+            Measured(spec, method, near, Space(*np.mean(spaces, axis=0).tolist()), search, np.mean(hubs, axis=0))
+        )
     if kept is not None:
         write_measured(kept, measured)
     return measured
@@ -113,8 +118,8 @@ def measure_layer(
 
 def _measure_fold(
     text: UserText, x: ByLanguage, methods: Sequence[Method], fold: Fold
-) -> Iterator[tuple[Neighbours, Space, QueryScores | None]]:
-    """Yields what each method, fitted on the other folds, makes of a fold."""
+) -> Iterator[tuple[Neighbours, Space, QueryScores | None, tuple[HubMeasures, HubMeasures]]]:
+    """Yields what each method, fitted on the other folds and with a bank of them, makes of a fold."""
     # Pairs are searched language by language, a pool of all languages is not: it is kept small.
     searched = fold.held_out if text.pairs else fold.few
     codes = [code for code, rows in fold.few.items() for _ in range(rows.sum())]
@@ -123,7 +128,10 @@ def _measure_fold(
         test = method.transform_languages({code: rows[searched[code]] for code, rows in x.items()})
         pool = np.concatenate([rows[fold.few[code][searched[code]]] for code, rows in test.items()])
         search = measure_search(test, text, searched) if text.aligned else None
-        yield fold.pool.search(pool), measure_space(pool, codes, probed), search
+        near = fold.pool.search(pool)
+        scaled = nearest_others(pool.astype(np.float32), fold.pool.k, method.bank)[1]
+        hubs = hub_measures(near.rows, len(pool)), hub_measures(scaled, len(pool))
+        yield near, measure_space(pool, codes, probed), search, hubs
 
 
 def measure_search(x: ByLanguage, text: UserText, held_out: Rows) -> QueryScores:

@@ -5,7 +5,7 @@ in each fold of the text, by a fit on the other folds; the explorer in the text 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import nan
 from pathlib import Path
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 # Format of the files of measures.
-FORMAT = "lsar_jax.measured.v1"
+FORMAT = "lsar_jax.measured.v2"
 
 # Language -> embeddings.
 ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
@@ -130,6 +130,7 @@ class Measured:
       parts: the neighbours of the sentences in each pool.
       space: the mean over the pools.
       search: the scores of queries, in percent; None if there is nothing aligned to search.
+      hubs: measures of the search by cosine, and by CSLS with a bank of the text of the fit: the means over the pools.
     """
 
     spec: EncoderSpec
@@ -137,6 +138,7 @@ class Measured:
     parts: Sequence[Neighbours]
     space: Space = _UNMEASURED
     search: QueryScores | None = None
+    hubs: Float[np.ndarray, "2 measure"] = field(default_factory=lambda: np.full((2, 4), nan))
 
     @property
     def layer(self) -> int:
@@ -176,7 +178,7 @@ class Measured:
 
 def write_measured(path: Path, measured: Sequence[Measured]) -> None:
     """Writes what was measured of the methods of a layer; all have the same pools, and scores of the same queries."""
-    arrays = {"space": np.array([entry.space for entry in measured])}
+    arrays = {name: np.array([getattr(entry, name) for entry in measured]) for name in ("space", "hubs")}
     for part in range(len(measured[0].parts)):
         arrays[f"rows.{part}"] = np.stack([entry.parts[part].rows for entry in measured])
         arrays[f"cosines.{part}"] = np.stack([entry.parts[part].cosines for entry in measured])
@@ -195,11 +197,11 @@ def read_measured(path: Path, spec: EncoderSpec, methods: Sequence[Method], pool
         arrays = {name: file.read(name) for name in file.names}
     strata, clusters = arrays.get("strata"), arrays.get("clusters")
     measured = []
-    for number, (method, space) in enumerate(zip(methods, arrays["space"].tolist(), strict=True)):
+    for number, (method, space, hubs) in enumerate(zip(methods, arrays["space"].tolist(), arrays["hubs"], strict=True)):
         lists = [[arrays[f"{name}.{part}"][number] for name in ("rows", "cosines")] for part in range(len(pools))]
         parts = [pool.neighbours(*found) for pool, found in zip(pools, lists, strict=True)]
         search = QueryScores(arrays["values"][number], strata, clusters) if "values" in arrays else None
-        measured.append(Measured(spec, method, parts, Space(*space), search))
+        measured.append(Measured(spec, method, parts, Space(*space), search, hubs))
     return measured
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lsar_jax.measures.hubs import HUBS, mean_hubs
 from lsar_jax.measures.results import Result
 from lsar_jax.report.example_queries import (
     HITS,
@@ -43,6 +44,12 @@ def columns_of(found: Comparison) -> list[str]:
 def row_of(found: Comparison, entry: Measured, score: Any) -> list[Any]:
     """A row of a table of methods: names, the score in search, and the measures of the space."""
     return [entry.method.label, *[f"{entry.layer}"] * bool(entry.spec.pooling), score, entry.own, *entry.space]
+
+
+def _hub_row(entry: Measured) -> list[str]:
+    """A row of the table of hubs: each measure by cosine, and by CSLS."""
+    by_score = [mean_hubs([of]).values() for of in entry.hubs]
+    return [entry.label, *(f"{plain:.1f} / {scaled:.1f}" for plain, scaled in zip(*by_score, strict=True))]
 
 
 def title_of_table(found: Comparison, title: str) -> str:
@@ -97,6 +104,8 @@ def report_html(
         code=code, method=METHODS.get(best.method.name) if best else None, columns=columns_of(found),
         rows=[row_of(found, entry, found.score(entry)) for entry in found.best_of_each],
         marked=best.method.label if best else None,
+        hub_columns=["method", *(metric.name for metric in HUBS)],
+        hub_rows=[_hub_row(entry) for entry in found.best_of_each],
         every_row=[row_of(found, entry, entry.score if found.metric else None) for entry in found.measured]
         if len(found.originals) > 1 else [],
         by_chance=100 * max(map(len, text.sentences.values())) / text.count,

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from lsar_jax.arrays import near_one, padded_rows
 from lsar_jax.checks import check_choice, whole_number, whole_numbers
-from lsar_jax.retrieval.search import Metric
+from lsar_jax.retrieval.search import Metric, scaled_sides
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["candidate_ranks"]
@@ -25,6 +25,7 @@ def candidate_ranks(
     candidates: Float[AnyArray, "candidate dim"],
     relevant: Int[AnyArray, "query relevant"],
     *,
+    bank: Float[AnyArray, "row dim"] | None = None,
     metric: Metric = "cosine",
     left_out: Int[AnyArray, " query"] | None = None,
     chunk: int = 256,
@@ -38,6 +39,7 @@ def candidate_ranks(
       queries: ``[query, dim]``.
       candidates: ``[candidate, dim]``.
       relevant: indices of the candidates to rank, ``[query, relevant]``; -1 for none.
+      bank: ``[row, dim]``: rank by CSLS, as in ``nearest``.
       metric: ``cosine`` or ``dot``.
       left_out: index of a candidate to hide from each query, such as the query itself, ``[query]``; -1 for none.
       chunk: number of queries per product.
@@ -52,6 +54,8 @@ def candidate_ranks(
     """
     chunk = whole_number("chunk", chunk, 1, 2**31 - 1, "int32")
     check_choice("metric", metric, get_args(Metric))
+    if bank is not None:
+        (queries, candidates), metric = scaled_sides(queries, candidates, bank, metric), "dot"
     rows, columns = padded_rows({"queries": queries, "candidates": candidates}, unit=metric == "cosine")
     if metric == "dot":
         (rows, _), (columns, _) = near_one(rows, by_row=True), near_one(columns, by_row=False)

@@ -97,10 +97,8 @@ def nearest(
     check_choice("metric", metric, get_args(Metric))
     plan = search_plan(sides, k, precision, recall_target, None, mesh)
     if bank is not None:
-        if metric != "cosine":
-            raise ValueError(f"metric is {metric!r}, but CSLS, which a bank is for, is of cosines; omit one of the two")
         options: dict[str, Any] = {"precision": precision, "mesh": mesh}
-        left, right = scaled_sides(queries, candidates, bank, **options)
+        left, right = scaled_sides(queries, candidates, bank, metric, **options)
         options |= {"recall_target": recall_target, "metric": "dot"}
         scores, ids = nearest(left, right, min(max(plan.k, _LOCAL), len(right)), **options)
         return csls_scores(scores, -2 * right[:, -1][ids])[:, : plan.k], ids[:, : plan.k]
@@ -137,9 +135,12 @@ def scaled_sides(
     queries: Float[AnyArray, "query dim"],
     candidates: Float[AnyArray, "candidate dim"],
     bank: Float[AnyArray, "row dim"],
+    metric: Metric = "cosine",
     **options: Any,
 ) -> tuple[Float[Array, "query dim+1"], Float[Array, "candidate dim+1"]]:
     """Returns ``[q, 1]`` and ``[c, -r(c) / 2]`` of vectors of length 1, whose inner product is ``s - r(c) / 2``."""
+    if metric != "cosine":
+        raise ValueError(f"metric is {metric!r}, but CSLS, which a bank is for, is of cosines; omit one of the two")
     sides = {"queries": queries, "candidates": candidates}
     left, right = (rows[: len(x)] for rows, x in zip(padded_rows(sides), sides.values(), strict=True))
     scale = local_scale(candidates, bank, **options)

@@ -52,6 +52,7 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(embedding_space, "tsne", lambda x: x[:, :2])
     options = ["--text", "tatoeba", "--data", str(folder), "--languages", "de", "fi", "hi", "ml", "--layers", "2"]
     options += ["--transforms", "original", "center", "lsar", "--seeds", "0", "--pair", "eng", "de"]
+    options += ["--scores", "cosine", "csls"]
     assert main(["geometry", *ENCODER, *options, "--out", str(out)]) == 0
     printed = capsys.readouterr().out
     assert "--fit-on udhr has no text in ml: these are not measured either" in printed
@@ -66,6 +67,11 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     assert {tuple(r["fitted_languages"].items()) for r in results if r["transform"] == "lsar"} == {
         tuple((code, 50) for code in codes)
     }
+
+    # A bank changes the neighbours alone.
+    hubs = {"own in first 10", "pool share", "hub skewness", "never found", "hub mass", "reciprocal"}
+    assert {r["metric"] for r in results if r["transform"] == "lsar+csls"} == hubs
+    assert {r["metric"] for r in results if r["transform"] == "lsar"} > hubs
 
     # Twins of the measures, from embeddings of each file.
     encoder = FakeEncoder(2)

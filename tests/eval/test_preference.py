@@ -5,11 +5,14 @@ import json
 import numpy as np
 import pytest
 
+import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.pools.multilingual_pool import MultilingualPool, line_pool, read_answers
 from eval.tasks.language_preference import COMMAND, measures
+from lsar_jax.retrieval.search import nearest_others
 from tests.eval.test_lareqa import write_letters
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
+from tests.fake_encoder import FakeEncoder
 
 pytestmark = pytest.mark.usefixtures("fake")
 CODES = ["de", "en", "fr"]
@@ -96,13 +99,25 @@ def test_pools_by_hand():
     assert narrowed.question.tolist() == [0, 0, 1]
 
 
+def test_hubs_of_the_pool(tmp_path):
+    run = ["preference", *ENCODER, "--layers", "1", "--transforms", "original", "--languages", "de", "en", "fr"]
+    assert main([*run, "--scores", "cosine", "csls", "--out", str(tmp_path)]) == 0
+    found = {(r["transform"], r["metric"]): r["value"] for r in read(tmp_path)}
+    x = np.concatenate([FakeEncoder(1).encode(of) for of in lj.corpora.udhr("test", ["de", "en", "fr"]).values()])
+    bank = np.concatenate([FakeEncoder(1).encode(of) for of in lj.corpora.udhr("fit", ["de", "en", "fr"]).values()])
+    for name, given in (("original", None), ("original+csls", bank)):
+        hubs = lj.geometry.hub_measures(nearest_others(x, 10, given)[1], len(x))
+        assert found[name, "hub skewness"] == pytest.approx(hubs.skewness)
+        assert found[name, "reciprocal"] == pytest.approx(100 * hubs.reciprocal)
+
+
 def test_preference(tmp_path):
     write_letters(tmp_path / "x", np.random.default_rng(0))
     run = ["preference", *ENCODER, "--layers", "1", "--transforms", "original", "lsar"]
     options = ["--text", "xquad-r", "--data", str(tmp_path / "x")]
     assert main([*run, *options, "--out", str(tmp_path / "out")]) == 0
     found = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
-    assert len(found) == 2 * 16
+    assert len(found) == 2 * 20
     assert found["original", "preference"]["n"] == 18
     for of in ("original", "lsar"):
         ways = [
@@ -110,7 +125,7 @@ def test_preference(tmp_path):
             for way in ("relevant, same", "relevant, other", "irrelevant, same", "irrelevant, other")
         ]
         assert sum(ways) == pytest.approx(100)
-        assert all(r["low"] <= r["value"] <= r["high"] for (name, _), r in found.items() if name == of)
+        assert all(r["low"] <= r["value"] <= r["high"] for (name, _), r in found.items() if name == of and r["low"])
     assert is_png(tmp_path / "out" / "methods.png")
 
 

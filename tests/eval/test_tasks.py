@@ -10,7 +10,8 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.evaluate import evaluate
-from eval.fitting import FitOptions, Fitting, choose
+from eval.fit_options import FitOptions
+from eval.fitting import Fitting, choose
 from eval.task import Score, Task
 from lsar_jax.measures.metric import Metric
 
@@ -151,6 +152,14 @@ def test_methods_of_one_layer_are_in_memory_at_a_time(fake, monkeypatch):
     task = planted(lambda x, method, setting: order.append(f"score {setting.spec.layer}") or ())
     evaluate(task, fake(), (1, 3), choose(task, FitOptions(transforms=("center",))))
     assert order == ["fit 1", "score 1", "fit 3", "score 3"]
+
+
+def test_a_bank_is_not_of_the_evaluated_sentences():
+    options = FitOptions(fit_on="evaluated", scores=("csls",))
+    with pytest.raises(ValueError, match="--fit-on evaluated cannot be combined with --scores csls"):
+        choose(planted(None, evaluated="by language", searches=True), options)
+    # A task that does not search has no bank.
+    assert choose(planted(None, evaluated="by language"), options).options.scores == ("cosine",)
 
 
 def test_tatoeba_data_that_is_wrong(tmp_path):

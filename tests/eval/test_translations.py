@@ -44,6 +44,7 @@ def test_bitext(bitext, tmp_path):
     assert results["lsar", "xx-en mean over 1 unseen"]["value"] == results["lsar", "th-en accuracy"]["value"]
     assert ("center", "en-th accuracy") not in results
     assert results["lsar", "en-de accuracy"]["fitted_on"] == "bitext but the held-out pairs, up to 10000 a language"
+    assert not [name for name, _ in results if "csls" in name]
     # By hand: fitted on the 25 pairs that are left, of which English is there once.
     train, held = held_out(read_bitext(bitext, ["fr"], "--data")["fr"], 15)
     german, _ = held_out(read_bitext(bitext, ["de"], "--data")["de"], 15)
@@ -90,6 +91,33 @@ def test_xsim_equals_brute_force(rng):
         values = {m.name: (v, m.direction) for m, v in scores.items()}
         assert values[f"{name} de-en"] == values[f"{name} over 1"] == (pytest.approx(expected), "lower")
     assert values["xsim++ over 1"][0] >= 100 * 5 / 30 > values["xsim over 1"][0]
+
+
+def test_scores_by_local_scaling(bitext, tmp_path):
+    """The bank of each method is the text of the fit as the method moves it, in the languages that it takes."""
+    options = ["--data", str(bitext), "--held-out", "15", "--transforms", "original", "center", "--scores", "csls"]
+    assert main(["bitext", *OPTIONS, *options, "--fit-on", "train", "--seen", "de", "fr", "--out", str(tmp_path)]) == 0
+    results = {(r["transform"], r["metric"]): r for r in read(tmp_path) if "accuracy" in r["metric"]}
+    assert {name for name, _ in results} == {"original+csls", "center+csls"}
+    assert results["original+csls", "en-de accuracy"]["fitted_on"].startswith("bitext but the held-out pairs")
+    pairs, encoder = read_bitext(bitext, ["de", "fr"], "--data"), FakeEncoder(2)
+    parts = {code: held_out(of, 15) for code, of in pairs.items()}
+    x = {code: encoder.encode([other for _, other in train]) for code, (train, _) in parts.items()}
+    x["en"] = encoder.encode([english for english, _ in parts["de"][0]])
+    english, german = (encoder.encode([pair[side] for pair in parts["de"][1]]) for side in (0, 1))
+    center = lj.transforms.fit_center(x)
+    for name, sides, bank in (
+        ("original", (english, german), np.concatenate(list(x.values()))),
+        ("center", (center(english, "en"), center(german, "de")), np.concatenate([center(x[c], c) for c in x])),
+    ):
+        scores = 2 * similarity(*sides) - np.sort(similarity(sides[1], bank), axis=1)[:, -10:].mean(axis=1)
+        expected = 100 * (scores.argmax(axis=1) == np.arange(15)).mean()
+        assert results[f"{name}+csls", "en-de accuracy"]["value"] == pytest.approx(expected)
+
+
+def similarity(x, y):
+    x, y = (np.asarray(of, np.float64) for of in (x, y))
+    return (x @ y.T) / np.linalg.norm(x, axis=1)[:, None] / np.linalg.norm(y, axis=1)
 
 
 def test_saved_transforms_on_languages_they_were_not_fitted_on(bitext, tmp_path, rng, capsys):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from lsar_jax.measures.ranking import into_english, pool_precision, precision_of_ranks
+from lsar_jax.measures.ranking import into_english, pool_precision, precision_of_ranks, top1_hits
 from lsar_jax.retrieval import candidate_ranks
 
 
@@ -52,6 +52,18 @@ def test_pool_precision_by_hand():
     assert scored.values == pytest.approx(np.array([100, 100, 100 / 2, 100 / 3]))
     assert scored.mean == pytest.approx(100 * (1 + 1 + 1 / 2 + 1 / 3) / 4)
     np.testing.assert_array_equal(scored.clusters, [0, 1, 0, 1])
+
+
+def test_a_hub_draws_no_queries_with_a_bank(rng):
+    """The last translation is the direction that all sentences share, and nearer to most of them than their own."""
+    meaning, noise = rng.standard_normal((2, 40, 100))
+    x = {"en": meaning + 2, "de": 0.4 * meaning + 0.2 * noise + 2}
+    x["en"][-1] = 2
+    bank = rng.standard_normal((400, 100)) + 2
+    assert top1_hits(x["de"], x["en"])[:-1].mean() < 0.6
+    assert top1_hits(x["de"], x["en"], bank)[:-1].all()
+    assert into_english(x, bank).mean > into_english(x).mean + 35
+    assert pool_precision(x, bank).mean > pool_precision(x).mean + 10
 
 
 def test_into_english_by_hand():

@@ -23,6 +23,18 @@ def test_equals_sorting(rng, metric, chunk):
         np.testing.assert_array_equal(got[row], expected)
 
 
+def test_ranks_by_local_scaling_equal_float64(rng):
+    x = rng.standard_normal((30, 8)) + 0.5
+    bank = rng.standard_normal((40, 8)) * rng.uniform(0.1, 10, (40, 1))
+    unit, others = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (x, bank))
+    scores = 2 * unit @ unit.T - np.sort(unit @ others.T)[:, -10:].mean(axis=1)
+    np.fill_diagonal(scores, -np.inf)
+    relevant = rng.integers(0, 30, (30, 3))
+    expected = (scores[:, None, :] > np.take_along_axis(scores, relevant, 1)[:, :, None]).sum(axis=2)
+    expected = np.where(relevant == np.arange(30)[:, None], -1, expected)
+    np.testing.assert_array_equal(candidate_ranks(x, x, relevant, bank=bank, left_out=np.arange(30)), expected)
+
+
 def test_ties_go_to_the_lower_index():
     x = np.ones((3, 2), np.float32)
     np.testing.assert_array_equal(candidate_ranks(x, x, np.array([[0, 1, 2]] * 3)), [[0, 1, 2]] * 3)
@@ -34,5 +46,7 @@ def test_refusals(unchecked):
         candidate_ranks(x, x, np.zeros((2, 1), int))
     with pytest.raises(ValueError, match="relevant holds 3; it must be from -1 to 2"):
         candidate_ranks(x, x, np.full((3, 1), 3))
+    with pytest.raises(ValueError, match="metric is 'dot', but CSLS"):
+        candidate_ranks(x, x, np.zeros((3, 1), int), bank=x, metric="dot")
     with pytest.raises(ValueError, match="metric 'l2' is not one of cosine, dot"):
         candidate_ranks(x, x, np.zeros((3, 1), int), metric="l2")

@@ -13,6 +13,7 @@ from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.data.xquad import answer_table, read_xquad
 from lsar_jax import corpora
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.ranking import Bank
 from lsar_jax.retrieval import candidate_ranks
 
 __all__ = ["MultilingualPool", "line_pool", "read_answers", "read_lines", "read_pairs_as_pools"]
@@ -40,11 +41,13 @@ class MultilingualPool(NamedTuple):
         """Whether the candidates are the queries."""
         return self.asked == self.searched
 
-    def search(self, x: Embedded) -> tuple[np.ndarray, np.ndarray, Int[np.ndarray, "query language"]]:
+    def search(
+        self, x: Embedded, bank: Bank = None
+    ) -> tuple[np.ndarray, np.ndarray, Int[np.ndarray, "query language"]]:
         """Returns the embeddings of the queries and of the candidates, and the ranks of the relevant ones."""
         asked, candidates = (np.concatenate([x[key] for key in keys]) for keys in (self.asked, self.searched))
         left_out = np.arange(len(asked)) if self.itself else None
-        return asked, candidates, candidate_ranks(asked, candidates, self.relevant, left_out=left_out)
+        return asked, candidates, candidate_ranks(asked, candidates, self.relevant, bank=bank, left_out=left_out)
 
     def narrowed(self, x: Embedded, codes: Sequence[str]) -> "MultilingualPool":
         """Returns the pool of some of the languages; ``x`` has the embeddings of all."""

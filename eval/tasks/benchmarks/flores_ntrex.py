@@ -27,8 +27,8 @@ from eval.data.flores_ntrex import read_parallel
 from eval.scores.language_pairs import PairMeans, script_neighbours, script_pairs
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
-from lsar_jax.measures.ranking import bitext_f1
-from lsar_jax.retrieval.search import nearest_both
+from lsar_jax.measures.ranking import Bank, bitext_f1
+from lsar_jax.retrieval.search import nearest, nearest_both
 
 __all__ = ["FLORES", "NTREX", "SCRIPTS", "flores", "ntrex", "scripts"]
 
@@ -97,7 +97,8 @@ def _task(name: str, title: str, data: Data, languages: Sequence[str], pairs: Pa
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         by_language = {code: rows for (_, code), rows in x.items()}
-        return _scores(by_language, pairs, {*setting.fitted, "en"}, _OF_SCRIPTS if name == "scripts" else _OF_PAIRS)
+        shown = _OF_SCRIPTS if name == "scripts" else _OF_PAIRS
+        return _scores(by_language, pairs, {*setting.fitted, "en"}, shown, method.bank)
 
     return Task(
         name=name,
@@ -107,12 +108,14 @@ def _task(name: str, title: str, data: Data, languages: Sequence[str], pairs: Pa
         scores=scores,
         evaluated="by language",
         some=True,
+        searches=True,
     )
 
 
 def _scores(
-    x: dict[str, Float[np.ndarray, "line dim"]], pairs: Pairs, fitted: set[str], shown: Collection[str]
-) -> Iterator[Score]:
+    x: dict[str, Float[np.ndarray, "line dim"]], pairs: Pairs, fitted: set[str], shown: Collection[str],
+    bank: Bank,
+) -> Iterator[Score]:  # fmt: skip
     codes, of_scripts = list(x), script_pairs(x)
     means = PairMeans(fitted)
     wanted = [(a, b) for n, a in enumerate(codes) for b in codes[n + 1 :]]
@@ -120,7 +123,9 @@ def _scores(
         wanted = [pair for pair in wanted if "en" in pair or pair in of_scripts or pair[::-1] in of_scripts]
     for first, second in wanted:
         across = (first, second) in of_scripts or (second, first) in of_scripts
-        forward, backward = (np.asarray(best[1])[:, 0] for best in nearest_both(x[first], x[second]))
+        sides = x[first], x[second]
+        both = nearest_both(*sides) if bank is None else [nearest(*way, bank=bank) for way in (sides, sides[::-1])]
+        forward, backward = (np.asarray(best[1])[:, 0] for best in both)
         for (a, b), found in (((first, second), forward), ((second, first), backward)):
             values = {"accuracy": 100.0 * (found == np.arange(len(found))), "F1": 100 * bitext_f1(found)}
             # Each mean that the pair is in, with the languages that must be fitted besides.
@@ -138,7 +143,8 @@ def _scores(
     for way in ("en-xx", "xx-en"):
         lost = Metric(f"{way} accuracy lost in the other script", "lower", shown=f"{way} accuracy lost" in shown)
         yield from means.difference(lost, *(_metric(f"{way} accuracy, {side}", shown) for side in _SIDES))
-    yield from script_neighbours(x, fitted, shown="neighbours" in shown)
+    if bank is None:
+        yield from script_neighbours(x, fitted, shown="neighbours" in shown)
 
 
 def _means(a: str, b: str, pairs: Pairs, across: bool) -> Iterator[str]:

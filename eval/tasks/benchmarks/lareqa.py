@@ -33,7 +33,7 @@ from lsar_jax.checks import at_least, check_choice
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.metric import Direction, Kind
-from lsar_jax.measures.ranking import precision_of_ranks
+from lsar_jax.measures.ranking import Bank, precision_of_ranks
 from lsar_jax.measures.results import Result
 from lsar_jax.retrieval import candidate_ranks, mix_queries
 from lsar_jax.retrieval.search import Metric as Similarity
@@ -100,6 +100,7 @@ def lareqa(
         parts=[texts],
         scores=partial(_scores, questions, metrics, mix),
         queries="q",
+        searches=True,
         draw=draw,
         least=2,
     )
@@ -110,20 +111,21 @@ def _scores(
     setting: Setting,
 ) -> Iterator[Score | Panel]:  # fmt: skip
     x = _mixed(x, questions, mix) if mix else x
-    for similarity in metrics:
-        yield from _scores_under(similarity, questions, x, setting.title(method), similarity == metrics[0])
+    for similarity in metrics if method.bank is None else ("cosine",):
+        first = similarity == metrics[0]
+        yield from _scores_under(similarity, questions, x, setting.title(method), first, method.bank)
 
 
 def _scores_under(
-    similarity: Similarity, questions: Mapping[str, Questions], x: Embedded, title: str, first: bool
+    similarity: Similarity, questions: Mapping[str, Questions], x: Embedded, title: str, first: bool, bank: Bank
 ) -> Iterator[Score | Panel]:
     """Yields the scores under a similarity, and the table of scores with one target left."""
     codes, end = list(questions), _SUFFIX[similarity]
     asked, candidates = ([x[group, code] for code in codes] for group in "qc")
-    found = search_pool(asked, candidates, answer_table(questions), metric=similarity)
+    found = search_pool(asked, candidates, answer_table(questions), bank=bank, metric=similarity)
     precision, single = found.values["mAP"], 100 * one_target_precision(found.ranks)
     alone = [
-        candidate_ranks(x["q", code], x["c", code], np.array(q.answers)[:, None], metric=similarity)
+        candidate_ranks(x["q", code], x["c", code], np.array(q.answers)[:, None], bank=bank, metric=similarity)
         for code, q in questions.items()
     ]
     # Translations of a question share its cluster.
