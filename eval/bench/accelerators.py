@@ -57,18 +57,7 @@ TARGETS = {
 }
 
 # A GpuTargetConfigProto. Names and versions, which no compiler asks for, are as short as they can be.
-_H200 = """
-gpu_device_info {
-  threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
-  shared_memory_per_block: 49152 shared_memory_per_core: 233472 shared_memory_per_block_optin: 232448
-  core_count: 132 fpus_per_core: 128 clock_rate_ghz: 1.98 cuda_compute_capability { major: 9 }
-  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
-  memory_bandwidth: 4800000000000 l2_cache_size: 52428800 device_memory_size: 151397597184
-  registers_per_core_limit: 65536 registers_per_block_limit: 65536
-}
-platform_name: "CUDA" dnn_version_info { major: 9 minor: 10 } runtime_version { major: 12 minor: 8 }
-device_description_str: "NVIDIA H200"
-"""
+_H200 = Path(__file__).with_name("h200.textproto").read_text(encoding="utf-8")
 
 
 def prepare() -> None:
