@@ -42,7 +42,7 @@ from lsar_jax.report.findings import answer, caption, details
 from lsar_jax.report.method_comparison import Comparison, compare, difference, most_neutral_or_best
 from lsar_jax.report.page_kit import usage_of
 from lsar_jax.report.report_page import columns_of, report_html, row_of, title_of_table
-from lsar_jax.report.strengths import Front, front_of
+from lsar_jax.report.sliders import Front, front_of
 
 __all__ = ["Report"]
 
@@ -174,8 +174,11 @@ class Report(TextFolderOptions):
     def _print(self, found: Comparison, front: Front) -> None:
         rows = [row_of(found, entry, str(found.score(entry) or "")) for entry in found.best_of_each]
         print_table(title_of_table(found, self.title), columns_of(found), rows)
-        for line in (f"The text: {caption(found)}", *answer(found), *details(found), str(front)):
+        for line in (f"The text: {caption(found)}", *answer(found), *details(found)):
             console.print(line)
+        print_table(
+            f"{found.shown.label} at strengths", ["strength", found.metric or "search", "own language"], front.rows
+        )
 
     def _save(self, found: Comparison, front: Front) -> None:
         """Writes the recommended transform at the chosen strength, and the moments of the shown layer.

@@ -18,8 +18,7 @@ from lsar_jax.report.marks import Plane
 from lsar_jax.report.measured import ByLanguage, Measured, Pool
 from lsar_jax.report.page_kit import Usage, packed
 from lsar_jax.report.planes import flat, language_plane
-from lsar_jax.report.sliders import at_ranks, fit_layers, options_of, ranks_of, slides
-from lsar_jax.report.strengths import at_strengths
+from lsar_jax.report.sliders import at_ranks, at_strengths, fit_layers, options_of, ranks_of, slides
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.tokenizer import check_sentences

@@ -18,7 +18,7 @@ from lsar_jax.report.findings import answer, caption, details
 from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.page_kit import Usage, render
-from lsar_jax.report.strengths import Front, strength_of
+from lsar_jax.report.sliders import Front
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["columns_of", "report_html", "row_of", "title_of_table"]
@@ -84,7 +84,6 @@ def report_html(
     own = own_by_language(text, held_out)
     outcomes, examples = draw_examples(text, held_out, found.folds.seed)
     names = dict.fromkeys(entry.method.name for entry in found.measured)
-    layers, space = figures
     code = ""
     if best is not None and front.chosen.moves:
         code = usage.loading(saved, best.needs_language).replace("{layer}", f"{best.layer}")
@@ -110,11 +109,7 @@ def report_html(
         if len(found.originals) > 1 else [],
         by_chance=100 * max(map(len, text.sentences.values())) / text.count,
         summaries={name: METHODS[name].summary if name in METHODS else "The vectors as they are." for name in names},
-        chosen=front.chosen, front=[
-            [f"{strength_of(of):g}{' (chosen)' * (of is front.chosen)}", *[of.score] * bool(best), of.own]
-            for of in front.entries
-        ],
-        layer_figures=layers, space_figures=space, provenance=_provenance(result),
+        layer_figures=figures[0], space_figures=figures[1], provenance=_provenance(result), front=front,
     )  # fmt: skip
 
 

@@ -1,21 +1,41 @@
-"""The methods of the explorer, fitted at each layer, and their sliders of ranks."""
+"""Methods in part: at lower ranks, which the explorer has sliders for, and at strengths from 0 to 1.
+
+Less of a transform leaves more of the query's language among its first results, which some searches want, and finds
+fewer sentences of other languages.
+"""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsar_jax.measures.compared_methods import Method, fit_methods
-from lsar_jax.moments import moments_by_language, stack_means
-from lsar_jax.report.measured import ByLanguage, spanned_rank
+from lsar_jax.measures.compared_methods import FITTED, Method, fit_methods
+from lsar_jax.moments import Moments, moments_by_language, stack_means
+from lsar_jax.report.held_out import measure_layer
+from lsar_jax.report.measured import ByLanguage, Measured, spanned_rank
+from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.transforms.base import Step
 from lsar_jax.transforms.methods import METHODS, by_default
 
-__all__ = ["DEFAULT_METHODS", "at_ranks", "fit_layers", "options_of", "ranks_of", "slides"]
+__all__ = [
+    "DEFAULT_METHODS",
+    "Front",
+    "at_ranks",
+    "at_strengths",
+    "fit_layers",
+    "front_of",
+    "options_of",
+    "ranks_of",
+    "slides",
+    "strength_of",
+]
 
 _log = logging.getLogger("lsar_jax")
+
+# Strengths that are measured beside 0 and 1.
+_BETWEEN = (0.25, 0.5, 0.75)
 
 # Those with a slider first.
 DEFAULT_METHODS = tuple(sorted(by_default("explorer"), key=lambda name: METHODS[name].varied != "rank"))
@@ -83,3 +103,68 @@ def options_of(method: Method) -> dict[str, Any]:
     if slides(method):
         return {"rank": "{rank}"}
     return {name: method.parameters[name] for name in ("rank", "seed") if name in method.parameters}
+
+
+def at_strengths(method: Method) -> list[Method]:
+    """The method with a quarter, a half and three quarters of its transform."""
+    assert method.transform is not None
+    return [Method.of(method.name, method.transform.at_strength(strength)) for strength in _BETWEEN]
+
+
+def strength_of(entry: Measured) -> float:
+    """The strength of what was measured: 0 of the original embeddings, and 1 of a whole transform."""
+    return float(entry.method.parameters.get("strength", 1)) if entry.moves else 0.0
+
+
+class Front(NamedTuple):
+    """The shown transform at strengths.
+
+    Attributes:
+      entries: what was measured, from strength 0, the original embeddings, to 1; these alone if no transform is shown.
+      chosen: the one to use.
+    """
+
+    entries: Sequence[Measured]
+    chosen: Measured
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """The strengths with the score in search, if any, and the own language's share."""
+        marks = [" (chosen)" * (entry is self.chosen) for entry in self.entries]
+        scores = ["-" if entry.search is None else entry.score for entry in self.entries]
+        return [[f"{strength_of(e):g}{m}", s, e.own] for e, m, s in zip(self.entries, marks, scores, strict=True)]
+
+
+def front_of(found: Comparison, own: float | None = None) -> Front:
+    """Measures the shown transform at strengths, as all methods were.
+
+    Chosen is all of it or, given a percentage ``own``, the one with the best search (without search, the strongest) of
+    those that keep this share of neighbours in the query's language.
+
+    Raises:
+      ValueError: none keeps so much.
+    """
+    entries = _at_strengths(found)
+    kept = [entry for entry in entries if own is None or entry.own >= own]
+    if not kept:
+        low, high = (f"{of([entry.own for entry in entries]):.1f}" for of in (min, max))
+        label = f"{found.shown.label} keeps {low}% to {high}% of the neighbours in the query's language"
+        raise ValueError(f"--prefer own {own:g}: {label}; give at most {high}")
+    return Front(entries, kept[-1] if own is None or not found.metric else max(kept, key=lambda entry: entry.score))
+
+
+def _at_strengths(found: Comparison) -> list[Measured]:
+    whole = found.shown
+    if not whole.moves:
+        return [whole]
+    varied = FITTED[whole.method.name].varied
+    options = {varied: (whole.method.parameters[varied],)} if varied else {}
+
+    def fit(x: ByLanguage, moments: Mapping[str, Moments]) -> list[Method]:
+        [method] = fit_methods(x, (whole.method.name,), options, source=whole.method.source, moments=moments)
+        return at_strengths(method)
+
+    embedded = found.embedded
+    [number] = [number for number, spec in enumerate(embedded.specs) if spec.layer == whole.layer]
+    reference = {code: rows[number] for code, rows in embedded.reference_x.items()}
+    return [found.before, *measure_layer(found.folds, whole.spec, fit, embedded.at(whole.layer), reference), whole]

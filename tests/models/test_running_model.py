@@ -19,18 +19,18 @@ def bases():
     return {k: np.linalg.qr(rng.standard_normal((32, 3)))[0].astype(np.float32) for k in STRENGTHS}
 
 
-def code_of(language, until):
+def code_of(language):
     """The code of a block of the page, up to what needs a checkpoint."""
     [found] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.S)
     names = {}
-    exec(compile(found.partition(until)[0], "the page", "exec"), names)
+    exec(compile(found.partition("encoder, strengths")[0], "the page", "exec"), names)
     return names
 
 
 def ours(bases):
     """The states of our decoder with the blocks of the page, and what each of its blocks alone makes of them."""
     plain, model, case = parity.load("qwen3"), parity.load("qwen3"), parity.golden("qwen3")
-    wrap = code_of("python", "encoder, strengths")["Removed"]
+    wrap = code_of("python")["Removed"]
     for k, strength in STRENGTHS.items():
         model.blocks[k - 1] = wrap(model.blocks[k - 1], bases[k], strength)
     ids, lengths = case["ids"], case["lengths"]
@@ -59,19 +59,16 @@ def test_the_hooks_of_transformers_make_the_same_states(bases):
     _, states, _, case = ours(bases)
     model = parity.torch_model("qwen3")
     before, _ = parity.hidden_states(model, case["ids"], case["lengths"])
-    raw, seen = {}, {}
+    seen = {}
     for k in STRENGTHS:
-        model.layers[k - 1].register_forward_hook(lambda _, given, output, k=k: raw.update({k: output}))
-        model.layers[k].register_forward_pre_hook(lambda _, given, k=k: seen.update({k: given[0]}))
-    handles = code_of("py", "\n\n\n\n")["remove_language"](model, bases, STRENGTHS)
+        model.layers[k].register_forward_pre_hook(lambda _, given, k=k: seen.update({k: given[0].numpy()}))
+    handles = code_of("py")["remove_language"](model, bases, STRENGTHS)
     real = np.arange(case["ids"].shape[1]) < case["lengths"][:, None]
     tokens = torch.tensor(np.where(real, case["ids"], 0), dtype=torch.long)
     with torch.no_grad():
         last = model(tokens, attention_mask=torch.tensor(real)).last_hidden_state.numpy()
-    for k, strength in STRENGTHS.items():
-        np.testing.assert_allclose(seen[k], removed(raw[k], bases[k], strength), rtol=0, atol=1e-5)
-        np.testing.assert_allclose(seen[k].numpy()[real], states[k][real], rtol=0, atol=1e-4)
-    np.testing.assert_allclose(last[real], states[3][real], rtol=0, atol=1e-4)
+    for k, state in {**seen, 3: last}.items():
+        np.testing.assert_allclose(state[real], states[k][real], rtol=0, atol=1e-4)
     for handle in handles:
         handle.remove()
     after, _ = parity.hidden_states(model, case["ids"], case["lengths"])

@@ -92,12 +92,12 @@ def test_report_on_vectors_of_any_model(tmp_path, capsys, rng, monkeypatch):
     assert main(["report", *options, "--overwrite", "--encoder", "bundled", "--max-length", "9"]) == 1
     assert "it must be left out: with --vectors nothing is encoded" in capsys.readouterr().err
     # All of it was chosen; another share of the own language may be kept.
-    assert "Chosen: 1." in printed
+    assert "1 (chosen)" in printed
     options += ["--overwrite", "--transforms", "original", "lsar", "--prefer", "own"]
     assert main(["report", *options, "101"]) == 1
     reach = re.search(r"own 101: lsar rank=2 keeps [\d.]+% to ([\d.]+)% .*; give at most \1", capsys.readouterr().err)
     assert main(["report", *options, str(float(reach[1]) - 40)]) == 0
-    [strength] = re.findall(r"Chosen: (0\.\d+)\.", capsys.readouterr().out)
+    [strength] = re.findall(r"(0\.\d+) \(chosen\)", capsys.readouterr().out)
     part = lj.Transform.load(out / "transform.safetensors")
     assert part.name == f"lsar(rank=2) then blend(strength={strength})"
     assert f"{strength} (chosen)" in (out / "report.html").read_text()

@@ -26,7 +26,7 @@ from lsar_jax.report.held_out import Folds, measure_layer
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.page_kit import Usage, _direction
 from lsar_jax.report.report_page import report_html
-from lsar_jax.report.strengths import front_of
+from lsar_jax.report.sliders import front_of
 from tests.made_results import made_result
 from tests.report import planted_text
 
