@@ -9,7 +9,7 @@ mean cosine of the original embeddings of the pairs is measured too (Ki et al. 2
 
 xsim is the share of sentences, in percent, whose English one of the largest ratio margin over four neighbours is not
 their translation, as in LASER (Artetxe and Schwenk 2019). xsim++ (Chen et al. 2023) is the same with near misses among
-the English sentences: ours (``eval.data.near_misses``), and not the published ones.
+the English sentences: ours (``eval.scores.near_misses``), and not the published ones.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float
 
 from eval.command import command
 from eval.data.fit_text import FitText
-from eval.data.near_misses import near_misses as near_misses_of
+from eval.scores.near_misses import near_misses as near_misses_of
 from eval.scores.translations import translations
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.corpora.parallel_text import Pair, read_bitext

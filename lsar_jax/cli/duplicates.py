@@ -14,6 +14,7 @@ from lsar_jax.mining.duplicates import write_duplicates
 from lsar_jax.mining.job import notes_of
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName
+from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.transforms import Transform
 
 __all__ = ["Duplicates"]
@@ -29,7 +30,8 @@ class Duplicates(InputOptions):
       source: a folder that lsar-jax encode wrote, or, with --encoder, a file of text that it could read.
       out: the file to write: group, score, id and text between tabs; or .jsonl, a group a line.
       transform: a file that lsar-jax fit or Transform.save wrote, applied to the vectors.
-      threshold: the lowest score of two sentences, a cosine, or CSLS if the transform has a sample of its fit.
+      threshold: the lowest score of two sentences, a cosine; or a calibration of --transform, with which it is CSLS.
+      error: with a calibration, the share of sentences without a duplicate that may be accepted.
       k: number of nearest others of a sentence.
       language: language code of all sentences, or auto to detect each; a shared transform needs none.
       overwrite: replace the output if it exists.
@@ -37,14 +39,17 @@ class Duplicates(InputOptions):
 
     source: tyro.conf.Positional[InputName]
     out: tyro.conf.Positional[Path]
-    threshold: float
+    threshold: float | Path
+    error: float = 0.05
     transform: Path | None = None
     k: int = 10
     language: str | None = None
     overwrite: bool = False
 
     # What --help shows.
-    essential = ("source", "out", "encoder", "layer", "text", "transform", "threshold", "k", "language", "overwrite")
+    essential = (
+        "source", "out", "encoder", "layer", "text", "transform", "threshold", "error", "k", "language", "overwrite"
+    )  # fmt: skip
 
     def run(self) -> None:
         """Writes the groups, and prints how many there are."""
@@ -52,6 +57,7 @@ class Duplicates(InputOptions):
         check_outputs([self.out], [path, *self.encoder_files()], overwrite=self.overwrite)
         self.check_text([] if path.is_dir() else [path])
         transform = None if self.transform is None else Transform.load(self.transform)
+        threshold = Calibration.load(self.threshold) if isinstance(self.threshold, Path) else self.threshold
         work = notes_of(self.out)
         with work_folder(work, self.out, f"lock|text/({FILES})?"):
             folder = path
@@ -64,7 +70,7 @@ class Duplicates(InputOptions):
                     show_progress=True,
                 )  # fmt: skip
             groups, sentences = write_duplicates(
-                embeddings.open(folder), self.out, self.threshold, transform=transform,
+                embeddings.open(folder), self.out, threshold, error=self.error, transform=transform,
                 language=self.language, k=self.k,
             )  # fmt: skip
         print(f"wrote {groups:,} groups of {sentences:,} sentences to {self.out}")

@@ -16,6 +16,7 @@ from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
 from lsar_jax.mining.given_pairs import score_file
 from lsar_jax.mining.job import check_languages, check_paths, notes_of
 from lsar_jax.options.encoder import InputOptions
+from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.transforms import Transform
 
 __all__ = ["Mine"]
@@ -47,7 +48,9 @@ class Mine:
       transform: a file that lsar-jax fit or Transform.save wrote, applied to the vectors.
       languages: language codes of the source and the target, for an encoder or a transform that needs them.
       k: number of nearest neighbours in each direction.
-      threshold: the lowest score to write; by default, all pairs are written.
+      threshold: the lowest score to write, or a calibration of --transform, by which pairs are scored by CSLS and the
+        share --error of wrong ones is accepted; by default, all pairs are written.
+      error: with a calibration, the share of sentences without a translation that may be accepted.
       known: file of all translations in the inputs, to choose the threshold by: source and target, or their ids, in
         the forms of the output. Mined pairs that are not in it count as wrong.
       correct: the least share of known pairs among those written, in percent, such as 95; by default, the threshold
@@ -66,7 +69,8 @@ class Mine:
     transform: Path | None = None
     languages: tuple[str, str] | None = None
     k: int = 4
-    threshold: float | None = None
+    threshold: float | Path | None = None
+    error: float = 0.05
     known: Path | None = None
     correct: float | None = None
     block: int = 65_536
@@ -74,7 +78,7 @@ class Mine:
 
     # What --help shows.
     essential = (
-        "paths", "pairs", "encoder", "layer", "transform", "languages", "k", "threshold", "known", "correct",
+        "paths", "pairs", "encoder", "layer", "transform", "languages", "k", "threshold", "error", "known", "correct",
         "overwrite",
     )  # fmt: skip
 
@@ -126,9 +130,12 @@ class Mine:
         transform = None if self.transform is None else Transform.load(self.transform)
         encoder = input_options.load(transform)
         self._check_languages({"source": path, "target": path}, encoder, transform)
+        threshold = self._threshold()
+        assert not isinstance(threshold, KnownPairs)  # refused beside --pairs
         count, written = score_file(
             path, self.out, encoder if transform is None else encoder.with_transform(transform), k=self.k,
-            threshold=self.threshold, languages=self.languages or (None, None), max_length=self.max_length,
+            threshold=threshold, error=self.error, languages=self.languages or (None, None),
+            max_length=self.max_length,
         )  # fmt: skip
         print(f"wrote {written:,} of {count:,} pairs to {self.out}")
 
@@ -138,7 +145,7 @@ class Mine:
             if is_within(path, notes_of(self.out)):
                 raise ValueError(f"{path} is in {notes_of(self.out)}, which is deleted at the end; write another file")
         check_paths(paths["source"], paths["target"], self.out, overwrite=self.overwrite)
-        options = MiningOptions(k=self.k, block=self.block, threshold=self._threshold())
+        options = MiningOptions(k=self.k, block=self.block, threshold=self._threshold(), error=self.error)
         input_options = self._input_options()
         input_options.check_text([path for path in paths.values() if not path.is_dir()])
         return options, input_options
@@ -165,12 +172,12 @@ class Mine:
             if transform is not None:
                 encoder.with_transform(transform)
 
-    def _threshold(self) -> float | KnownPairs | None:
-        """The threshold, or the known pairs that choose it."""
+    def _threshold(self) -> float | KnownPairs | Calibration | None:
+        """The threshold, or the known pairs or the calibration that choose it."""
         if self.known is None:
             if self.correct is not None:
                 raise ValueError("--correct needs --known, a file of all translations in the inputs")
-            return self.threshold
+            return Calibration.load(self.threshold) if isinstance(self.threshold, Path) else self.threshold
         if self.threshold is not None:
             raise ValueError(f"--threshold {self.threshold} and --known are given; omit one")
         return KnownPairs.read(self.known, self.correct)

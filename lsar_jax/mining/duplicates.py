@@ -16,6 +16,8 @@ from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.files import new_file
 from lsar_jax.mining.pair_files import flat
+from lsar_jax.mining.thresholds import bank_of
+from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.shapes import AnyArray
 from lsar_jax.transforms import Transform
@@ -73,18 +75,20 @@ def duplicate_groups(
 def write_duplicates(
     embeddings: Embeddings,
     out: Path,
-    threshold: float,
+    threshold: float | Calibration,
     *,
+    error: float = 0.05,
     transform: Transform | None = None,
     language: str | None = None,
     k: int = 10,
 ) -> tuple[int, int]:
     """Writes the groups of two or more sentences of a folder, and returns the number of groups and of sentences.
 
-    Exact copies of a sentence are in its group; what is blank is in none. Groups are in the order of their first rows:
-    in ``.jsonl`` and the like, an object with ``group``, ``ids``, ``texts`` and ``scores``, a list each; else group,
-    score, id and text between tabs, a line for each sentence. A score is the best with another text of the group, and
-    none (empty) where all are copies of one text.
+    Scores are cosines or, with a calibration of the transform, CSLS, by which at most the share ``error`` of sentences
+    that are alone is joined. Exact copies of a sentence are in its group; what is blank is in none. Groups are in the
+    order of their first rows: in ``.jsonl`` and the like, an object with ``group``, ``ids``, ``texts`` and ``scores``,
+    a list each; else group, score, id and text between tabs, a line for each sentence. A score is the best with another
+    text of the group, and none (empty) where all are copies of one text.
 
     Raises:
       ValueError: the transform was fitted on other embeddings or is applied already, or as for ``duplicate_groups``.
@@ -94,8 +98,9 @@ def write_duplicates(
     rows, text = embeddings.copies()
     first = np.unique(text, return_index=True)[1]
     x = embeddings.take(rows[first]).astype(np.float32, copy=False)
-    bank = transform.bank if transform is not None and transform.sample else None
-    x = x if transform is None else np.asarray(transform(x, language))
+    x, bank = x if transform is None else np.asarray(transform(x, language)), None
+    if isinstance(threshold, Calibration):
+        bank, threshold = bank_of(threshold, transform), threshold.threshold(error, candidates=len(x))
     groups = duplicate_groups(x, threshold, k=k, bank=bank)
     number = groups.number[text]
     parts = np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Int
 
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.row_files import JSON_LINES
@@ -35,9 +36,11 @@ from lsar_jax.mining.job import MiningOptions, begin, check_paths, neighbour_opt
 from lsar_jax.mining.known_pairs import KnownPairs, known_rows, known_threshold
 from lsar_jax.mining.neighbour_files import Nearest, NeighbourFiles, forward_name, merged, no_neighbours
 from lsar_jax.mining.pair_files import flat, pair_line
-from lsar_jax.mining.pairs import Pairs, pairs_of_neighbours
+from lsar_jax.mining.pairs import Pairs, first_pairs, pairs_of_neighbours
+from lsar_jax.mining.side import Side
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
-from lsar_jax.retrieval.search import nearest_both
+from lsar_jax.retrieval.calibration import Calibration
+from lsar_jax.retrieval.search import csls_scores, local_scale, nearest, nearest_both, scaled_sides
 from lsar_jax.spec import same_source
 
 __all__ = ["mine_folders"]
@@ -84,8 +87,8 @@ def mine_folders(
       FileExistsError: there is a file at ``out``, and ``overwrite`` is not given.
       ValueError: the folders are the same or of different embedding spaces, ``k`` exceeds the smallest block, the
         transform is applied already, the job was begun with other options or folders, its folder holds something else,
-        no known pair is in the folders, or no threshold reaches the precision. A job that ended so goes on with another
-        threshold.
+        no known pair is in the folders, no threshold reaches the precision, or a calibration is of another transform
+        or has too few lines. A job that ended so goes on with another threshold.
 
     Example:
       >>> import tempfile
@@ -110,10 +113,11 @@ def mine_folders(
     if record["source"] == record["target"]:
         raise ValueError(f"{source.folder} and {target.folder} hold the same; give the folders of two collections")
     same_source("the folders", {str(source.folder): source.spec, str(target.folder): target.spec})
-    left, right = (_Side(*side, options) for side in zip((source, target), options.languages, strict=True))
+    sides = zip((source, target), options.languages, strict=True)
+    left, right = (Side(*side, options.transform, options.block) for side in sides)
     least = min(len(rows) for side in (left, right) for rows in side.blocks)
-    whole_number("k", options.k, 1, least, "the distinct sentences of the smallest block")
-    known = known_rows(options.threshold, *((side.embeddings, side.rows) for side in (left, right)))
+    whole_number("k", options.neighbours, 1, least, "the distinct sentences of the smallest block")
+    known = known_rows(options.threshold, left, right)
     with work_folder(notes, out, work_files(notes, source.folder, target.folder)):
         if (written := agreed(begin(notes, out, record) if is_first() else None)) is not None:
             return written
@@ -122,63 +126,45 @@ def mine_folders(
             _compare(left, right, files, options, meter, progress)
         wait_for_all("compared")
         if is_first():
-            pairs = pairs_of_neighbours(*_neighbours(left, right, files, options.k), "ratio", options.retrieval)
-            lowest: Any = options.threshold or 0.0
-            if isinstance(lowest, KnownPairs):
-                lowest, text = known_threshold(pairs, lowest, known)
-                (report or _log.info)(text)
-            written = _write(out, pairs, float(lowest), left, right, record)
+            pairs = _pairs(left, right, files, options)
+            lowest = _lowest(pairs, options, known, len(right.rows), report or _log.info)
+            written = _write(out, pairs, lowest, left, right, record)
     return agreed(written or 0)
 
 
-class _Side:
-    """The distinct sentences of a folder, in blocks."""
-
-    def __init__(self, embeddings: Embeddings, language: str | None, options: MiningOptions) -> None:
-        if options.transform is not None:
-            embeddings.check_transform(options.transform)
-        embeddings.check(shared=True)
-        self.embeddings, self.transform, self.language = embeddings, options.transform, language
-        self.rows = embeddings.distinct()
-        if not len(self.rows):
-            raise ValueError(f"{embeddings.folder} has only blank sentences")
-        # Blocks of nearly one size: in a block with less than k rows, neighbours would be lost.
-        self.blocks = np.array_split(self.rows, -(-len(self.rows) // options.block))
-        self.starts = np.cumsum([0, *map(len, self.blocks)]).tolist()
-
-    def vectors(self, number: int) -> Float[np.ndarray, "row dim"]:
-        """Returns the vectors of a block."""
-        x = self.embeddings.take(self.blocks[number]).astype(np.float32, copy=False)
-        return x if self.transform is None else np.asarray(self.transform(x, self.language))
-
-
 def _compare(
-    source: _Side,
-    target: _Side,
+    source: Side,
+    target: Side,
     files: NeighbourFiles,
     options: MiningOptions,
     meter: Meter,
     progress: Callable[[Progress], None] | None,
 ) -> None:
     """Compares this process's share of the blocks of sources with all targets, unless that was done before."""
-    total, k = len(source.blocks), options.k
+    total, k, bank = len(source.blocks), options.neighbours, options.bank
     # What process 0 sees of the folder, because others may see it later.
     carried = agreed(files.carried() if is_first() else {})
     done = {block for blocks in carried.values() for block in blocks}
     remaining = share_of([block for block in range(total) if block not in done])
     name = f"backward-{share()[0]:05d}.safetensors"
-    backward = files.read(name) if name in carried else no_neighbours(len(target.rows), k)
+    backward = files.read(name) if name in carried else no_neighbours(len(target.rows) if bank is None else 0, k)
     blocks = carried.get(name, [])
     mesh = data_mesh() if jax.local_device_count() > 1 else None
+    how: dict[str, Any] = {"precision": options.precision, "mesh": mesh}
     left = None
     for finished, block in enumerate(remaining):
         x = source.vectors(block)
         forward = no_neighbours(len(x), k)
         for number, (start, stop) in enumerate(pairwise(target.starts)):
-            targets, sources = nearest_both(x, target.vectors(number), k, precision=options.precision, mesh=mesh)
+            y = target.vectors(number)
+            if bank is not None:
+                targets = nearest(*scaled_sides(x, y, bank, **how), k, metric="dot", **how)
+            else:
+                targets, sources = nearest_both(x, y, k, **how)
+                before = backward[0][start:stop], backward[1][start:stop]
+                cosines, rows = merged(before, sources, source.starts[block])
+                backward[0][start:stop], backward[1][start:stop] = cosines, rows
             forward = merged(forward, targets, start)
-            cosines, rows = merged((backward[0][start:stop], backward[1][start:stop]), sources, source.starts[block])
-            backward[0][start:stop], backward[1][start:stop] = cosines, rows
             # The other processes are about as far.
             compared = len(done) + share()[1] * (finished + (number + 1) / len(target.blocks))
             near = int(len(source.rows) * min(1.0, compared / total))
@@ -192,7 +178,30 @@ def _compare(
             progress(Progress(count, count / total, left))
 
 
-def _neighbours(source: _Side, target: _Side, files: NeighbourFiles, k: int) -> tuple[Nearest, Nearest]:
+def _pairs(source: Side, target: Side, files: NeighbourFiles, options: MiningOptions) -> Pairs:
+    """The pairs by what all processes found."""
+    forward, backward = _neighbours(source, target, files, options.neighbours)
+    if (bank := options.bank) is None:
+        return pairs_of_neighbours(forward, backward, "ratio", options.retrieval)
+    scale = np.concatenate([local_scale(target.vectors(number), bank) for number in range(len(target.blocks))])
+    score = csls_scores(jnp.asarray(forward[0]), jnp.asarray(scale[forward[1]]))
+    return first_pairs(forward[1][:, 0], np.asarray(score)[:, 0])
+
+
+def _lowest(
+    pairs: Pairs, options: MiningOptions, known: Int[np.ndarray, "_ 2"], targets: int, report: Callable[[str], None]
+) -> float:
+    """The lowest score to write."""
+    if isinstance(options.threshold, KnownPairs):
+        lowest, text = known_threshold(pairs, options.threshold, known)
+        report(text)
+        return lowest
+    if isinstance(options.threshold, Calibration):
+        return options.threshold.threshold(options.error, candidates=targets)
+    return float(options.threshold or 0)
+
+
+def _neighbours(source: Side, target: Side, files: NeighbourFiles, k: int) -> tuple[Nearest, Nearest]:
     """The nearest targets of each source, and the nearest sources of each target, that all processes found."""
     carried = files.carried()
     numbers = range(len(source.blocks))
@@ -201,14 +210,15 @@ def _neighbours(source: _Side, target: _Side, files: NeighbourFiles, k: int) -> 
             f"the notes in {files.folder} are of other blocks than those of this job: another process has written "
             "there; remove the files backward-* in it, and run the command again"
         )
-    backward = no_neighbours(len(target.rows), k)
-    for name in carried:
-        backward = merged(backward, files.read(name))
+    parts = [files.read(name) for name in carried]
+    backward = no_neighbours(len(parts[0][0]), k)
+    for part in parts:
+        backward = merged(backward, part)
     cosines, rows = zip(*(files.read(forward_name(block)) for block in numbers), strict=True)
     return (np.concatenate(cosines), np.concatenate(rows)), backward
 
 
-def _write(out: Path, pairs: Pairs, least: float, source: _Side, target: _Side, record: Mapping[str, Any]) -> int:
+def _write(out: Path, pairs: Pairs, least: float, source: Side, target: Side, record: Mapping[str, Any]) -> int:
     """Writes the pairs that score at least ``least`` with their sentences, and returns how many they are.
 
     Before the file appears, its digest is in the record of the job.

@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +15,8 @@ from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import new_file
 from lsar_jax.mining.pair_files import pair_line, read_pairs
 from lsar_jax.mining.pairs import margin_score
+from lsar_jax.mining.thresholds import bank_of
+from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.search import csls_scores, nearest, nearest_both, scaled_sides
 from lsar_jax.shapes import AnyArray
 
@@ -84,14 +86,17 @@ def score_file(
     encoder: SentenceEncoder,
     *,
     k: int = 4,
-    threshold: float | None = None,
+    threshold: float | Calibration | None = None,
+    error: float = 0.05,
     languages: tuple[str | None, str | None] = (None, None),
     max_length: int | None = None,
 ) -> tuple[int, int]:
     """Writes the pairs of a file whose score reaches the threshold, in their order.
 
-    The score is the margin. ``.jsonl`` and the like have ``cosine``, ``margin`` and, if the encoder's transform has a
-    sample of its fit, ``csls`` too. The distinct sentences of both sides are encoded, and their vectors are in memory.
+    The score is the margin or, with a calibration of the encoder's transform, CSLS, and at most the share ``error`` of
+    wrong pairs is written. ``.jsonl`` and the like have ``cosine``, ``margin`` and, with a calibration, ``csls`` and
+    ``share``, how many pairs of this score are right, too. The distinct sentences of both sides are encoded, and their
+    vectors are in memory.
 
     Returns:
       The number of pairs that were scored, and of those written. Pairs with a blank side are neither.
@@ -109,13 +114,16 @@ def score_file(
         number = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         rows.append([number[text] for text in texts])
         sides.append(encoder.encode([*number], language=language, max_length=max_length, show_progress=True))
-    transform = encoder.transform
-    bank = transform.bank if transform is not None and transform.sample else None
+    calibration = threshold if isinstance(threshold, Calibration) else None
+    bank = None if calibration is None else bank_of(calibration, encoder.transform)
     scores = score_pairs(sides[0], sides[1], np.transpose(rows), k=k, bank=bank)
-    chosen = np.flatnonzero(scores.margin >= (-np.inf if threshold is None else threshold))
-    columns = {name: values.tolist() for name, values in scores._asdict().items() if values is not None}
+    columns = {name: values for name, values in scores._asdict().items() if values is not None}
+    if calibration is not None:
+        threshold, columns["share"] = calibration.threshold(error), calibration.share(columns["csls"])
+    score = columns["margin" if calibration is None else "csls"]
+    chosen = np.flatnonzero(score >= (-np.inf if threshold is None else threshold))
     with new_file(out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for pair in chosen.tolist():
-            more = {name: round(values[pair], 6) for name, values in columns.items()}
-            file.write(pair_line(out.suffix.lower() in JSON_LINES, more["margin"], *pairs[pair], **more))
+            more: dict[str, Any] = {name: round(float(values[pair]), 6) for name, values in columns.items()}
+            file.write(pair_line(out.suffix.lower() in JSON_LINES, float(score[pair]), *pairs[pair], **more))
     return len(pairs), len(chosen)

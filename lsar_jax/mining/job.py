@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+from jaxtyping import Array, Float
 
 from lsar_jax.checks import as_float, check_choice, whole_number
 from lsar_jax.embeddings.encode_folder import FILES
@@ -14,7 +15,10 @@ from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, check_own
 from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
 from lsar_jax.mining.pairs import Retrieval
+from lsar_jax.mining.thresholds import bank_of
+from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.plan import Precision
+from lsar_jax.retrieval.search import LOCAL
 from lsar_jax.transforms import Transform
 
 __all__ = [
@@ -43,7 +47,9 @@ class MiningOptions:
       precision: of the products, as for ``mine``.
       threshold: the lowest score to write; only positive scores are written, and by default all of these. Or
         ``KnownPairs`` to choose it by: mined pairs that are not among them count as wrong, so they should be all
-        translations in the two folders.
+        translations in the two folders. Or the ``Calibration`` of the transform: each source has its first target by
+        CSLS, each target once, and the score is CSLS.
+      error: with a calibration, the share of sources without a translation that may be accepted.
       transform: applied to the vectors as they are read.
       languages: language codes of the source and the target, for a transform that needs them.
       block: number of vectors of each side in memory.
@@ -56,7 +62,8 @@ class MiningOptions:
     k: int = 4
     retrieval: Retrieval = "max"
     precision: Precision = "float32"
-    threshold: float | KnownPairs | None = None
+    threshold: float | KnownPairs | Calibration | None = None
+    error: float = 0.05
     transform: Transform | None = None
     languages: tuple[str | None, str | None] = (None, None)
     block: int = 65_536
@@ -70,21 +77,37 @@ class MiningOptions:
         check_languages(self.transform, self.languages)
 
     @property
+    def bank(self) -> Float[Array, "row dim"] | None:
+        """The bank of the transform for a calibration, else None; ValueError if they do not belong together."""
+        return bank_of(self.threshold, self.transform) if isinstance(self.threshold, Calibration) else None
+
+    @property
+    def neighbours(self) -> int:
+        """The number of neighbours of a sentence that are kept."""
+        return max(self.k, LOCAL) if isinstance(self.threshold, Calibration) else self.k
+
+    @property
     def record(self) -> dict[str, Any]:
         """The options as the record of a job has them."""
         threshold: Any = self.threshold
         if isinstance(threshold, KnownPairs):
             threshold = ["known", text_sha256(json.dumps(threshold.pairs)), threshold.least_precision]
+        elif isinstance(threshold, Calibration):
+            threshold = ["calibrated", threshold.threshold(self.error)]
         elif threshold is not None:
             threshold = float(threshold)
+        bank = self.bank
         return {
-            "k": int(self.k), "retrieval": self.retrieval, "precision": self.precision,
+            "k": int(self.neighbours), "bank": "" if bank is None else text_sha256(np.asarray(bank).tobytes().hex()),
+            "retrieval": self.retrieval, "precision": self.precision,
             "threshold": threshold, "languages": list(self.languages),
             "block": int(self.block), "transform": list(self.transform.digests) if self.transform else [],
         }  # fmt: skip
 
 
-def _check_threshold(threshold: float | KnownPairs | None) -> None:
+def _check_threshold(threshold: float | KnownPairs | Calibration | None) -> None:
+    if isinstance(threshold, Calibration):
+        return
     if isinstance(threshold, KnownPairs):
         value, right = threshold.least_precision, 0 < as_float(threshold.least_precision) <= 100
         why = "the precision on known pairs is {!r:.80}; it must be above 0 and at most 100 percent"

@@ -10,12 +10,11 @@ from jaxtyping import Int
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.mining.pair_files import flat, read_pairs
 from lsar_jax.mining.pairs import Pairs
+from lsar_jax.mining.side import Side
 from lsar_jax.mining.thresholds import best_threshold
 
-__all__ = ["KnownPairs", "Side", "known_rows", "known_threshold"]
+__all__ = ["KnownPairs", "known_rows", "known_threshold"]
 
-# A collection to mine, and its rows that hold distinct sentences.
-Side = tuple[Embeddings, Int[np.ndarray, " _"]]
 # Sentences that are read at a time.
 _ROWS = 65_536
 
@@ -93,9 +92,10 @@ def known_threshold(pairs: Pairs, threshold: KnownPairs, known: Int[np.ndarray, 
 
 def _rows_of(side: Side, names: set[str]) -> dict[str, int]:
     """Each text's or id's row among the distinct sentences; tabs of texts count as spaces."""
-    texts = {id: text for text, id in _sentences(side[0], np.arange(len(side[0]))) if id in names}
+    every = np.arange(len(side.embeddings))
+    texts = {id: text for text, id in _sentences(side.embeddings, every) if id in names}
     wanted, places = {*map(flat, names), *texts.values()}, dict[str, int]()
-    for place, (text, _) in enumerate(_sentences(*side)):
+    for place, (text, _) in enumerate(_sentences(side.embeddings, side.rows)):
         if text in wanted:
             places.setdefault(text, place)
     found = {name: places.get(flat(name), places.get(texts.get(name, ""))) for name in names}

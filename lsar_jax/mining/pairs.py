@@ -22,6 +22,7 @@ __all__ = [
     "Margin",
     "Pairs",
     "Retrieval",
+    "first_pairs",
     "margin_score",
     "mine",
     "pairs_of_neighbours",
@@ -148,6 +149,12 @@ def pairs_of_neighbours(
         both = (np.concatenate(parts) for parts in zip(pairs["forward"], pairs["backward"], strict=True))
         return _one_to_one(_sorted(*both))
     return _sorted(*pairs[retrieval])
+
+
+def first_pairs(target: Int[np.ndarray, " source"], score: Float[np.ndarray, " source"]) -> Pairs:
+    """Returns the pair of each source and its first target, best first, unless the target is in a better one."""
+    order = np.argsort(-score, kind="stable")
+    return _one_to_one(Pairs(order, target[order], score[order]))
 
 
 @partial(jax.jit, static_argnames="margin")

@@ -1,4 +1,4 @@
-"""The threshold of the scores of mined pairs that is best on pairs that are known.
+"""Thresholds of the scores of pairs: the best on pairs that are known, and those of a calibration.
 
 The scale of a margin depends on the embeddings: without their common mean, cosines are small and their ratios large. So
 a threshold holds for one encoder, layer, transform and kind of text, and is to be chosen anew for others.
@@ -7,11 +7,13 @@ a threshold holds for one encoder, layer, transform and kind of text, and is to 
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Array, Bool, Float
 
 from lsar_jax.checks import finite_numbers
+from lsar_jax.retrieval.calibration import Calibration
+from lsar_jax.transforms import Transform
 
-__all__ = ["Threshold", "best_threshold"]
+__all__ = ["Threshold", "bank_of", "best_threshold"]
 
 
 class Threshold(NamedTuple):
@@ -73,3 +75,11 @@ def best_threshold(
     with np.errstate(over="ignore"):
         between = lower < (middle := (upper + lower) / 2) and lower < np.float32(middle) <= upper
     return Threshold(middle if between else upper, *rates[:, best].tolist())
+
+
+def bank_of(calibration: Calibration, transform: Transform | None) -> Float[Array, "row dim"]:
+    """Returns the bank that calibrated scores need; raises ValueError if the calibration is not of this transform."""
+    if transform is None:
+        raise ValueError("a calibration is of the scores of a transform; give that transform, too")
+    calibration.check(transform)
+    return transform.bank

@@ -40,14 +40,14 @@ from lsar_jax.retrieval.top_k import Best
 from lsar_jax.shapes import AnyArray
 
 __all__ = [
-    "Metric", "csls_scores", "local_scale", "nearest", "nearest_both", "nearest_others", "prepared", "rescaled",
-    "scaled_sides",
+    "LOCAL", "Metric", "csls_scores", "local_scale", "nearest", "nearest_both", "nearest_others", "prepared",
+    "rescaled", "scaled_sides",
 ]  # fmt: skip
 
 Metric = Literal["cosine", "dot"]
 
-# Neighbours that a local scale is the mean of, as published.
-_LOCAL = 10
+#: Neighbours that a local scale is the mean of, as published.
+LOCAL = 10
 
 
 def nearest(
@@ -100,7 +100,7 @@ def nearest(
         options: dict[str, Any] = {"precision": precision, "mesh": mesh}
         left, right = scaled_sides(queries, candidates, bank, metric, **options)
         options |= {"recall_target": recall_target, "metric": "dot"}
-        scores, ids = nearest(left, right, min(max(plan.k, _LOCAL), len(right)), **options)
+        scores, ids = nearest(left, right, min(max(plan.k, LOCAL), len(right)), **options)
         return csls_scores(scores, -2 * right[:, -1][ids])[:, : plan.k], ids[:, : plan.k]
     (left, right), exponents = prepared(sides, metric, plan)
     scores, ids = _of_all_devices(search(left, right, len(candidates), plan), plan)
@@ -110,7 +110,7 @@ def nearest(
 def local_scale(
     x: Float[AnyArray, "vector dim"],
     bank: Float[AnyArray, "row dim"],
-    k: int = _LOCAL,
+    k: int = LOCAL,
     *,
     precision: Precision = "float32",
     mesh: Mesh | None = None,
@@ -149,7 +149,7 @@ def scaled_sides(
 
 def csls_scores(scores: Float[Array, "query k"], scale: Float[Array, "query k"]) -> Float[Array, "query k"]:
     """Returns ``2 s - r(q) - r(c)`` of results, best first, from ``s - r(c) / 2`` and r(c), ``[query, k]`` each."""
-    return 2 * scores - (scores + scale / 2)[:, :_LOCAL].mean(axis=1, keepdims=True)
+    return 2 * scores - (scores + scale / 2)[:, :LOCAL].mean(axis=1, keepdims=True)
 
 
 def nearest_others(
@@ -160,7 +160,7 @@ def nearest_others(
         scores, near = map(np.asarray, nearest(x, x, k + 1))
     else:
         left, right = scaled_sides(x, x, bank)
-        scores, near = map(np.asarray, nearest(left, right, min(max(k, _LOCAL) + 1, len(x)), metric="dot"))
+        scores, near = map(np.asarray, nearest(left, right, min(max(k, LOCAL) + 1, len(x)), metric="dot"))
     itself = near == np.arange(len(near))[:, None]
     itself[~itself.any(axis=1), -1] = True  # copies have pushed the row out of its own neighbours
     scores, near = (part[~itself].reshape(len(near), -1) for part in (scores, near))

@@ -81,18 +81,6 @@ def test_bucc_equals_brute_force(made, tmp_path, capsys):
     check_published_metrics("bucc", values)
 
 
-def test_thresholds_are_compared(made, tmp_path):
-    command = ["bucc", *ENCODER, "--layers", "2", "--languages", "de", "--data", str(made), "--transforms", "original"]
-    names = ["none", "0.9", "known", "best"]
-    assert main([*command, "--thresholds", *names, "--out", str(tmp_path / "out")]) == 0
-    values = {r["metric"]: r["value"] for r in read(tmp_path / "out")}
-    assert [values[f"threshold de at {name}"] for name in names[:2]] == [0, 0.9]
-    assert values["recall de at none"] >= values["recall de at 0.9"]
-    for name in ("none", "0.9", ""):
-        assert values["F1 de at best"] >= values[f"F1 de at {name}" if name else "F1 de"]
-    assert values["F1 mean at best"] == values["F1 de at best"]
-
-
 def test_made_files(made, bitext):
     pairs = set(read_bitext(bitext, ["de"], "--data")["de"])
     sentences = {}

@@ -9,7 +9,7 @@ import pytest
 import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.dictionaries import read_dictionary
-from eval.data.near_misses import near_misses
+from eval.scores.near_misses import near_misses
 from eval.tasks.bitext import _with_errors
 from eval.tasks.bitext import bitext as held_out_task
 from eval.tasks.code_switch import switch

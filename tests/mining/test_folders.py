@@ -48,6 +48,40 @@ def read(path):
     return [(int(one.split()[1]), int(other.split()[1])) for _, one, other in rows], [float(row[0]) for row in rows]
 
 
+def calibrated(rng):
+    """A transform of these vectors, whose bank is random, and a calibration on 400 translations of each side."""
+    lines = rng.standard_normal((400, 24))
+    x = {code: lines + 0.3 * rng.standard_normal((400, 24)) for code in ("de", "en")}
+    transform = lj.transforms.fit_lsar({code: rows[:200] for code, rows in x.items()}, rank=1, source=SPEC)
+    return transform, lj.calibrate({code: rows[200:] for code, rows in x.items()}, transform)
+
+
+def test_a_calibration_accepts_first_targets_by_csls(sides, tmp_path, rng):
+    """In blocks as in one search; wrong pairs are as rare as is promised."""
+    source, target, left, right = sides
+    transform, calibration = calibrated(rng)
+    options = MiningOptions(threshold=calibration, error=0.1, transform=transform, block=BLOCK)
+    with pytest.raises(ValueError, match=f"the number of lines is 400; .*an error of {0.01 * 200 / TARGETS:g} needs"):
+        lj.mining.mine_folders(left, right, tmp_path / "few.tsv", replace(options, error=0.01))
+    for wrong, message in ((transform.at_strength(0.5), "is of other scores"), (None, "give that transform, too")):
+        with pytest.raises(ValueError, match=message):
+            lj.mining.mine_folders(left, right, tmp_path / "other.tsv", replace(options, transform=wrong))
+    out = tmp_path / "pairs.tsv"
+    lj.mining.mine_folders(left, right, out, options)
+    found, scores = read(out)
+    x, y = (np.asarray(transform(side)) for side in (source, target))
+    csls, first = (np.asarray(part)[:, 0] for part in lj.retrieval.nearest(x, y, 1, bank=transform.bank))
+    least, best = calibration.threshold(0.1, candidates=TARGETS), {}
+    for row in np.argsort(-csls):
+        best.setdefault(int(first[row]), int(row))
+    expected = {(row, place): csls[row] for place, row in best.items() if csls[row] >= least}
+    assert set(found) == set(expected)
+    np.testing.assert_allclose(scores, [expected[pair] for pair in found], atol=1e-5)
+    right_ones = [row + 1000 == place for row, place in found]
+    assert sum(right_ones) > 400
+    assert len(found) - sum(right_ones) <= 0.1 * (SOURCES - 500)
+
+
 @pytest.mark.parametrize("retrieval", ["max", "intersection", "forward", "backward"])
 def test_pairs_are_those_of_mine(retrieval, sides, tmp_path):
     source, target, left, right = sides

@@ -78,3 +78,31 @@ def test_the_command_keeps_order_and_copies_do_not_count(tmp_path, refused, caps
         assert message in refused(main, [*command, *words])
     assert "2 paths are given" in refused(main, ["mine", str(path), str(out)])
     assert "give --encoder" in refused(main, ["mine", "--pairs", str(path), str(tmp_path / "other")])
+
+
+def test_a_calibration_scores_given_pairs_and_duplicates(tmp_path, rng):
+    encoder = lj.load_encoder("bundled", layer=8)
+    text = lj.corpora.udhr("all", ["de", "en", "fr"])
+    count = min(len({*lines}) for lines in text.values())
+    x = {code: encoder.encode(lines[:count]) for code, lines in text.items()}
+    transform = lj.transforms.fit_lsar(x, source=encoder.spec)
+    transform.save(tmp_path / "lsar.safetensors")
+    calibration = lj.calibrate(x, transform)
+    calibration.save(tmp_path / "calibration.safetensors")
+    pairs, out = tmp_path / "pairs.jsonl", tmp_path / "out.jsonl"
+    rows = [(text["de"][n], text["en"][n if n < 20 else n - 20]) for n in range(40)]
+    pairs.write_text("".join(json.dumps({"source": a, "target": b}) + "\n" for a, b in rows))
+    options = ["--encoder", "bundled", "--transform", str(tmp_path / "lsar.safetensors")]
+    options += ["--threshold", str(tmp_path / "calibration.safetensors")]
+    assert main(["mine", "--pairs", str(pairs), str(out), *options]) == 0
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    found = [(row["source"], row["target"]) for row in written if row["score"] == row["csls"]]
+    # Right pairs are accepted, and 5% of the wrong ones, in the order of the file.
+    assert len({*found} & {*rows[:20]}) >= 19
+    assert len(found) <= 21
+    assert found == sorted(found, key=rows.index)
+    assert all(row["share"] > 0.5 for row in written)
+    (tmp_path / "all.txt").write_text("\n".join(a for pair in rows[:20] for a in pair), encoding="utf-8")
+    assert main(["duplicates", str(tmp_path / "all.txt"), str(tmp_path / "groups.jsonl"), *options]) == 0
+    groups = [json.loads(line)["texts"] for line in (tmp_path / "groups.jsonl").read_text().splitlines()]
+    assert len({*map(tuple, groups)} & {*rows[:20]}) >= 12

@@ -110,7 +110,7 @@ def test_the_command(sides, tmp_path, refused, capsys):
         (["--correct", "95"], "--correct needs --known"),
         (["--threshold", "nan"], "threshold is nan"),
         (["--k", "0"], "k is 0"),
-        (["--encoder", "bundled"], "there is no text to encode; omit it"),
+        (["--encoder", "bundled"], "there is no text to encode"),
     ):
         assert message in refused(main, [*command, *options])
     assert not notes_of(out).exists()

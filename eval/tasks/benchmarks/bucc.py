@@ -12,7 +12,7 @@ training split, and the pairs above it are scored. ``eval.data.bucc`` documents 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -30,7 +30,6 @@ __all__ = ["COMMAND", "bucc"]
 
 
 _RATES = ("F1", "precision", "recall")
-Threshold = float | Literal["none", "known", "best"]
 
 
 class _Mined(NamedTuple):
@@ -45,7 +44,6 @@ class _Mined(NamedTuple):
 def bucc(
     data: Data = Path("data/bucc2018"),
     languages: tuple[str, ...] = ("de", "fr", "ru", "zh"),
-    thresholds: tuple[Threshold, ...] = (),
 ) -> Task:
     """Bitext mining with distractors: threshold from the sample split, F1 on the training split.
 
@@ -53,9 +51,6 @@ def bucc(
       data: folder of the files de-en.sample.de and so on, or tfds:NAME for a dataset that
         lsar_jax.corpora.builders.prepare built from them.
       languages: language codes; by default, as in the shared task.
-      thresholds: thresholds to compare with the sample's: numbers; none; known, that with a precision of 95% on the
-        pairs of the sample, as --known of lsar-jax mine does; and best, chosen by the training pairs themselves. A
-        precision that cannot be reached has no row.
     """
     codes = list(dict.fromkeys(map(language_code, languages)))
     splits = {(code, split): read_split(data, code, split) for code in codes for split in SPLITS}
@@ -75,13 +70,7 @@ def bucc(
             # Precision counts as 0 if no pair reaches the threshold.
             rate = 0.0 if queries is None else queries.mean
             yield Score(Metric(f"{metric} {code}"), rate, [code, "en"], gold, queries)
-        for name in thresholds:
-            if (value := _threshold(name, sample, training)) is not None:
-                rates = {metric: 0.0 if q is None else q.mean for metric, q in _at(training, value).items()}
-                for metric, rate in rates.items():
-                    yield Score(Metric(f"{metric} {code} at {name}"), rate, [code, "en"], gold)
-                yield Score(_threshold_of(f"{code} at {name}"), value, [code, "en"], gold)
-        yield Score(_threshold_of(code), tuned.value, [code, "en"], gold)
+        yield Score(Metric(f"threshold {code}", "neither", unit=""), tuned.value, [code, "en"], gold)
         yield Score(Metric(f"F1 on the sample {code}"), tuned.f1, [code, "en"], gold)
 
     return Task(
@@ -90,46 +79,21 @@ def bucc(
         languages=[*codes, "en"],
         parts=[texts(code) for code in codes],
         scores=scores,
-        means=partial(_means, codes, thresholds),
+        means=partial(_means, codes),
     )
 
 
-def _means(codes: Sequence[str], thresholds: Sequence[Threshold], scores: Sequence[Score]) -> Iterator[Score]:
+def _means(codes: Sequence[str], scores: Sequence[Score]) -> Iterator[Score]:
     """Yields the means over languages, where each language has the score."""
     by_name = {score.metric.name: score for score in scores}
-    # Of further thresholds, F1 alone fits into the table.
-    metrics = {Metric(f"{rate} mean", shown=True): f"{rate} {{}}" for rate in _RATES}
-    for at in thresholds:
-        metrics[_threshold_of(f"mean at {at}")] = f"threshold {{}} at {at}"
-        metrics |= {Metric(f"{rate} mean at {at}", shown=rate == "F1"): f"{rate} {{}} at {at}" for rate in _RATES}
-    for metric, pattern in metrics.items():
+    for rate in _RATES:
+        metric, pattern = Metric(f"{rate} mean", shown=True), f"{rate} {{}}"
         parts = [by_name[name] for code in codes if (name := pattern.format(code)) in by_name]
         if len(parts) == len(codes):
             queries = [score.queries for score in parts if score.queries is not None]
             mean, n = float(np.mean([score.value for score in parts])), sum(score.n for score in parts)
             together = strata_of(queries) if len(queries) == len(parts) else None
             yield Score(metric, mean, [*codes, "en"], n, together)
-
-
-def _threshold_of(name: str) -> Metric:
-    return Metric(f"threshold {name}", "neither", unit="")
-
-
-def _threshold(name: Threshold, sample: _Mined, training: _Mined) -> float | None:
-    """The value of one of ``--thresholds``; None for a precision that none reaches."""
-
-    def best(of: _Mined, **options: float) -> float:
-        return best_threshold(of.score, of.gold >= 0, len(of.gold_source), **options).value
-
-    try:
-        match name:
-            case "best":
-                return best(training)
-            case "known":
-                return best(sample, least_precision=95.0)
-    except ValueError:
-        return None
-    return 0.0 if name == "none" else float(name)
 
 
 def _mine(other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: MiningSplit) -> _Mined:

@@ -33,7 +33,7 @@ def near_misses(sentences: Sequence[str], count: int, seed: int = 0) -> list[str
     sentence. Sentences without such a place have none.
 
     Example:
-      >>> from eval.data.near_misses import near_misses
+      >>> from eval.scores.near_misses import near_misses
       >>> near_misses(["All lines are red."], 2)
       ['All lines are not red.', 'No lines are red.']
     """
