@@ -46,10 +46,9 @@ class Speed:
     """Runs the benchmarks of speed, and prints one table.
 
     Attributes:
-      benchmarks: which of them; batch, a full batch of an encoder on the device, is for accelerators, and only run if
-        it is asked for.
+      benchmarks: which of them.
       encoder: bundled, or random weights, with random text, of the shapes of XLM-R base or large, Qwen3-Embedding-0.6B,
-        EmbeddingGemma, mmBERT base (and ModernBERT base) or gte-multilingual-base; a batch has random weights anyway.
+        EmbeddingGemma, mmBERT base (and ModernBERT base) or gte-multilingual-base.
       blocks: number of blocks of an encoder with random weights; by default, as many as published.
       peers: backends of sentence-transformers; openvino runs in float32, and once more in the precision that it
         chooses by itself.
@@ -60,7 +59,7 @@ class Speed:
       out: folder for the JSON lines.
     """
 
-    benchmarks: tuple[Literal["batch", "encode", "fits", "search", "heads", "align"], ...] = (
+    benchmarks: tuple[Literal["encode", "fits", "search", "heads", "align"], ...] = (
         "encode", "fits", "search", "heads", "align",
     )  # fmt: skip
     encoder: Literal[

@@ -7,6 +7,7 @@ instead if it has the layout of the Hub: one folder of files per configuration.
 Data: wikimedia/wikipedia (20231101.{language}), google/wiki40b ({language}).
 """
 
+import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -30,20 +31,8 @@ HUB_SETS: dict[str, tuple[str, Filter]] = {
 }
 
 # The commits that are read by default: our own choice for Wikipedia, MTEB's for the others.
-PINNED = {
-    "wikimedia/wikipedia": "b04c8d1ceb2f5cd4588862100d08de323dccfbaa",
-    "mteb/tatoeba-bitext-mining": "69e8f12da6e31d59addadda9a9c8a2e601a0e282",
-    "mteb/bucc-bitext-mining": "1739dc11ffe9b7bfccd7f3d585aeb4c544fc6677",
-    "mteb/sts17-crosslingual-sts": "faeb762787bd10488a50c8b5be4a3b82e411949c",
-    "mteb/AmazonReviewsClassification": "6b5d328eaae8ef408dd7d775040245cf86f92e9d",
-    "mteb/belebele": "979a211276faa22f671e69d096634193567cfd05",
-    "facebook/belebele": "75b399394a9803252cfec289d103de462763db7c",
-    "mteb/MLQARetrieval": "5bef8b6e2601af974fb1a1cca03fd702229be4b6",
-    "mteb/MIRACLRetrieval": "9c09abc13478308c27598f350e31d8f06b9b5481",
-    "mteb/MIRACLRetrievalHardNegatives": "d7d94fa4b946cec4a27c84653aa0cf6b33f74a3c",
-    "mteb/FloresBitextMining": "2144d16cc15edd22d4a9237d12bff5f31f5c07fc",
-    "mteb/NTREXBitextMining": "66b8b27efc99658903127730575e9fa0cb9f075c",
-}
+with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _file:
+    PINNED = {row["id"]: row["commit"] for row in csv.DictReader(_file)}
 
 # In order of preference, if a split is available in several formats.
 _FORMS = (".parquet", ".jsonl", ".jsonl.gz")

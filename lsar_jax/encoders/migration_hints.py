@@ -1,6 +1,8 @@
 """Names of sentence-transformers: the two methods that an encoder has too, and what to write instead of the others."""
 
+import csv
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 __all__ = ["Output", "SentenceTransformersNames", "check_names"]
@@ -8,29 +10,8 @@ __all__ = ["Output", "SentenceTransformersNames", "check_names"]
 #: Whether embeddings are returned as an array of numpy or of jax.
 Output = Literal["numpy", "jax"]
 # What to write instead of an option or an attribute.
-_INSTEAD = {
-    "batch_size": "batches are as large as a budget of tokens allows; to change it, pass token_budget to encode",
-    "cache_folder": "set the environment variable HF_HOME",
-    "convert_to_tensor": 'pass output="jax" to encode',
-    "device": "all local devices are used; to choose some, pass mesh=lj.mesh.data_mesh(devices) to load_encoder",
-    "encode_multi_process": "encode uses all local devices; for large text, call lj.embeddings.encode",
-    "fit": "python -m train.align trains encoders, by the losses of the papers only",
-    "get_sentence_embedding_dimension": "read encoder.dim",
-    "half": 'pass dtype="bfloat16" to load_encoder',
-    "max_seq_length": "read encoder.tokenizer.max_length; to cut text earlier, pass max_length to encode",
-    "normalize_embeddings": "pass normalize to encode",
-    "prompt_name": "pass prompt=name to encode",
-    "precision": "pass dtype to load_encoder",
-    "save": "call encoder.to_sentence_transformers(folder)",
-    "save_pretrained": "call encoder.to_sentence_transformers(folder)",
-    "show_progress_bar": "pass show_progress to encode",
-    "similarity": "call lj.retrieval.similarity(a, b), which takes the cosine unless metric='dot' is given",
-    "to": "to choose devices or the dtype, pass mesh or dtype to load_encoder",
-    "tokenize": "call encoder.tokenizer([text], max_length), which returns ids, and how many texts were cut",
-    "torch_dtype": "pass dtype to load_encoder",
-    "truncate_dim": "pass dim to load_encoder",
-    "trust_remote_code": "code from a checkpoint is never run; leave it out",
-}
+with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _file:
+    _INSTEAD = {row["name"]: row["instead"] for row in csv.DictReader(_file)}
 
 
 def check_names(method: str, options: Iterable[str], known: Iterable[str]) -> None:

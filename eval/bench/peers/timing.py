@@ -71,19 +71,10 @@ def copy_rate() -> float:
     return 2 * x.nbytes / fastest({0: lambda: np.copyto(out, x)}, 5)[0][0]
 
 
-def operations_per_token(encoder: Any, length: int = 0) -> float:
-    """Counts the operations of the products of all blocks of an ``Encoder`` for a token of a sentence of a length.
-
-    Scores of tokens that none attends to, by a causal mask or a window, are not counted; with 0, no scores are.
-    """
+def operations_per_token(encoder: Any) -> float:
+    """Counts the operations of the products with the weights of all blocks of an ``Encoder`` for a token."""
     leaves = nnx.to_flat_state(nnx.state(encoder.blocks))
-    multiplied = float(sum(leaf[...].size for path, leaf in leaves if path[-1] == "kernel"))
-    for block in encoder.blocks:
-        attention = block.attention.config
-        sides = 1 if attention.causal else 2
-        seen = min(sides * length / 2, length if attention.window is None else sides * attention.window + 1)
-        multiplied += 2 * seen * attention.heads * block.attention.width
-    return 2 * multiplied
+    return 2 * float(sum(leaf[...].size for path, leaf in leaves if path[-1] == "kernel"))
 
 
 def import_peer(module: str, package: str) -> Any:
