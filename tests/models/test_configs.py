@@ -74,17 +74,14 @@ QWEN = [
     ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "rope_type 'yarn' is not one of default, linear"),
     (LINEAR, "rope_scaling is .* in config.json; only None is supported"),
     ({"hidden_act": "gelu"}, "hidden_act is 'gelu' in config.json; only 'silu' is supported"),
-    ({"num_attention_heads": 0}, "heads is 0"),
     ({"num_key_value_heads": 3}, "4 heads of width .* do not fit: their number must be a multiple of 3"),
     ({"head_dim": 5}, "4 heads of width 5 do not fit: .* width of 2"),
 ]
 REFUSED = {
     "bert": [
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of gelu"),
-        ({"num_attention_heads": 5}, "5 heads of width 6.4 do not fit"),
         ({"hidden_size": "wide"}, "config.json lacks whole numbers for hidden_size"),
         ({"position_embedding_type": "relative"}, "position_embedding_type is 'relative' in config.json"),
-        ({"vocab_size": 0}, "vocabulary is 0"),
         ({"num_hidden_layers": 10**9}, "blocks is 1000000000; it must be a whole number from 0 to 256"),
         ({"layer_norm_eps": 0}, "layer_norm_eps in config.json is 0; it must be a positive"),
     ],
@@ -92,23 +89,19 @@ REFUSED = {
     "qwen3": [
         *QWEN,
         ({"attention_bias": True}, "attention_bias is True in config.json; only False is supported"),
-        ({"use_sliding_window": True}, "use_sliding_window is True in config.json; only False"),
         ({"layer_types": ["sliding_attention"] * 3}, "layer_types is .*; only .'full_attention', "),
     ],
     "eurobert": [*QWEN, ({"mlp_bias": True}, "mlp_bias is True in config.json; only False is supported")],
     "modernbert": [
         ({"norm_bias": True}, "norm_bias is True in config.json; only False is supported"),
         ({"layer_types": ["full_attention"] * 3}, "name one of full_attention, sliding_attention for each of 4"),
-        ({"layer_types": ["full_attention"] * 3 + ["chunked"]}, "it must name one of full_attention"),
         ({"layer_types": None, "global_attn_every_n_layers": 0}, "global_attn_every_n_layers is 0; it must be"),
         ({"local_attention": -1}, "window is -1; it must be a whole number"),
-        ({"num_attention_heads": 3}, "3 heads of width 10.6667 do not fit"),
         ({"rope_parameters": None, "global_rope_theta": 1e4}, "local_rope_theta of sliding_attention in .* is None"),
         (LINEAR, "rope_scaling is {.* in config.json; only None is supported"),
     ],
     "gemma3": [
         ({"attn_logit_softcapping": 50.0}, "attn_logit_softcapping is 50.0"),
-        ({"hidden_activation": "silu"}, "hidden_activation is 'silu'"),
         ({"layer_types": None, "sliding_window_pattern": 0}, "sliding_window_pattern is 0"),
         ({"rope_parameters": None, "rope_scaling": {"rope_type": "yarn"}}, "rope_type 'yarn' is not one of"),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, "of full_attention in .* is None"),
@@ -116,7 +109,6 @@ REFUSED = {
     ],
     "embedding-gemma2": [
         ({"per_layer_config": {"0": {"intermediate_size": 8}}}, "per_layer_config is .*; it must map blocks to"),
-        ({"per_layer_config": {"0": 3}}, "per_layer_config is {'0': 3}"),
         ({"per_layer_config": {"0": {"num_key_value_heads": 3}}}, "4 heads of width 16 do not fit"),
     ],
     "gte": [
@@ -124,12 +116,9 @@ REFUSED = {
         ({"rope_scaling": {"type": "ntk", "factor": 8.0, "mixed_b": 0.5}}, "mixed_b is 0.5 in config.json; only None"),
         ({"rope_scaling": {"type": "ntk", "factor": 0}}, "factor of rope_scaling in config.json is 0"),
         ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "rope_type 'dynamic' is not one of default, linear"),
-        ({"num_attention_heads": 32}, "32 heads of width 1 do not fit"),
     ],
     "nomic_bert": [
         ({"prenorm": True}, "prenorm is True in config.json; only False is supported"),
-        ({"moe_normalize_expert_weights": True}, "moe_normalize_expert_weights is True in config.json; only False"),
-        ({"num_shared_experts": 1}, "num_shared_experts is 1 in config.json; only 0 is supported"),
         ({"activation_function": "swiglu"}, "qkv_proj_bias is True in config.json; only False is supported"),
         ({"activation_function": "geglu"}, "activation_function is 'geglu' in config.json; only 'gelu' is supported"),
         ({"activation_function": "geglu", "num_experts": 0}, "'geglu' is not one of gelu"),
@@ -139,7 +128,6 @@ REFUSED = {
     ],
     "m2m-100": [
         ({"d_model": 33}, "heads of width .* do not fit"),
-        ({"activation_function": "swish"}, "'swish' is not one of"),
         ({"pad_token_id": None}, "pad_token_id in config.json is None; it must be a whole number"),
     ],
     "xlm": [
