@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from eval.report.scaling_alone import scaling_alone
 from eval.report.tables import Cell, Table, difference_cell
 from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.metric import Kind
@@ -100,8 +101,8 @@ def mean_gains(found: CostsAndGains) -> dict[str, dict[str, tuple[float, float]]
 
 
 def summary(found: CostsAndGains) -> list[str]:
-    """Returns a line about the best method of each encoder and layer."""
-    lines = []
+    """Returns lines about what CSLS reaches alone, and about the best method of each encoder and layer."""
+    lines = scaling_alone(found.gains, found.kinds)
     for where, best in found.best.items():
         signs = [
             gain.sign

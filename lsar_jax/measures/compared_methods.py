@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -23,8 +23,7 @@ __all__ = [
 
 K = TypeVar("K")
 
-# What the name of a method ends in whose scores are by CSLS.
-CSLS = "+csls"
+CSLS = "+csls"  # what the name of a method ends in whose scores are by CSLS
 
 
 def _fit_largest(x: Mapping[str, Moments], *, source: EncoderSpec | None = None) -> Transform:
@@ -54,10 +53,8 @@ def _fit_zero(
 
 # Methods that are fitted on the text of several languages, by name.
 FITTED: dict[str, FitMethod] = {
-    **METHODS,
-    "largest": FitMethod(_fit_largest, "means"),
-    "zero": FitMethod(_fit_zero, "means"),
-}
+    **METHODS, "largest": FitMethod(_fit_largest, "means"), "zero": FitMethod(_fit_zero, "means"),
+}  # fmt: skip
 # Functions of the sentences of a file, which cannot be applied to others, and their arguments in results.
 OF_SAMPLES: dict[str, tuple[Callable[..., Any], dict[str, int | float | str]]] = {
     "sample-whitening": (whiten_samples, {"eps": 1e-5})
@@ -82,7 +79,7 @@ class Method:
       transform: None leaves the embeddings unchanged.
       by_file: file -> the function that transforms its embeddings, if each file was fitted on by itself.
       counts: language -> number of sentences in these files.
-      bank: transformed vectors that scores are scaled against, by CSLS; None for scores by cosine.
+      sample: language -> vectors, which the bank of scores by CSLS is made of; empty for scores by cosine.
     """
 
     name: str
@@ -90,7 +87,7 @@ class Method:
     transform: Transform | None = None
     by_file: Mapping[Any, Callable[[Float[np.ndarray, "vector dim"]], Any]] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
-    bank: Float[np.ndarray, "row dim"] | None = None
+    sample: Mapping[str, Float[np.ndarray, "_ dim"]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, name: str, transform: Transform) -> "Method":
@@ -104,9 +101,14 @@ class Method:
         return cls.of(f"saved {name}" if name in METHODS else name, transform)
 
     def scaled(self, sample: Mapping[str, Float[np.ndarray, "_ dim"]]) -> "Method":
-        """The method with scores by CSLS, against the transformed sample, in the languages that it takes."""
-        rows = self.transform_languages({code: x for code, x in sample.items() if self.takes(code)})
-        return replace(self, name=f"{self.name}{CSLS}", bank=np.concatenate(list(rows.values())))
+        """The method with scores by CSLS, against a sample of the text that it was fitted on."""
+        return replace(self, name=f"{self.name}{CSLS}", sample=sample)
+
+    @cached_property
+    def bank(self) -> Float[np.ndarray, "row dim"] | None:
+        """The sample, transformed, in the languages that the method takes; None without one."""
+        rows = {code: self(x, code) for code, x in self.sample.items() if self.takes(code)}
+        return np.concatenate(list(rows.values())) if rows else None
 
     @property
     def label(self) -> str:

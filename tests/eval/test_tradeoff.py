@@ -1,5 +1,6 @@
 """The costs and gains of methods: by hand, with planted differences, and the page."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -219,3 +220,17 @@ def test_the_page(results, tmp_path, capsys):
     assert "+10.0 ▲" in page
     assert "▼" in page
     assert (tmp_path / "tradeoff.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_local_scaling_that_reaches_a_method(rng):
+    shifts = {"original": 0, "original+csls": 5, "center": 4, "lsar": 9, "lsar+csls": 3, "cbie": -1}
+    columns = [("lareqa", "mAP"), ("lareqa", "mAP in one language")]
+    found = tradeoff.compare(
+        [scored(rng, *column, name, shift) for name, shift in shifts.items() for column in columns]
+    )
+    line = tradeoff.summary(found)[0]
+    assert re.fullmatch(
+        r".*layer 8: CSLS alone gains as much as center in lareqa, mAP \(\+[45].\d and \+[34].\d\)\.", line
+    )
+    without = tradeoff.compare([scored(rng, *columns[0], name, shifts[name]) for name in ("original", "lsar")])
+    assert not [line for line in tradeoff.summary(without) if "CSLS" in line]

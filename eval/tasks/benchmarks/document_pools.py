@@ -26,8 +26,8 @@ from eval.tasks.benchmarks.mlqa_miracl import check_texts
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.query_scores import difference_of
-from lsar_jax.measures.ranking import ndcg, recall
-from lsar_jax.retrieval import nearest
+from lsar_jax.measures.ranking import Bank, ndcg, recall
+from lsar_jax.retrieval import local_scale, nearest
 from lsar_jax.retrieval.preference import mrc, peer, tlr
 
 __all__ = ["COMMAND", "pool"]
@@ -61,7 +61,7 @@ def pool(
     texts |= {("d", c): [passage_text.replace("{passage}", line) for line in of] for c, of in found.documents.items()}
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        yield from _scores(x, found)
+        yield from _scores(x, found, method.bank)
 
     return Task(
         name=f"pool {text}",
@@ -70,16 +70,20 @@ def pool(
         parts=[texts],
         scores=scores,
         queries="q",
+        searches=True,
         least=2,
     )
 
 
-def _scores(x: Embedded, pool: DocumentPool) -> Iterator[Score]:
+def _scores(x: Embedded, pool: DocumentPool, bank: Bank) -> Iterator[Score]:
     """Yields the scores of the questions in each language, and their means over languages."""
     codes = list(pool.documents)
     of_document = np.repeat(np.arange(len(codes)), [len(pool.documents[code]) for code in codes])
     documents = np.asarray(unit_rows(jnp.concatenate([x["d", code] for code in codes])))
     asked = {code: np.asarray(unit_rows(jnp.asarray(x["q", code]))) for code in pool.queries}
+    if bank is not None:
+        asked = {code: np.pad(of, ((0, 0), (0, 1)), constant_values=1) for code, of in asked.items()}
+        documents = np.column_stack([documents, -np.asarray(local_scale(documents, bank)) / 2])
     every: dict[str, list[QueryScores]] = {}
     for code, queries in asked.items():
         question, k = pool.questions[code], min(_FIRST, len(documents))
