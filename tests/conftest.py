@@ -111,14 +111,6 @@ def tiny():
 
 
 @pytest.fixture(scope="session")
-def tiny_block(tmp_path_factory):
-    """A folder of the tiny encoder's first block, whose training takes half the time to compile."""
-    folder = tmp_path_factory.mktemp("block") / "tiny"
-    lj.load_encoder(str(TINY), layer=1).to_sentence_transformers(folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
 def bundled():
     """The real encoder's first four blocks, on one device."""
     return lj.load_encoder("bundled", layer=4, mesh=data_mesh(jax.devices()[:1]))

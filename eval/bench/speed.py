@@ -1,4 +1,4 @@
-r"""All benchmarks of speed in one run: encoding, fits, search, heads and alignment, beside their peers.
+r"""All benchmarks of speed in one run: encoding, fits, search and heads, beside their peers.
 
     pip install torch sentence-transformers scikit-learn faiss-cpu
     python -m eval speed --out results/speed
@@ -55,13 +55,10 @@ class Speed:
       python: interpreter of the environment with sentence-transformers; by default, this one.
       sentences: number of sentences to encode.
       queries: number of queries of search; with as many as by default, a slow machine takes a quarter of an hour.
-      words: folder of word-aligned text for align, from python -m train.word_pairs.
       out: folder for the JSON lines.
     """
 
-    benchmarks: tuple[Literal["encode", "fits", "search", "heads", "align"], ...] = (
-        "encode", "fits", "search", "heads", "align",
-    )  # fmt: skip
+    benchmarks: tuple[Literal["encode", "fits", "search", "heads"], ...] = ("encode", "fits", "search", "heads")
     encoder: Literal[
         "bundled", "random-base", "random-large", "random-qwen3-0.6b", "random-embeddinggemma", "random-mmbert-base",
         "random-gte",
@@ -71,7 +68,6 @@ class Speed:
     python: Path = Path(sys.executable)
     sentences: int = 2000
     queries: int = 20_480
-    words: Path = Path("results/word-pairs")
     out: Path = Path("results/speed")
 
     def run(self) -> None:
