@@ -52,7 +52,7 @@ def test_neighbours_on_one_side_alone_are_not_joined():
     assert len(set(lj.mining.duplicate_groups(x, 0.5, k=1).number)) == 4
 
 
-def test_the_command_writes_groups_with_copies(planted, tmp_path, capsys):
+def test_the_command_writes_groups_with_copies(planted, tmp_path, refused, capsys):
     x, group = planted
     texts = [f"text\t{row}" for row in range(len(x))]
     alone = int(np.argmin(group))
@@ -74,17 +74,6 @@ def test_the_command_writes_groups_with_copies(planted, tmp_path, capsys):
     lines = [line.split("\t") for line in out.with_suffix(".tsv").read_text().splitlines()]
     assert [line[3] for line in lines] == [text.replace("\t", " ") for row in rows for text in row["texts"]]
     assert not (tmp_path / "groups.jsonl.job").exists()
-
-
-def test_text_of_several_languages_is_encoded_and_grouped(tmp_path, refused):
-    path, out = tmp_path / "text.txt", tmp_path / "groups.jsonl"
-    articles = {code: lj.corpora.udhr("all", [code])[code][:6] for code in ("de", "en", "fr")}
-    path.write_text("\n".join(text for texts in articles.values() for text in texts) + "\n", encoding="utf-8")
-    x = {code: lj.load_encoder("bundled", layer=8).encode(texts) for code, texts in articles.items()}
-    transform = lj.transforms.fit_lsar(x, source=lj.load_encoder("bundled", layer=8).spec)
-    transform.save(tmp_path / "lsar.safetensors")
-    command = ["duplicates", str(path), str(out), "--transform", str(tmp_path / "lsar.safetensors")]
-    assert "needs an encoder" in refused(main, [*command, "--threshold", "0"])
-    assert main([*command, "--encoder", "bundled", "--threshold", "0.08", "--k", "3"]) == 0
-    groups = [[int(name) for name in json.loads(line)["ids"]] for line in out.read_text().splitlines()]
-    assert groups == [[row, row + 6, row + 12] for row in range(6)]
+    (tmp_path / "text.txt").write_text("Text\n")
+    command = ["duplicates", str(tmp_path / "text.txt"), str(tmp_path / "no.tsv"), "--threshold", "1"]
+    assert "needs an encoder" in refused(main, command)
