@@ -84,10 +84,6 @@ def report_html(
     own = own_by_language(text, held_out)
     outcomes, examples = draw_examples(text, held_out, found.folds.seed)
     names = dict.fromkeys(entry.method.name for entry in found.measured)
-    code = ""
-    if best is not None and front.chosen.moves:
-        code = usage.loading(saved, best.needs_language).replace("{layer}", f"{best.layer}")
-        code = code.replace("{language}", text.codes[0])
     return render(
         "report.html",
         found=found, title=title, answer=answer(found), caption=caption(found), details=details(found),
@@ -100,7 +96,8 @@ def report_html(
         language_table=_by_language(found, search, own), hit_count=HITS,
         words_of_outcome=_OUTCOMES if text.aligned else _OUTCOMES_UNMARKED,
         meaning_of_score=_SCORES.get(found.metric.removesuffix(" on the UDHR"), ""),
-        code=code, method=METHODS.get(best.method.name) if best else None, columns=columns_of(found),
+        code=_loading(found, front, usage, saved), columns=columns_of(found),
+        method=METHODS.get(best.method.name) if best else None,
         rows=[row_of(found, entry, found.score(entry)) for entry in found.best_of_each],
         marked=best.method.label if best else None,
         hub_columns=["method", *(metric.name for metric in HUBS)],
@@ -111,6 +108,15 @@ def report_html(
         summaries={name: METHODS[name].summary if name in METHODS else "The vectors as they are." for name in names},
         layer_figures=figures[0], space_figures=figures[1], provenance=_provenance(result), front=front,
     )  # fmt: skip
+
+
+def _loading(found: Comparison, front: Front, usage: Usage, saved: str) -> str:
+    """The code that uses the saved transform; empty if there is none."""
+    best = found.best
+    if best is None or not front.chosen.moves:
+        return ""
+    code = usage.loading(saved, best.needs_language).replace("{layer}", f"{best.layer}")
+    return code.replace("{language}", found.text.codes[0])
 
 
 def _by_language(
