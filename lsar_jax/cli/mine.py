@@ -92,28 +92,34 @@ class Mine:
         if len(self.paths) != (3 if self.pairs is None else 1) or (self.pairs and self.known):
             given = f"{len(self.paths)} paths{' with --pairs' * bool(self.pairs)}{' and --known' * bool(self.known)}"
             raise ValueError(f"{given} are given; give SOURCE TARGET OUT, or --pairs FILE OUT without --known")
-        if self.pairs is not None:
-            self._score(self.pairs)
-            return
-        paths = {"source": input_path(self.paths[0]), "target": input_path(self.paths[1])}
-        options, input_options = self._options(paths)
+        options = MiningOptions(k=self.k, block=self.block, threshold=self._threshold(), error=self.error)
+        inputs = map(input_path, self.paths[:2] if self.pairs is None else [self.pairs, self.pairs])
+        paths = dict(zip(("source", "target"), inputs, strict=True))
+        self._check_paths(paths)
+        files = {name: path for name, path in paths.items() if self.pairs or not path.is_dir()}
+        names = ("encoder", "layer", "prompt", "max_length", "text")
+        input_options = InputOptions(**{name: getattr(self, name) for name in names})
+        input_options.check_text([*dict.fromkeys(files.values())])
         transform = None if self.transform is None else Transform.load(self.transform)
-        files = {name: path for name, path in paths.items() if not path.is_dir()}
         encoder = input_options.load(transform) if files else None
         self._check_languages(files, encoder, transform)
-        if encoder is not None:
-            code_of = dict(zip(paths, self.languages or (None, None), strict=True))
-            for name, path in files.items():
-                language = code_of[name] if encoder.uses_language else None
+        languages = self.languages or (None, None)
+        used = transform is not None and transform.languages is not None
+        used |= self.pairs is not None and encoder is not None and encoder.uses_language
+        options = replace(options, transform=transform, languages=languages if used else (None, None))
+        if self.pairs is not None and encoder is not None:
+            count, written = score_file(self.pairs, self.out, encoder, options, max_length=self.max_length)
+            print(f"wrote {written:,} of {count:,} pairs to {self.out}")
+            return
+        for (name, path), language in zip(paths.items(), languages, strict=True):
+            if encoder is not None and name in files:
                 paths[name] = notes_of(self.out) / name
                 print(f"encoding the {name}, {path}", flush=True)
                 embeddings.encode(
-                    encoder, [path], paths[name], text=self.text if has_columns(path) else None, language=language,
-                    max_length=self.max_length, show_progress=True,
+                    encoder, [path], paths[name], text=self.text if has_columns(path) else None,
+                    language=language if encoder.uses_language else None, max_length=self.max_length,
+                    show_progress=True,
                 )  # fmt: skip
-        if transform is not None:
-            languages = (self.languages or (None, None)) if transform.languages is not None else (None, None)
-            options = replace(options, transform=transform, languages=languages)
         source, target = map(embeddings.open, paths.values())
         count = mine_folders(
             source, target, self.out, options, overwrite=self.overwrite, show_progress=True,
@@ -123,36 +129,15 @@ class Mine:
         if options.threshold is None:
             print(_ALL_PAIRS, file=sys.stderr)
 
-    def _score(self, path: Path) -> None:
-        check_outputs([self.out], [path], overwrite=self.overwrite)
-        input_options = self._input_options()
-        input_options.check_text([path])
-        transform = None if self.transform is None else Transform.load(self.transform)
-        encoder = input_options.load(transform)
-        self._check_languages({"source": path, "target": path}, encoder, transform)
-        threshold = self._threshold()
-        assert not isinstance(threshold, KnownPairs)  # refused beside --pairs
-        count, written = score_file(
-            path, self.out, encoder if transform is None else encoder.with_transform(transform), k=self.k,
-            threshold=threshold, error=self.error, languages=self.languages or (None, None),
-            max_length=self.max_length,
-        )  # fmt: skip
-        print(f"wrote {written:,} of {count:,} pairs to {self.out}")
-
-    def _options(self, paths: dict[str, Path]) -> tuple[MiningOptions, InputOptions]:
-        """Returns the options of the mining and of the encoder; errors come before any work."""
+    def _check_paths(self, paths: dict[str, Path]) -> None:
+        """Checks that the output and the work replace nothing else, before any work."""
+        if self.pairs is not None:
+            check_outputs([self.out], [self.pairs], overwrite=self.overwrite)
+            return
         for path in paths.values():
             if is_within(path, notes_of(self.out)):
                 raise ValueError(f"{path} is in {notes_of(self.out)}, which is deleted at the end; write another file")
         check_paths(paths["source"], paths["target"], self.out, overwrite=self.overwrite)
-        options = MiningOptions(k=self.k, block=self.block, threshold=self._threshold(), error=self.error)
-        input_options = self._input_options()
-        input_options.check_text([path for path in paths.values() if not path.is_dir()])
-        return options, input_options
-
-    def _input_options(self) -> InputOptions:
-        names = ("encoder", "layer", "prompt", "max_length", "text")
-        return InputOptions(**{name: getattr(self, name) for name in names})
 
     def _check_languages(
         self, files: dict[str, Path], encoder: SentenceEncoder | None, transform: Transform | None

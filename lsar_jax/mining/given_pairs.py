@@ -13,9 +13,9 @@ from lsar_jax.checks import whole_numbers
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import new_file
+from lsar_jax.mining.job import MiningOptions
 from lsar_jax.mining.pair_files import pair_line, read_pairs
 from lsar_jax.mining.pairs import margin_score
-from lsar_jax.mining.thresholds import bank_of
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.search import csls_scores, nearest, nearest_both, scaled_sides
 from lsar_jax.shapes import AnyArray
@@ -81,20 +81,12 @@ def score_pairs(
 
 
 def score_file(
-    path: Path,
-    out: Path,
-    encoder: SentenceEncoder,
-    *,
-    k: int = 4,
-    threshold: float | Calibration | None = None,
-    error: float = 0.05,
-    languages: tuple[str | None, str | None] = (None, None),
-    max_length: int | None = None,
+    path: Path, out: Path, encoder: SentenceEncoder, options: MiningOptions, *, max_length: int | None = None
 ) -> tuple[int, int]:
     """Writes the pairs of a file whose score reaches the threshold, in their order.
 
-    The score is the margin or, with a calibration of the encoder's transform, CSLS, and at most the share ``error`` of
-    wrong pairs is written. ``.jsonl`` and the like have ``cosine``, ``margin`` and, with a calibration, ``csls`` and
+    The score is the margin or, with a calibration of the transform, CSLS, and at most the share ``error`` of wrong
+    pairs is written. ``.jsonl`` and the like have ``cosine``, ``margin`` and, with a calibration, ``csls`` and
     ``share``, how many pairs of this score are right, too. The distinct sentences of both sides are encoded, and their
     vectors are in memory.
 
@@ -109,19 +101,18 @@ def score_file(
     pairs = [pair for pair in every if all(map(str.strip, pair))]
     if left_out := len(every) - len(pairs):
         _log.warning("left out %d of %d pairs of %s, of which a side is blank", left_out, len(every), path)
-    sides, rows = [], []
-    for texts, language in zip(zip(*pairs, strict=True), languages, strict=True):
+    encoder, sides, rows = encoder.with_transform(options.transform) if options.transform else encoder, [], []
+    for texts, language in zip(zip(*pairs, strict=True), options.languages, strict=True):
         number = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         rows.append([number[text] for text in texts])
         sides.append(encoder.encode([*number], language=language, max_length=max_length, show_progress=True))
-    calibration = threshold if isinstance(threshold, Calibration) else None
-    bank = None if calibration is None else bank_of(calibration, encoder.transform)
-    scores = score_pairs(sides[0], sides[1], np.transpose(rows), k=k, bank=bank)
+    scores = score_pairs(sides[0], sides[1], np.transpose(rows), k=options.k, bank=options.bank)
     columns = {name: values for name, values in scores._asdict().items() if values is not None}
-    if calibration is not None:
-        threshold, columns["share"] = calibration.threshold(error), calibration.share(columns["csls"])
-    score = columns["margin" if calibration is None else "csls"]
-    chosen = np.flatnonzero(score >= (-np.inf if threshold is None else threshold))
+    score, least = scores.margin, options.threshold
+    if isinstance(least, Calibration):
+        score, columns["share"] = columns["csls"], least.share(columns["csls"])
+        least = least.threshold(options.error)
+    chosen = np.flatnonzero(score >= (-np.inf if least is None else least))
     with new_file(out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for pair in chosen.tolist():
             more: dict[str, Any] = {name: round(float(values[pair]), 6) for name, values in columns.items()}

@@ -71,7 +71,9 @@ class MiningOptions:
     def __post_init__(self) -> None:
         check_choice("retrieval", self.retrieval, get_args(Retrieval))
         check_choice("precision", self.precision, get_args(Precision))
-        _check_threshold(self.threshold)
+        chosen = isinstance(self.threshold, KnownPairs | Calibration | None)
+        if not chosen and np.isnan(as_float(self.threshold)):
+            raise ValueError(f"threshold is {self.threshold!r:.80}; it must be a number that fits a float")
         whole_number("k", self.k, 1, 1 << 24, "the neighbours of a sentence")
         whole_number("block", self.block, 1024, 1 << 24, "vectors")
         check_languages(self.transform, self.languages)
@@ -103,19 +105,6 @@ class MiningOptions:
             "threshold": threshold, "languages": list(self.languages),
             "block": int(self.block), "transform": list(self.transform.digests) if self.transform else [],
         }  # fmt: skip
-
-
-def _check_threshold(threshold: float | KnownPairs | Calibration | None) -> None:
-    if isinstance(threshold, Calibration):
-        return
-    if isinstance(threshold, KnownPairs):
-        value, right = threshold.least_precision, 0 < as_float(threshold.least_precision) <= 100
-        why = "the precision on known pairs is {!r:.80}; it must be above 0 and at most 100 percent"
-    else:
-        value, right = threshold, not np.isnan(as_float(threshold))
-        why = "threshold is {!r:.80}; it must be a number that fits a float"
-    if value is not None and not right:
-        raise ValueError(why.format(value))
 
 
 def neighbour_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from lsar_jax.checks import positive_number
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.mining.pair_files import flat, read_pairs
 from lsar_jax.mining.pairs import Pairs
@@ -33,7 +34,9 @@ class KnownPairs(NamedTuple):
 
     @classmethod
     def read(cls, path: Path, least_precision: float | None = None) -> "KnownPairs":
-        """Reads the pairs of a file, as ``read_pairs`` does; raises ValueError if it has none."""
+        """Reads the pairs of a file, as ``read_pairs`` does; raises ValueError if it has none, or for the precision."""
+        if least_precision is not None:
+            positive_number("the wanted precision, as a share,", least_precision / 100, share=True)
         pairs = tuple(dict.fromkeys(read_pairs(path)))
         if not pairs:
             raise ValueError(f"{path} has no pairs")

@@ -92,7 +92,7 @@ def test_the_command(sides, tmp_path, refused, capsys):
     for content, options, message in (
         ("", ["--known"], "known.tsv is empty"),
         ("0\n", ["--known"], "known.tsv, line 1: expected source, tab, target, as mine writes them"),
-        ("0\t0\n", ["--correct", "0", "--known"], "it must be above 0 and at most 100 percent"),
+        ("0\t0\n", ["--correct", "0", "--known"], "it must be a share, above 0 and at most 1"),
         ("0\t0\n", ["--threshold", "1", "--known"], "--threshold 1.0 and --known are given; omit one"),
     ):
         bad = tmp_path / "bad" / "known.tsv"
