@@ -1,7 +1,6 @@
 """Reproduces a table or figure of a paper: checks that everything is here, runs its commands, compares the results.
 
     python -m eval repro                                        # all cards, and what each lacks here
-    python -m eval repro --list                                 # all tables: what is run, and what it gave here
     python -m eval repro xie-table-1 --encoder mbert --dry-run  # the commands, and everything that is missing
     python -m eval repro xie-table-1 --encoder mbert            # run them, and compare with the paper
 
@@ -21,7 +20,6 @@ from rich.table import Table
 
 from eval.papers.card import CARDS, Card
 from eval.papers.comparison import COLUMNS, VERDICTS, cells, compare, grouped, write_rows
-from eval.papers.coverage import coverage
 from eval.papers.missing import missing
 from eval.papers.page import papers_page
 from eval.papers.plan import CardOptions, Planned, plan
@@ -41,27 +39,22 @@ class Repro(CardOptions):
 
     Attributes:
       name: the card, such as xie-table-1; without a name, all are listed.
-      list: list the papers' tables and figures: numbers, card, commands, data, encoders, and what was measured here.
       dry_run: print the commands and what is missing, and run nothing.
       page: a page whose tables of all cards are written anew, instead.
     """
 
     name: Annotated[str, tyro.conf.Positional] = ""
-    list: bool = False
     dry_run: bool = False
     page: Path | None = None
 
     # What --help shows.
-    essential = ("name", "list", "dry_run", "encoder", "layers", "fit_on", "max_length", "steps", "out", "overwrite")
+    essential = ("name", "dry_run", "encoder", "layers", "fit_on", "max_length", "steps", "out", "overwrite")
 
     def run(self) -> None:
         """Lists the cards, writes their page, or runs the commands of one, if nothing that they need is missing."""
         if self.page is not None:
             write_text(self.page, papers_page(self.page.read_text(encoding="utf-8")))
             console.print(f"wrote {self.page}")
-        elif self.list:
-            for line in coverage().values():
-                console.print(line, soft_wrap=True)
         elif self.name:
             check_choice("card", self.name, CARDS)
             self._reproduce(CARDS[self.name])

@@ -183,23 +183,6 @@ def test_digits_that_cosines_lose_are_told(rng, caplog):
     assert "queries: the offset is so large" in caplog.text
 
 
-@pytest.mark.parametrize("value", ["no", 1, None, 0.0])
-def test_flags_are_true_or_false(value, rng, tiny):
-    x = {code: rng.standard_normal((20, 8)).astype(np.float32) for code in ("de", "en")}
-    for call, given, name in (
-        (lj.transforms.fit_center, [x], "per_language"),
-        (lj.transforms.fit_whitening, [x], "per_language"),
-        (lj.transforms.fit_whitening, [x], "absolute"),
-        (lj.transforms.fit_lsar, [x], "precise"),
-        (lj.transforms.fit_leace, [x], "precise"),
-        (lj.Moments.from_embeddings, [x["de"]], "second_moment"),
-        (tiny.moments, [["a"]], "second_moment"),
-        (tiny.warm_up, [], "normalize"),
-    ):
-        with pytest.raises(ValueError, match=f"{name} is {value!r}; it must be True or False"):
-            call(*given, **{name: value})
-
-
 WRONG = [["de"]], np.array([["de"]]), np.array("de"), ["de", 5], "klingon", [None, "de"], 5, {"de"}, {"de": 1}, b"de"
 
 

@@ -72,9 +72,6 @@ def test_commands_of_all_cards_are_complete(empty):
 
 
 def test_list(empty, capsys):
-    assert main(["repro", "--list"]) == 0
-    first, *_ = capsys.readouterr().out.splitlines()
-    assert first.startswith("Xie et al. 2022, Table 1: 52 numbers, 20 comparable; xie-table-1 runs tatoeba on Tato")
     assert main(["repro"]) == 0
     printed = capsys.readouterr().out
     for name in CARDS:
