@@ -182,7 +182,7 @@ def _pairs(source: Side, target: Side, files: NeighbourFiles, options: MiningOpt
     """The pairs by what all processes found."""
     forward, backward = _neighbours(source, target, files, options.neighbours)
     if (bank := options.bank) is None:
-        return pairs_of_neighbours(forward, backward, "ratio", options.retrieval)
+        return pairs_of_neighbours(forward, backward)
     scale = np.concatenate([local_scale(target.vectors(number), bank) for number in range(len(target.blocks))])
     score = csls_scores(jnp.asarray(forward[0]), jnp.asarray(scale[forward[1]]))
     return first_pairs(forward[1][:, 0], np.asarray(score)[:, 0])

@@ -14,7 +14,6 @@ from lsar_jax.embeddings.encode_folder import FILES
 from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, check_own
 from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
-from lsar_jax.mining.pairs import Retrieval
 from lsar_jax.mining.thresholds import bank_of
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.plan import Precision
@@ -43,7 +42,6 @@ class MiningOptions:
 
     Attributes:
       k: number of nearest neighbours in each direction.
-      retrieval: as for ``mine``.
       precision: of the products, as for ``mine``.
       threshold: the lowest score to write; only positive scores are written, and by default all of these. Or
         ``KnownPairs`` to choose it by: mined pairs that are not among them count as wrong, so they should be all
@@ -60,7 +58,6 @@ class MiningOptions:
     """
 
     k: int = 4
-    retrieval: Retrieval = "max"
     precision: Precision = "float32"
     threshold: float | KnownPairs | Calibration | None = None
     error: float = 0.05
@@ -69,7 +66,6 @@ class MiningOptions:
     block: int = 65_536
 
     def __post_init__(self) -> None:
-        check_choice("retrieval", self.retrieval, get_args(Retrieval))
         check_choice("precision", self.precision, get_args(Precision))
         chosen = isinstance(self.threshold, KnownPairs | Calibration | None)
         if not chosen and np.isnan(as_float(self.threshold)):
@@ -101,8 +97,7 @@ class MiningOptions:
         bank = self.bank
         return {
             "k": int(self.neighbours), "bank": "" if bank is None else text_sha256(np.asarray(bank).tobytes().hex()),
-            "retrieval": self.retrieval, "precision": self.precision,
-            "threshold": threshold, "languages": list(self.languages),
+            "precision": self.precision, "threshold": threshold, "languages": list(self.languages),
             "block": int(self.block), "transform": list(self.transform.digests) if self.transform else [],
         }  # fmt: skip
 

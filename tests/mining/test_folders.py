@@ -82,12 +82,11 @@ def test_a_calibration_accepts_first_targets_by_csls(sides, tmp_path, rng):
     assert len(found) - sum(right_ones) <= 0.1 * (SOURCES - 500)
 
 
-@pytest.mark.parametrize("retrieval", ["max", "intersection", "forward", "backward"])
-def test_pairs_are_those_of_mine(retrieval, sides, tmp_path):
+def test_pairs_are_those_of_mine(sides, tmp_path):
     source, target, left, right = sides
-    expected = lj.mining.mine(source, target, k=4, retrieval=retrieval)
+    expected = lj.mining.mine(source, target, k=4)
     out = tmp_path / "pairs.tsv"
-    count = lj.mining.mine_folders(left, right, out, MiningOptions(k=4, retrieval=retrieval, block=BLOCK))
+    count = lj.mining.mine_folders(left, right, out, MiningOptions(k=4, block=BLOCK))
     found, scores = read(out)
     assert count == len(found) == len(expected.score)
     # Scores that are equal but for rounding may be in another order.

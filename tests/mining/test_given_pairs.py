@@ -36,20 +36,21 @@ def test_scores_equal_their_definitions(rng):
 PAIRS = [("Guten Morgen.", "Good morning."), ("Es regnet.", "It rains."), ("Ein Haus", "A house"), ("Wir", "Us")]
 
 
-@pytest.mark.parametrize("form", ["tsv", "scored.tsv", "jsonl", "csv", "moses"])
-def test_forms_of_pairs(form, tmp_path):
-    path = tmp_path / f"pairs.{form}"
-    if form == "moses":
-        path = tmp_path / "news.de-en.en"
-        for side, code in enumerate(("de", "en")):
-            (tmp_path / f"news.de-en.{code}").write_text("".join(f"{pair[side]}\n" for pair in PAIRS))
-    elif form == "jsonl":
-        path.write_text("".join(json.dumps({"source": a, "target": b, "id": 1}) + "\n" for a, b in PAIRS))
-    elif form == "csv":
-        path.write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in PAIRS))
-    else:
-        path.write_text("".join(("1.5\t" * form.startswith("s")) + f"{a}\t{b}\n" for a, b in PAIRS))
-    assert list(read_pairs(path)) == PAIRS
+TABS = "".join(f"{a}\t{b}\n" for a, b in PAIRS)
+FORMS = {
+    "pairs.tsv": TABS,
+    "scored.tsv": "".join(f"1.5\t{line}\n" for line in TABS.splitlines()),
+    "pairs.jsonl": "".join(json.dumps({"source": a, "target": b, "id": 1}) + "\n" for a, b in PAIRS),
+    "pairs.csv": "target,source\n" + "".join(f"{b},{a}\n" for a, b in PAIRS),
+    "news.de-en.en": "".join(f"{b}\n" for _, b in PAIRS),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_of_pairs(name, tmp_path):
+    (tmp_path / name).write_text(FORMS[name])
+    (tmp_path / "news.de-en.de").write_text("".join(f"{a}\n" for a, _ in PAIRS))
+    assert list(read_pairs(tmp_path / name)) == PAIRS
 
 
 def test_the_command_keeps_order_and_copies_do_not_count(tmp_path, refused, capsys):

@@ -89,30 +89,26 @@ def test_the_command(sides, tmp_path, refused, capsys):
     out, known = tmp_path / "out.tsv", tmp_path / "known.tsv"
     command = ["mine", *(str(side.folder) for side in sides), str(out)]
     known.write_text("".join(f"1.5\t0 {n}\t1 {n}\n" for n in range(30)))
-    for content, options, message in (
-        ("", ["--known"], "known.tsv is empty"),
-        ("0\n", ["--known"], "known.tsv, line 1: expected source, tab, target, as mine writes them"),
-        ("0\t0\n", ["--correct", "0", "--known"], "it must be a share, above 0 and at most 1"),
-        ("0\t0\n", ["--threshold", "1", "--known"], "--threshold 1.0 and --known are given; omit one"),
-    ):
-        bad = tmp_path / "bad" / "known.tsv"
-        bad.parent.mkdir(exist_ok=True)
-        bad.write_text(content)
-        assert message in refused(main, [*command, *options, str(bad)])
-    # Of text, before an encoder is looked for.
-    for name in ("one.txt", "other.txt"):
-        (tmp_path / name).write_text(f"{name}\n")
-    text = [tmp_path / "one.txt", tmp_path / "other.txt"]
-    assert message in refused(main, ["mine", *text, out, "--encoder", "gone", *options, bad])
-    (bad.with_suffix(".jsonl")).write_text('{"source": "a"}\n')
+    bad = [tmp_path / f"bad{number}.{form}" for number, form in enumerate(("tsv", "tsv", "jsonl"))]
+    for path, content in zip(bad, ("", "0\n", '{"source": "a"}\n'), strict=True):
+        path.write_text(content)
+    texts = [tmp_path / "one.txt", tmp_path / "other.txt"]
+    for path in texts:
+        path.write_text(f"{path}\n")
     for options, message in (
-        (["--known", str(bad.with_suffix(".jsonl"))], "line 1: expected source and target"),
+        (["--known", bad[0]], "bad0.tsv is empty"),
+        (["--known", bad[1]], "bad1.tsv, line 1: expected source, tab, target, as mine writes them"),
+        (["--known", bad[2]], "line 1: expected source and target"),
+        (["--known", known, "--correct", "0"], "it must be a share, above 0 and at most 1"),
+        (["--known", known, "--threshold", "1"], "--threshold 1.0 and --known are given; omit one"),
         (["--correct", "95"], "--correct needs --known"),
         (["--threshold", "nan"], "threshold is nan"),
         (["--k", "0"], "k is 0"),
         (["--encoder", "bundled"], "there is no text to encode"),
     ):
-        assert message in refused(main, [*command, *options])
+        assert message in refused(main, [*command, *map(str, options)])
+    # Of text, before an encoder is looked for.
+    assert "omit one" in refused(main, ["mine", *texts, out, "--encoder", "gone", "--known", known, "--threshold", "1"])
     assert not notes_of(out).exists()
     assert main([*command, "--known", str(known), "--correct", "95"]) == 0
     assert "on 30 known pairs in the inputs, of 30" in capsys.readouterr().out
