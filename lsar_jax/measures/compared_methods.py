@@ -142,7 +142,7 @@ class Method:
         """The method at each strength; only itself if it has no transform."""
         if (whole := self.transform) is None:
             return [self]
-        named = {s: {"strength": s} if s != 1 else {} for s in strengths}
+        named: dict[float, dict[str, int | float | str]] = {s: {"strength": s} if s != 1 else {} for s in strengths}
         return [replace(self, transform=whole.at_strength(s), parameters=self.parameters | named[s]) for s in named]
 
     def __call__(
