@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float
 
 from lsar_jax.geometry import HubMeasures
 from lsar_jax.measures.metric import Metric
@@ -16,7 +17,7 @@ HUBS = (
 )  # fmt: skip
 
 
-def mean_hubs(pools: Sequence[HubMeasures]) -> dict[Metric, float]:
+def mean_hubs(pools: Sequence[HubMeasures | Float[np.ndarray, " measure"]]) -> dict[Metric, float]:
     """Returns the mean over pools of each measure, in percent but for the skewness."""
     means = np.mean(pools, axis=0) * [100 if metric.unit else 1 for metric in HUBS]
     return dict(zip(HUBS, means.tolist(), strict=True))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lsar_jax.geometry import HubMeasures
 from lsar_jax.measures.hubs import HUBS, mean_hubs
 from lsar_jax.measures.results import Result
 from lsar_jax.report.example_queries import (
@@ -49,7 +48,7 @@ def row_of(found: Comparison, entry: Measured, score: Any) -> list[Any]:
 
 def _hub_row(entry: Measured) -> list[str]:
     """A row of the table of hubs: each measure by cosine, and by CSLS."""
-    by_score = [mean_hubs([HubMeasures(*of)]).values() for of in entry.hubs]
+    by_score = [mean_hubs([of]).values() for of in entry.hubs]
     return [entry.label, *(f"{plain:.1f} / {scaled:.1f}" for plain, scaled in zip(*by_score, strict=True))]
 
 
