@@ -140,26 +140,6 @@ def test_a_full_disk_is_one_line(folder, refused):
         assert [path.name for path in disk.iterdir()] == ["filler"]
 
 
-@pytest.mark.parametrize("place", range(0, 128, 9))
-def test_damaged_headers_of_vectors(folder, place, monkeypatch, capsys):
-    """The input is either refused in one line, or the rows that there are are written."""
-    monkeypatch.chdir(folder)
-    whole = bytearray((folder / "de.npy").read_bytes())
-    expected = np.asarray(lj.Transform.load("t")(np.load("de.npy")))
-    for bit in range(8):
-        changed = bytearray(whole)
-        changed[place] ^= 1 << bit
-        (folder / "de.npy").write_bytes(changed)
-        capsys.readouterr()
-        status = main(["apply", "t", "de.npy", "x.npy", "--overwrite"])
-        error = capsys.readouterr().err
-        if status:
-            assert error.count("\n") == 1
-            assert "pickle" not in error
-        else:
-            np.testing.assert_allclose(np.load("x.npy"), expected, atol=1e-6)
-
-
 @pytest.mark.parametrize("shape", ["(99999999999999999999, 32)", "(20, 32)", "(30, 32), " + " " * 20_000])
 def test_headers_that_do_not_fit(folder, shape, monkeypatch, refused):
     monkeypatch.chdir(folder)

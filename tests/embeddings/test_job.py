@@ -4,7 +4,6 @@ import csv
 import gzip
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -246,22 +245,6 @@ def test_a_shard_that_takes_long_to_write_is_kept_less_often(tmp_path, monkeypat
         shard.add(one, jnp.zeros((1, 1, 2)))
         now += 1.0
     assert kept == [30.0, 135.0, 240.0, 345.0, 450.0, 555.0]
-
-
-def test_a_log_says_how_far_it_is(text, tmp_path, monkeypatch, capsys):
-    for name in ("_FIRST", "_EVERY"):
-        monkeypatch.setattr(f"lsar_jax.encoders.progress.{name}", 0.0)
-    encoded(tmp_path)
-    *lines, _ = capsys.readouterr().out.splitlines()[1:]
-    rows = [int(re.match(r"encoded (\d+) sentences \(\d+%\)", line)[1]) for line in lines]
-    assert rows == sorted(set(rows))
-    assert {*range(ROWS, 50, ROWS), 50} <= {*rows}
-    # A job that goes on starts with what was there.
-    shutil.rmtree(tmp_path / "out")
-    stop_after(3, tmp_path)
-    capsys.readouterr()
-    encoded(tmp_path)
-    assert int(re.findall(r"encoded (\d+) sentences \(\d+%\)\n", capsys.readouterr().out)[0]) > 3 * ROWS
 
 
 @pytest.mark.parametrize("finished", [False, True])

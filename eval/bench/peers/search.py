@@ -7,6 +7,7 @@ reads both directions from one pass. The bound is the time of the products alone
 whose result stays in the cache.
 """
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from eval.bench.peers.timing import HERE, Timing, fastest, import_peer, import_torch, product_rate
+from eval.bench.peers.timing import HERE, Timing, fastest, import_torch, product_rate
 from lsar_jax.mining import mine
 from lsar_jax.retrieval import nearest
 
@@ -61,7 +62,7 @@ def search(
 
 
 def _faiss(queries: _Vectors, candidates: _Vectors) -> _Peer:
-    index = import_peer("faiss", "faiss-cpu").IndexFlatIP(candidates.shape[1])
+    index = importlib.import_module("faiss").IndexFlatIP(candidates.shape[1])
     index.add(candidates)
     return "faiss", partial(index.search, queries)
 

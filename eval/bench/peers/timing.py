@@ -17,7 +17,6 @@ __all__ = [
     "Timing",
     "copy_rate",
     "fastest",
-    "import_peer",
     "import_torch",
     "operations_per_token",
     "product_rate",
@@ -77,17 +76,9 @@ def operations_per_token(encoder: Any) -> float:
     return 2 * float(sum(leaf[...].size for path, leaf in leaves if path[-1] == "kernel"))
 
 
-def import_peer(module: str, package: str) -> Any:
-    """Imports a library to compare with; raises ImportError with the command to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(f"{module} is not installed: pip install {package}") from error
-
-
 def import_torch() -> tuple[Any, str]:
     """Imports torch for the device that jax runs on, and prints both; raises ImportError if it is not installed."""
-    torch = import_peer("torch", "torch")
+    torch = importlib.import_module("torch")
     device = "cuda" if jax.default_backend() == "gpu" and torch.cuda.is_available() else "cpu"
     console.print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} threads")
     return torch, device
