@@ -1,4 +1,4 @@
-"""Belebele: find the passage that a question is about, in its language, in others, in another script, in one pool.
+"""Belebele: find the passage that a question is about, in its language, in others, in another script.
 
     python -m eval belebele --data hub:mteb/belebele --languages en de hi hi-Latn ar ar-Latn
     python -m eval belebele --data data/belebele --fit-on evaluated
@@ -9,9 +9,9 @@ script, by cosine; the score is nDCG@10. In names here, the language of the ques
 of the passages. The *gap* is the mean in the same language minus that across languages. MTEB counts a question whose
 text is on two passages once, with both relevant; here, it is two questions.
 
-MTEB searches one language at a time. *Pool* is what it leaves out: the passages of all languages together, with one
-relevant passage in each; *preference* and *top 10* are defined in ``lsar_jax.retrieval.preference``. Passages in two
-scripts tell script from language (``eval.scores.language_pairs``). Intervals are over passages.
+MTEB searches one language at a time; ``python -m eval pool --text belebele`` searches the passages of all languages
+together. Passages in two scripts tell script from language (``eval.scores.language_pairs``). Intervals are over
+passages.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -21,8 +21,7 @@ import numpy as np
 
 from eval.command import command
 from eval.data.belebele import read_belebele
-from eval.scores.language_pairs import PairMeans, fitted_and_all, script_neighbours, script_pairs
-from eval.scores.pools import search_pool
+from eval.scores.language_pairs import PairMeans, script_neighbours, script_pairs
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from eval.tasks.benchmarks.mlqa_miracl import check_texts
 from lsar_jax.corpora.tables import Data
@@ -44,7 +43,7 @@ def belebele(
     question_text: str = "{question}",
     passage_text: str = "{passage}",
 ) -> Task:
-    """Questions on passages in up to 122 languages, some of them in two scripts: nDCG@10, and language preference.
+    """Questions on passages in up to 122 languages, some of them in two scripts: nDCG@10.
 
     Args:
       data: folder of xxx_Yyyy.jsonl files; hub:ID; or tfds:NAME.
@@ -62,9 +61,6 @@ def belebele(
         fitted = {*setting.fitted, "en"}
         codes = [code for group, code in x if group == "q"]
         yield from _pair_scores(x, codes, answer, fitted)
-        for pool in fitted_and_all(codes, fitted):
-            if len(pool) > 1:
-                yield from _pool_scores(x, pool, answer)
         yield from script_neighbours({code: x["p", code] for code in codes}, fitted)
 
     return Task(
@@ -111,19 +107,6 @@ def _means(asked: str, read: str) -> Iterator[Metric]:
         yield Metric("nDCG@10 en-xx" if asked == "en" else "nDCG@10 xx-en")
     else:
         yield _ACROSS_SCRIPTS
-
-
-def _pool_scores(x: Embedded, codes: Sequence[str], answer: np.ndarray) -> Iterator[Score]:
-    """Yields mean average precision and language preference in the pool of all languages."""
-    asked, read = ([x[group, code] for code in codes] for group in "qp")
-    of_question = np.tile(answer, len(codes))
-    found = search_pool(asked, read, of_question[:, None] + len(read[0]) * np.arange(len(codes)))
-    for name, values in found.values.items():
-        if name != "spread":
-            metric = Metric(f"pool {name}", "higher" if name == "mAP" else "neither", shown=name == "preference")
-            yield Score.of(metric.over(len(codes)), codes, QueryScores(values, clusters=of_question))
-    share = Metric("pool share", "neither").over(len(codes))
-    yield Score(share, found.pool_share, codes, len(of_question))
 
 
 COMMAND = command(belebele, max_length=512, rare=("question_text", "passage_text"))
