@@ -6,14 +6,12 @@ import json
 import os
 import re
 import shutil
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax import corpora
 from lsar_jax.__main__ import main
 from lsar_jax.corpora.records import Records
 from lsar_jax.corpora.text_files import LONGEST
@@ -109,19 +107,6 @@ def test_blank_lines_of_one_column_are_empty_sentences(name, tmp_path):
     for content, texts in (("\ntext\na\n\nb\n", ["a", "", "b"]), ("text%sid\na%s1\n\nb%s2\n", ["a", "b"])):
         path.write_text(content.replace("%s", "," if name == "a.csv" else "\t"))
         assert [record.text for record in Records([path])] == texts
-
-
-def test_memory_is_that_of_a_line(tmp_path):
-    """A gigabyte of NULs would be a megabyte on the disk."""
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(bytes(12 * LONGEST), mtime=0))
-    tracemalloc.start()
-    try:
-        for read in (lambda path: list(Records([path])), corpora.lines, labelled.read_tagged):
-            with pytest.raises(ValueError, match=r"a.txt.gz, line 1 is longer than 4 MiB"):
-                read(tmp_path / "a.txt.gz")
-        assert tracemalloc.get_traced_memory()[1] < 4 * LONGEST
-    finally:
-        tracemalloc.stop()
 
 
 def test_damaged_parquet_is_named(tmp_path):

@@ -113,16 +113,6 @@ def test_neighbours_and_batches_do_not_matter(name, rng):
     np.testing.assert_allclose(encoder.encode(texts, token_budget=99_999), alone, rtol=0, atol=1e-6)
 
 
-def test_a_long_text_is_not_cut(static):
-    encoder = lj.load_encoder(static, pooling="mean")
-    text = "a b c " * 10_000
-    vector, report = encoder.encode_with_report(text)
-    assert (report.truncated, report.tokens) == (0, 30_000)
-    np.testing.assert_allclose(vector, encoder.encode("a b c"), rtol=0, atol=1e-5)
-    # Nor does the limit go by unnoticed.
-    assert encoder.encode_with_report("a " * (encoder.tokenizer.max_length + 1))[1].truncated == 1
-
-
 @pytest.mark.slow
 def test_the_limit_of_the_tokenizer_is_kept(static, tmp_path):
     text = "a " * 9 + "b " * 9
