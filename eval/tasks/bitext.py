@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from eval.command import command
 from eval.data.fit_text import FitText
@@ -101,22 +100,16 @@ def _with_errors(
     if method is not None and method.bank is not None:  # a margin is a scale already
         return
     codes = [code for side, code in x if side == "xx"]
-    candidates = {"xsim": {code: x["en", code] for code in codes}}
-    if near := {code: x[group, code] for group, code in x if group == "near en"}:
-        both = {code: np.concatenate([x["en", code], near[code]]) if code in near else x["en", code] for code in codes}
-        candidates["xsim++"] = both
-    for name, english in candidates.items():
-        wrong = {code: QueryScores(100.0 * ~_hits(x["xx", code], english[code])) for code in codes}
+    near = any(group == "near en" for group, _ in x)
+    for name, groups in (("xsim", ["en"]), ("xsim++", ["en", "near en"]))[: 1 + near]:
+        wrong = {}
         for code in codes:
+            english = np.concatenate([x[group, code] for group in groups if (group, code) in x])
+            found, hits = mine(x["xx", code], english, k=4, retrieval="forward"), np.zeros(len(x["xx", code]), bool)
+            hits[found.source] = found.source == found.target
+            wrong[code] = QueryScores(100.0 * ~hits)
             yield Score.of(Metric(f"{name} {code}-en", "lower"), [code], wrong[code])
-        yield Score.of(Metric(name, "lower", shown=bool(near)).over(len(codes)), codes, strata_of([*wrong.values()]))
-
-
-def _hits(x: Float[np.ndarray, "pair dim"], english: Float[np.ndarray, "candidate dim"]) -> Bool[np.ndarray, " pair"]:
-    """Whether the English row with the largest ratio margin of row i, of its four nearest, is row i."""
-    found, hits = mine(x, english, k=4, retrieval="forward"), np.zeros(len(x), bool)
-    hits[found.source] = found.source == found.target
-    return hits
+        yield Score.of(Metric(name, "lower", shown=near).over(len(codes)), codes, strata_of([*wrong.values()]))
 
 
 def _cosines(x: Embedded, methods: Sequence[Method], _: Setting) -> Iterator[tuple[Method, Score]]:

@@ -1,7 +1,6 @@
 """Thresholds that known pairs choose."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -53,17 +52,8 @@ def test_known_pairs_choose_the_threshold(sides, tmp_path):
         for pairs in (known, *(tuple((f"0{sep}{a}", f"1{sep}{b}") for a, b in known) for sep in "\t ")):
             got, said = texts(sides, out, threshold=KnownPairs((*pairs, ("gone", "gone")), precision))
             assert set(got) == {pair for pair, score in every.items() if score >= expected.value - 1e-6}
-            shown = re.search(
-                r"precision ([\d.]+)% \(95% interval ([\d.]+) to ([\d.]+)\), recall ([\d.]+)% on 30", said
-            )
-            assert shown is not None
-            value, low, high, recall = map(float, shown.groups())
-            assert (value, recall) == (round(expected.precision, 1), round(expected.recall, 1))
-            # The interval's ends are the precisions from which the one found is 1.96 standard errors away.
-            for end in (low, high):
-                error = 1.96 * np.sqrt(end * (100 - end) / len(got))
-                assert abs(expected.precision - end) == pytest.approx(error, abs=0.2)
-            assert "of 31;" in said
+            assert f"precision {expected.precision:.1f}%, recall {expected.recall:.1f}% on 30 known pairs" in said
+            assert "of 31," in said
     # Some are found by text, and others by id.
     assert "on 31 known pairs" in texts(sides, out, threshold=KnownPairs((*known, ("0\t40", "1\t41"))))[1]
     assert texts(sides, out, threshold=1.2)[1] == ""
