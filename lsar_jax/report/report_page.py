@@ -46,10 +46,13 @@ def row_of(found: Comparison, entry: Measured, score: Any) -> list[Any]:
     return [entry.method.label, *[f"{entry.layer}"] * bool(entry.spec.pooling), score, entry.own, *entry.space]
 
 
-def _hub_row(entry: Measured) -> list[str]:
-    """A row of the table of hubs: each measure by cosine, and by CSLS."""
-    by_score = [mean_hubs([of]).values() for of in entry.hubs]
-    return [entry.label, *(f"{plain:.1f} / {scaled:.1f}" for plain, scaled in zip(*by_score, strict=True))]
+def _hubs(measured: Sequence[Measured]) -> list[list[str]]:
+    """The columns and rows of the table of hubs: each measure by cosine, and by CSLS."""
+    rows = [["method", *(metric.name for metric in HUBS)]]
+    for entry in measured:
+        by_score = zip(*(mean_hubs([of]).values() for of in entry.hubs), strict=True)
+        rows.append([entry.label, *(f"{plain:.1f} / {scaled:.1f}" for plain, scaled in by_score)])
+    return rows
 
 
 def title_of_table(found: Comparison, title: str) -> str:
@@ -99,9 +102,7 @@ def report_html(
         code=_loading(found, front, usage, saved), columns=columns_of(found),
         method=METHODS.get(best.method.name) if best else None,
         rows=[row_of(found, entry, found.score(entry)) for entry in found.best_of_each],
-        marked=best.method.label if best else None,
-        hub_columns=["method", *(metric.name for metric in HUBS)],
-        hub_rows=[_hub_row(entry) for entry in found.best_of_each],
+        marked=best.method.label if best else None, hubs=_hubs(found.best_of_each),
         every_row=[row_of(found, entry, entry.score if found.metric else None) for entry in found.measured]
         if len(found.originals) > 1 else [],
         by_chance=100 * max(map(len, text.sentences.values())) / text.count,

@@ -123,8 +123,8 @@ def _scores(
         wanted = [pair for pair in wanted if "en" in pair or pair in of_scripts or pair[::-1] in of_scripts]
     for first, second in wanted:
         across = (first, second) in of_scripts or (second, first) in of_scripts
-        sides = x[first], x[second]
-        both = nearest_both(*sides) if bank is None else [nearest(*way, bank=bank) for way in (sides, sides[::-1])]
+        given = x[first], x[second]
+        both = nearest_both(*given) if bank is None else [nearest(*way, bank=bank) for way in (given, given[::-1])]
         forward, backward = (np.asarray(best[1])[:, 0] for best in both)
         for (a, b), found in (((first, second), forward), ((second, first), backward)):
             values = {"accuracy": 100.0 * (found == np.arange(len(found))), "F1": 100 * bitext_f1(found)}
