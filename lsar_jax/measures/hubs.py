@@ -19,5 +19,5 @@ HUBS = (
 
 def mean_hubs(pools: Sequence[HubMeasures | Float[np.ndarray, " measure"]]) -> dict[Metric, float]:
     """Returns the mean over pools of each measure, in percent but for the skewness."""
-    means = np.mean(pools, axis=0) * [100 if metric.unit else 1 for metric in HUBS]
+    means = np.stack([*map(np.asarray, pools)]).mean(axis=0) * [100 if metric.unit else 1 for metric in HUBS]
     return dict(zip(HUBS, means.tolist(), strict=True))
