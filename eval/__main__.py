@@ -23,6 +23,7 @@ MEASURE = {
     "code-switch": Command("eval.tasks.code_switch", "COMMAND", "Tatoeba with some words replaced by English ones"),
     "amazon": Command("eval.tasks.benchmarks.amazon", "COMMAND", "classify reviews after training on English ones"),
     "preference": Command("eval.tasks.language_preference", "COMMAND", "language preference, by several papers"),
+    "threshold": Command("eval.tasks.one_threshold", "COMMAND", "one threshold of scores for all pairs of languages"),
     "clustering": Command("eval.tasks.clustering", "COMMAND", "whether clusters follow topics or languages"),
     "answers": Command("eval.tasks.answers", "COMMAND", "whether answers in the question's language are preferred"),
     "leakage": Command("eval.tasks.leakage", "Leakage", "semantic leakage of heads trained by train.disentangle"),

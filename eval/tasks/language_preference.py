@@ -56,7 +56,7 @@ from lsar_jax.retrieval.preference import (
 )
 from lsar_jax.retrieval.search import nearest_others
 
-__all__ = ["COMMAND", "measures", "preference"]
+__all__ = ["COMMAND", "measures", "preference", "read_pools"]
 
 # Results that are looked at.
 _FIRST = 10
@@ -79,7 +79,7 @@ def preference(
       queries: folder of queries in the same languages; line i of the text answers line i of the queries.
       languages: language codes; by default, all in the text, on tatoeba the 36 of XTREME.
     """
-    texts, pools = _read(text, data, queries, languages)
+    texts, pools = read_pools(text, data, queries, languages)
     codes = list(dict.fromkeys(code for pool in pools for code in pool.codes))
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
@@ -192,7 +192,7 @@ def _means(parts: list[dict[str, QueryScores]]) -> dict[str, QueryScores]:
     return {name: strata_of([part[name] for part in parts if name in part]) for name in names}
 
 
-def _read(text: str, data: Data | None, queries: Path | None, languages: tuple[str, ...]) -> tuple[Texts, Any]:
+def read_pools(text: str, data: Data | None, queries: Path | None, languages: tuple[str, ...]) -> tuple[Texts, Any]:
     """The texts and the pools that the options name."""
     named = text in ("xquad-r", "tatoeba")
     if unread := {"--queries": queries} if named and queries else {"--data": data} if data and not named else {}:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from lsar_jax.checks import whole_number
 from lsar_jax.retrieval.search import nearest, scaled_sides
@@ -33,23 +33,26 @@ def find_matches(
     queries: Float[AnyArray, "query dim"],
     candidates: Float[AnyArray, "candidate dim"],
     *,
+    right: Int[np.ndarray, " query"] | None = None,
     bank: Float[AnyArray, "row dim"] | None = None,
 ) -> Matches:
-    """Returns the matches of queries whose right candidate is in the same row, by CSLS, or by cosine without a bank.
+    """Returns the matches of queries whose right candidates are known, by CSLS, or by cosine without a bank.
 
     Args:
       queries: ``[query, dim]``.
-      candidates: ``[candidate, dim]``, at least as many, and at least two.
+      candidates: ``[candidate, dim]``, at least two.
+      right: row of each query's right candidate, ``[query]``; by default, that of the query.
       bank: ``[row, dim]``, as for ``nearest``.
     """
-    least = whole_number("the number of candidates", len(candidates), max(len(queries), 2), 1 << 31, "one a query")
-    rows = np.arange(len(queries))[:, None]
+    least = max(2, len(queries) if right is None else int(right.max()) + 1)
+    count = whole_number("the number of candidates", len(candidates), least, 1 << 31, "all right ones, and another")
+    rows = (np.arange(len(queries)) if right is None else right)[:, None]
     if bank is None:
         scores, ids = map(np.asarray, nearest(queries, candidates, 2))
-        right = ids[:, 0] == rows[:, 0]
-        return Matches(scores[:, 0], right, np.where(right, scores[:, 1], scores[:, 0]))
+        found = ids[:, 0] == rows[:, 0]
+        return Matches(scores[:, 0], found, np.where(found, scores[:, 1], scores[:, 0]))
     left, index = scaled_sides(queries, candidates, bank)
-    scores, ids = map(np.asarray, nearest(left, index, min(_RESULTS, least), metric="dot"))
+    scores, ids = map(np.asarray, nearest(left, index, min(_RESULTS, count), metric="dot"))
     scale = -2 * np.asarray(index)[:, -1][ids]
     order = np.argsort(ids == rows, axis=1, kind="stable")  # the right candidate last, where it is left out
     rest = (np.take_along_axis(part, order, axis=1)[:, :-1] for part in (scores, scale))
