@@ -10,8 +10,8 @@ them and without it. The threshold is split-conformal (``lsar_jax.retrieval.cali
 percent of the queries without a right candidate are accepted. *found* is the share of the other queries whose right
 candidate is first and accepted, a mean over the pairs; *worst pairs* are the twentieth of the pairs where it is lowest.
 *false accepts, worst pairs* is the share of accepted queries without a right candidate where it is highest. Thresholds
-of *each pair* make it ``--error`` everywhere. *held out* is the mean over 100 halves of the lines, each of which chooses
-a threshold for the other half, with the middle 95 of these as its interval.
+of *each pair* make it ``--error`` everywhere. *held out* is the mean over 100 halves of the lines, which choose a
+threshold for the other half each, with the middle 95 of these as its interval.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from eval.command import command
-from eval.data.multilingual_pool import MultilingualPool
+from eval.data.pools.multilingual_pool import MultilingualPool
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from eval.tasks.language_preference import read_pools
 from eval.tasks.udhr import HALF
@@ -94,7 +94,7 @@ def _measures(
             if lowest:
                 kind: Any = "" if name else "across languages"
                 yield Metric(metric, direction, kind=kind, shown=not name), strata_of(parts)
-            yield Metric(f"{metric}, worst pairs", direction, shown=True), strata_of(worst)
+            yield Metric(f"{metric}, worst pairs", direction, shown=not name), strata_of(worst)
     yield Metric("false accepts, held out", "lower", shown=True), _held_out(found, lines, error)
 
 

@@ -10,8 +10,9 @@ is nothing to search for: the transforms are then fitted on all of it and scored
 Rights (UDHR) in the same languages, which is aligned, but is text of another kind.
 
 Written to ``--out``: ``report.html``, one page with figures that needs no other file; ``transform.safetensors``, the
-recommended transform, fitted on all of the text; ``moments.safetensors``, from which it can be fitted again with more
-languages, of another rank or with an identifier; ``results.jsonl``. A report that was interrupted goes on when the
+recommended transform, fitted on all of the text; ``calibration.safetensors``, thresholds of its scores, if lines are
+aligned in all languages; ``moments.safetensors``, from which it can be fitted again with more languages, of another
+rank or with an identifier; ``results.jsonl``. A report that was interrupted goes on when the
 command is repeated: embeddings and the measures of each layer are kept in ``--out`` until it is finished.
 """
 
@@ -40,14 +41,16 @@ from lsar_jax.report.drawings import draw_layers, draw_space
 from lsar_jax.report.embedded_text import Embedded, embed, embed_reference
 from lsar_jax.report.findings import answer, caption, details
 from lsar_jax.report.method_comparison import Comparison, compare, difference, most_neutral_or_best
+from lsar_jax.report.one_threshold import COLUMNS, TITLE, calibrations_of, rows_of
 from lsar_jax.report.page_kit import usage_of
 from lsar_jax.report.report_page import columns_of, report_html, row_of, title_of_table
 from lsar_jax.report.sliders import Front, front_of
+from lsar_jax.retrieval.calibration import Calibration
 
 __all__ = ["Report"]
 
 _REPORT, _TRANSFORM, _RESULTS = "report.html", "transform.safetensors", "results.jsonl"
-_MOMENTS, _FIGURES = "moments.safetensors", "figures"
+_MOMENTS, _CALIBRATION, _FIGURES = "moments.safetensors", "calibration.safetensors", "figures"
 # Folder of what is kept of a report that was interrupted, and the names in it.
 _WORK = ".job"
 _WORK_FILES = r"lock|layer-\d+-[0-9a-f]{16}\.safetensors|embeddings/([0-9a-f]{32}-[0-9a-f]{16}\.safetensors)?"
@@ -119,9 +122,12 @@ class Report(TextFolderOptions):
             front = front_of(found, self.prefer[1] if self.prefer else None)
             write_results(self._results(found, front), self.out / _RESULTS)
             record(self)  # so that the same command goes on if this one is killed while it draws
+            calibrations = calibrations_of(found, front.chosen)
             self._print(found, front)
-            self._save(found, front)
-            self._write_page(found, encoder, front)
+            if thresholds := rows_of(calibrations):
+                print_table(TITLE, COLUMNS, thresholds)
+            self._save(found, front, [*calibrations.values()])
+            self._write_page(found, encoder, front, thresholds)
         console.print(f"wrote the report, results and figures to {self.out}")
 
     def _check(self) -> None:
@@ -129,7 +135,7 @@ class Report(TextFolderOptions):
             raise ValueError("--transforms lacks original, which all others are compared with; add it")
         # Beside results, which were checked, they are those of an earlier report.
         overwrite = self.overwrite or (self.out / _RESULTS).is_file()
-        check_outputs([self.out / name for name in (_REPORT, _TRANSFORM, _MOMENTS)], overwrite=overwrite)
+        check_outputs([self.out / name for name in (_REPORT, _TRANSFORM, _CALIBRATION, _MOMENTS)], overwrite=overwrite)
 
     def _embed(self, text: UserText, encoder: SentenceEncoder | None, layers: Sequence[int], **quiet: bool) -> Embedded:
         """Embeds the text, and the reference text if it is not aligned; a model of vectors could not encode that."""
@@ -180,8 +186,8 @@ class Report(TextFolderOptions):
             f"{found.shown.label} at strengths", ["strength", found.metric or "search", "own language"], front.rows
         )
 
-    def _save(self, found: Comparison, front: Front) -> None:
-        """Writes the recommended transform at the chosen strength, and the moments of the shown layer.
+    def _save(self, found: Comparison, front: Front, calibrations: Sequence[Calibration]) -> None:
+        """Writes the recommended transform at the chosen strength, its calibration, and the moments of the shown layer.
 
         There is a second moment of each language only if the shown method needs that, because these are large.
         """
@@ -189,6 +195,9 @@ class Report(TextFolderOptions):
             front.chosen.method.transform.save(self.out / _TRANSFORM)
         else:
             (self.out / _TRANSFORM).unlink(missing_ok=True)  # of an earlier report
+        (self.out / _CALIBRATION).unlink(missing_ok=True)
+        if found.best is not None and calibrations:
+            calibrations[-1].save(self.out / _CALIBRATION)
         shown = found.shown
         moments: Mapping[str, Moments] = {
             code: Moments.from_embeddings(rows, second_moment=True, precise=True)
@@ -198,7 +207,9 @@ class Report(TextFolderOptions):
             moments = pool_moments(moments)
         save_moments(self.out / _MOMENTS, moments, source=None if self.vectors else shown.spec)
 
-    def _write_page(self, found: Comparison, encoder: SentenceEncoder | None, front: Front) -> None:
+    def _write_page(
+        self, found: Comparison, encoder: SentenceEncoder | None, front: Front, thresholds: list[list[Any]]
+    ) -> None:
         """Writes the figures and the page."""
         layers = draw_layers(found.measured, found.metric) if len(found.originals) > 2 else {}
         space = draw_space(found.shown.method, found.text, found.embedded.at(found.shown.layer))
@@ -211,7 +222,7 @@ class Report(TextFolderOptions):
         # The results are read again for the day that they were written on.
         result = read_results(self.out / _RESULTS)[0]
         usage, saved = usage_of(self, encoder), str(self.out / _TRANSFORM)
-        page = report_html(found, front, self.title, usage, saved, (layers, space), result)
+        page = report_html(found, front, thresholds, self.title, usage, saved, (layers, space), result)
         write_text(self.out / _REPORT, page)
 
 

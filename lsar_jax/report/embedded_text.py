@@ -62,8 +62,15 @@ class Embedded:
 
     def at(self, layer: int) -> dict[str, Float[np.ndarray, "_ dim"]]:
         """Language -> embeddings at a layer."""
+        return self._at(self.x, layer)
+
+    def reference_at(self, layer: int) -> dict[str, Float[np.ndarray, "_ dim"]]:
+        """Language -> embeddings of the reference text at a layer."""
+        return self._at(self.reference_x, layer)
+
+    def _at(self, x: Layers, layer: int) -> dict[str, Float[np.ndarray, "_ dim"]]:
         [number] = [number for number, spec in enumerate(self.specs) if spec.layer == layer]
-        return {code: rows[number] for code, rows in self.x.items()}
+        return {code: rows[number] for code, rows in x.items()}
 
 
 def embed(

@@ -144,8 +144,8 @@ def compare(
     meter, new = Meter(show=False), 0
     meter("", new, len(order))
     for layer in order:
-        [(number, spec)] = [(n, spec) for n, spec in enumerate(embedded.specs) if spec.layer == layer]
-        x, reference_x = embedded.at(layer), {code: rows[number] for code, rows in embedded.reference_x.items()}
+        [spec] = [spec for spec in embedded.specs if spec.layer == layer]
+        x, reference_x = embedded.at(layer), embedded.reference_at(layer)
         kept = None if work is None else work[0] / f"layer-{layer}-{_digest(work[1], spec, text, x)}.safetensors"
         new += kept is None or not kept.is_file()  # layers that an interrupted report measured take no time
         found[layer] = measure_layer(folds, spec, partial(_fit, methods, varied, spec), x, reference_x, kept)

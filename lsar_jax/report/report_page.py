@@ -17,6 +17,8 @@ from lsar_jax.report.example_queries import (
 from lsar_jax.report.findings import answer, caption, details
 from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison
+from lsar_jax.report.one_threshold import COLUMNS as THRESHOLD_COLUMNS
+from lsar_jax.report.one_threshold import TITLE as THRESHOLDS
 from lsar_jax.report.page_kit import Usage, render
 from lsar_jax.report.sliders import Front
 from lsar_jax.transforms.methods import METHODS
@@ -64,6 +66,7 @@ def title_of_table(found: Comparison, title: str) -> str:
 def report_html(
     found: Comparison,
     front: Front,
+    thresholds: Sequence[Sequence[Any]],
     title: str,
     usage: Usage,
     saved: str,
@@ -75,6 +78,7 @@ def report_html(
     Args:
       found: the comparison.
       front: the shown transform at strengths.
+      thresholds: rows of the table of one threshold; empty without it.
       title: title of the page.
       usage: how the vectors were made.
       saved: file of the recommended transform.
@@ -108,6 +112,7 @@ def report_html(
         by_chance=100 * max(map(len, text.sentences.values())) / text.count,
         summaries={name: METHODS[name].summary if name in METHODS else "The vectors as they are." for name in names},
         layer_figures=figures[0], space_figures=figures[1], provenance=_provenance(result), front=front,
+        thresholds=thresholds, threshold_title=THRESHOLDS, threshold_columns=THRESHOLD_COLUMNS,
     )  # fmt: skip
 
 

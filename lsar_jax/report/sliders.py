@@ -165,6 +165,5 @@ def _at_strengths(found: Comparison) -> list[Measured]:
         return at_strengths(method)
 
     embedded = found.embedded
-    [number] = [number for number, spec in enumerate(embedded.specs) if spec.layer == whole.layer]
-    reference = {code: rows[number] for code, rows in embedded.reference_x.items()}
-    return [found.before, *measure_layer(found.folds, whole.spec, fit, embedded.at(whole.layer), reference), whole]
+    x = embedded.at(whole.layer), embedded.reference_at(whole.layer)
+    return [found.before, *measure_layer(found.folds, whole.spec, fit, *x), whole]

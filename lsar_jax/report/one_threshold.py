@@ -1,0 +1,71 @@
+"""One threshold for all pairs of languages of a text: the calibration of the recommended transform, beside cosines."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lsar_jax.measures.compared_methods import FITTED, Method, fit_methods
+from lsar_jax.report.measured import ByLanguage, Measured
+from lsar_jax.report.method_comparison import Comparison
+from lsar_jax.retrieval.calibration import Calibration, calibrate
+from lsar_jax.transforms import Transform
+
+__all__ = ["COLUMNS", "TITLE", "calibrations_of", "rows_of"]
+
+# The share of false accepts.
+ERROR = 0.05
+TITLE = "One threshold for all pairs of languages (5% false accepts): on lines that did not choose it, in percent"
+COLUMNS = ["scores", "found", "worst pairs", "false accepts, worst pairs", "which"]
+
+
+def calibrations_of(found: Comparison, entry: Measured) -> dict[str, Calibration]:
+    """Returns the calibrations of scores before and after a transform, by cosine and by CSLS.
+
+    Of aligned text, all folds but the first fit the transform, and that calibrates it; the calibration is then that of
+    the transform of all folds. Otherwise, lines of the reference text calibrate it. There is none for pairs with
+    English, whose lines are not in all languages, and where there are too few lines for the error.
+    """
+    text, transform = found.text, entry.method.transform
+    if transform is None or text.pairs or not (text.aligned or found.reference):
+        return {}
+    lines: ByLanguage = found.embedded.reference_at(entry.layer)
+    fitted = transform
+    if text.aligned:
+        first, x = next(iter(found.folds)), found.embedded.at(entry.layer)
+        lines = {code: rows[first.held_out[code]] for code, rows in x.items()}
+        fitted = _fitted_again(entry.method, {code: rows[~first.held_out[code]] for code, rows in x.items()})
+    if len(next(iter(lines.values()))) * len(lines) * (len(lines) - 1) < 2 / ERROR:
+        return {}
+    calibrations = {}
+    for name, chosen in (("original", fitted.at_strength(0)), (entry.method.label, fitted)):
+        for scaled in (False, True):
+            made = calibrate(lines, chosen, local_scaling=scaled)
+            calibrations[f"{name}, {'CSLS' if scaled else 'cosine'}"] = replace(
+                made, digests=(transform if chosen is fitted else chosen).digests, source=transform.source
+            )
+    return calibrations
+
+
+def rows_of(calibrations: Mapping[str, Calibration]) -> list[list[Any]]:
+    """The rows of the table, in percent: means over pairs, and the twentieth of the pairs that is the worst."""
+    rows = []
+    for name, calibration in calibrations.items():
+        of_pair = calibration.held_out(ERROR)
+        worst = -(-len(of_pair) // 20)
+        found = sorted(pair.found for pair in of_pair.values())
+        accepted = sorted(of_pair, key=lambda pair: of_pair[pair].false_accepts, reverse=True)[:worst]
+        accepts = float(np.mean([of_pair[pair].false_accepts for pair in accepted]))
+        names = ", ".join(f"{a} to {b}" for a, b in accepted[:3])
+        rows.append([name, float(np.mean(found)), float(np.mean(found[:worst])), accepts, names])
+    return rows
+
+
+def _fitted_again(method: Method, x: ByLanguage) -> Transform:
+    """The transform of a method that is fitted on other text, with the same options and strength."""
+    varied = FITTED[method.name].varied
+    options = {varied: (method.parameters[varied],)} if varied in method.parameters else {}
+    [again] = fit_methods(x, (method.name,), options, source=method.source)
+    assert again.transform is not None, "the method has one"
+    return again.transform.at_strength(float(method.parameters.get("strength", 1)))
