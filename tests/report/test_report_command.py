@@ -59,6 +59,9 @@ def test_report(tmp_path, capsys, monkeypatch):
     assert "encode(sentences, normalize=True, max_length=24)" in code
     assert (saved.source.layer, saved.fits[-1].method) == (best["layer"], "lsar")
     assert dict(saved.fits[0].fitted_on) == {code: 25 for code in ("de", "en", "es", "fr")}
+    calibration = lj.Calibration.load(out / "calibration.safetensors")
+    calibration.check(saved)
+    assert "One threshold for all pairs of languages" in page
     # From the moments, the transform is fitted again, and no sentence is encoded.
     moments, source = lj.load_moments(out / "moments.safetensors")
     again = fit_mean_then_lsar(moments, best["parameters"]["rank"], source=source)

@@ -69,7 +69,7 @@ def page_of(found):
     )
     usage = Usage("lj.load_encoder('bundled', layer={layer})", "max_length=128")
     return report_html(
-        found, front_of(found), f"Language in {HOSTILE}", usage, "out/transform.safetensors", figures, made_result()
+        found, front_of(found), [], f"Language in {HOSTILE}", usage, "out/transform.safetensors", figures, made_result()
     )
 
 

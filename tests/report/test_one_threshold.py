@@ -1,0 +1,46 @@
+"""The report's calibrations: of a fit without the lines, for the transform of all folds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lsar_jax.report.one_threshold import calibrations_of, rows_of
+from lsar_jax.report.sliders import at_strengths, front_of
+from lsar_jax.retrieval.calibration import calibrate
+from lsar_jax.transforms import fit_lsar
+from tests.report.planted_text import planted
+from tests.report.test_report_page import compared
+
+
+@pytest.fixture(scope="module")
+def x():
+    return planted(np.random.default_rng(0), 200)
+
+
+def test_the_first_fold_calibrates_a_fit_on_the_others(x):
+    found = compared(x, "aligned", ("original", "lsar"))
+    entry = front_of(found).chosen
+    calibrations = calibrations_of(found, entry)
+    assert [name.partition(", ")[2] for name in calibrations] == 2 * ["cosine", "CSLS"]
+    fold = next(iter(found.folds))
+    lsar = fit_lsar({code: rows[~fold.held_out[code]] for code, rows in x.items()})
+    expected = calibrate({code: rows[fold.held_out[code]] for code, rows in x.items()}, lsar)
+    last = [*calibrations.values()][-1]
+    np.testing.assert_allclose(last.matches.score, expected.matches.score, atol=1e-5)
+    last.check(entry.method.transform)  # it is saved beside this one
+    rows = {row[0]: row[1:] for row in rows_of(calibrations)}
+    assert rows[f"{entry.method.label}, CSLS"][0] > rows["original, cosine"][0]
+    assert all(row[1] <= row[0] for row in rows.values())
+    # A part of the transform is calibrated as that part.
+    half = replace(entry, method=at_strengths(entry.method)[1])
+    of_half = [*calibrations_of(found, half).values()][-1]
+    of_half.check(half.method.transform)
+    assert not np.allclose(of_half.matches.score, last.matches.score)
+
+
+@pytest.mark.parametrize("form", ["pairs", "loose"])
+def test_text_whose_lines_are_not_in_all_languages_is_not_calibrated(x, form):
+    found = compared(x, form, ("original", "lsar"))
+    assert calibrations_of(found, found.shown) == {}
+    assert rows_of({}) == []
