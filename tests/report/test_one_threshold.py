@@ -9,8 +9,7 @@ from lsar_jax.report.one_threshold import calibrations_of, rows_of
 from lsar_jax.report.sliders import at_strengths, front_of
 from lsar_jax.retrieval.calibration import calibrate
 from lsar_jax.transforms import fit_lsar
-from tests.report.planted_text import planted
-from tests.report.test_report_page import compared
+from tests.report.test_report_page import compared, planted
 
 
 @pytest.fixture(scope="module")
