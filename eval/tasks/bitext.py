@@ -120,4 +120,4 @@ def _cosines(x: Embedded, methods: Sequence[Method], _: Setting) -> Iterator[tup
             yield method, Score.of(Metric(f"cosine en-{code}", unit=""), [code], cosines)
 
 
-COMMAND = command(bitext, rare=("split_seed", "split"))
+COMMAND = command(bitext, rare=("split_seed", "split", "seen"))
