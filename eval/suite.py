@@ -81,6 +81,9 @@ class Suite:
     cache: Path | None = None
     overwrite: bool = False
 
+    # What --help shows.
+    essential = ("profile", "encoder", "layers", "transforms", "scores", "data", "out", "tasks", "cache", "overwrite")
+
     def run(self) -> None:
         """Runs the tasks, lists those without data, and writes the report; a failure is raised after all have run."""
         missing: list[str] = []
