@@ -25,7 +25,7 @@ from eval.scores.language_pairs import PairMeans, script_neighbours, script_pair
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from eval.tasks.benchmarks.mlqa_miracl import check_texts
 from lsar_jax.corpora.tables import Data
-from lsar_jax.measures.ranking import ndcg
+from lsar_jax.measures.ranking import Bank, ndcg
 from lsar_jax.retrieval import nearest
 
 __all__ = ["COMMAND", "belebele"]
@@ -60,8 +60,9 @@ def belebele(
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         fitted = {*setting.fitted, "en"}
         codes = [code for group, code in x if group == "q"]
-        yield from _pair_scores(x, codes, answer, fitted)
-        yield from script_neighbours({code: x["p", code] for code in codes}, fitted)
+        yield from _pair_scores(x, codes, answer, fitted, method.bank)
+        if method.bank is None:
+            yield from script_neighbours({code: x["p", code] for code in codes}, fitted)
 
     return Task(
         name="belebele",
@@ -72,10 +73,13 @@ def belebele(
         evaluated="by language",
         queries="q",
         some=True,
+        searches=True,
     )
 
 
-def _pair_scores(x: Embedded, codes: Sequence[str], answer: np.ndarray, fitted: Collection[str]) -> Iterator[Score]:
+def _pair_scores(
+    x: Embedded, codes: Sequence[str], answer: np.ndarray, fitted: Collection[str], bank: Bank
+) -> Iterator[Score]:
     """Yields nDCG@10 of each pair of languages, its means over kinds of pairs, and the differences between these."""
     of_scripts = script_pairs(codes)
     means = PairMeans(fitted, answer)
@@ -83,7 +87,7 @@ def _pair_scores(x: Embedded, codes: Sequence[str], answer: np.ndarray, fitted: 
     wanted += [pair for code in codes if code != "en" and "en" in codes for pair in (("en", code), (code, "en"))]
     wanted += [pair for first, second in of_scripts for pair in ((first, second), (second, first))]
     for asked, read in wanted:
-        found = np.asarray(nearest(x["q", asked], x["p", read], min(_FIRST, len(x["p", read])))[1])
+        found = np.asarray(nearest(x["q", asked], x["p", read], min(_FIRST, len(x["p", read])), bank=bank)[1])
         values = 100 * ndcg(found, answer[:, None], np.ones((len(answer), 1)))
         yield Score.of(Metric(f"nDCG@10 {asked}-{read}"), [asked, read], QueryScores(values, clusters=answer))
         for metric in _means(asked, read):

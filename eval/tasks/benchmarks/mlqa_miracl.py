@@ -103,6 +103,7 @@ def _task(
         means=_means,
         queries="q",
         some=True,
+        searches=True,
     )
 
 
@@ -117,7 +118,7 @@ def _scores(
         if not all(key in x for key in of_both):
             continue
         questions, passages = (x[key] for key in of_both)
-        found = np.asarray(nearest(questions, passages, min(_MOST, len(passages)))[1])
+        found = np.asarray(nearest(questions, passages, min(_MOST, len(passages)), bank=method.bank)[1])
         values = {
             _NDCG: ndcg(found[:, :_FIRST], judged.relevant, judged.gains),
             _RECALL: recall(found, judged.relevant),
