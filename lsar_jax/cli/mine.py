@@ -78,7 +78,7 @@ class Mine:
 
     # What --help shows.
     essential = (
-        "paths", "pairs", "encoder", "layer", "transform", "languages", "k", "threshold", "error", "known", "correct",
+        "paths", "pairs", "encoder", "layer", "transform", "languages", "threshold", "error", "known", "correct",
         "overwrite",
     )  # fmt: skip
 

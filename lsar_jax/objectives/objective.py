@@ -52,8 +52,7 @@ class Objective:
     halves: bool = False
 
     def __post_init__(self) -> None:
-        choices = {"base": Base, "separation": Separation, "clustering": ClusterPairs}
-        for name, known in choices.items():
+        for name, known in {"base": Base, "separation": Separation, "clustering": ClusterPairs}.items():
             check_choice(name, getattr(self, name), get_args(known))
         oracles = not self.oracle and (self.separation, self.clustering) != ("paper", "off_diagonal")
         if oracles or (self.halves and self.base != "dream"):
