@@ -23,7 +23,7 @@ COLUMNS = ["scores", "found", "worst pairs", "false accepts, worst pairs", "whic
 def calibrations_of(found: Comparison, entry: Measured) -> dict[str, Calibration]:
     """Returns the calibrations of scores before and after a transform, by cosine and by CSLS.
 
-    Of aligned text, all folds but the first fit the transform, and that calibrates it; the calibration is then that of
+    Of aligned text, all folds but the first fit the transform, and that calibrates it; the calibration is then for
     the transform of all folds. Otherwise, lines of the reference text calibrate it. There is none for pairs with
     English, whose lines are not in all languages, and where there are too few lines for the error.
     """

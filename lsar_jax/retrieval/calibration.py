@@ -133,7 +133,7 @@ class Calibration:
         return found
 
     def check(self, transform: Transform, scaled: bool = True) -> None:
-        """Raises ValueError unless the scores are those of embeddings that ``transform`` returns."""
+        """Raises ValueError unless embeddings that ``transform`` returns have these scores."""
         same_source("the calibration", {"the transform": transform.source, "the calibration": self.source})
         if transform.digests != self.digests or scaled != self.scaled:
             raise ValueError(

@@ -41,7 +41,7 @@ def find_matches(
     Args:
       queries: ``[query, dim]``.
       candidates: ``[candidate, dim]``, at least two.
-      right: row of each query's right candidate, ``[query]``; by default, that of the query.
+      right: row of each query's right candidate, ``[query]``; by default, the same row.
       bank: ``[row, dim]``, as for ``nearest``.
     """
     least = max(2, len(queries) if right is None else int(right.max()) + 1)
