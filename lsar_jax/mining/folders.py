@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
@@ -184,8 +183,7 @@ def _pairs(source: Side, target: Side, files: NeighbourFiles, options: MiningOpt
     if (bank := options.bank) is None:
         return pairs_of_neighbours(forward, backward)
     scale = np.concatenate([local_scale(target.vectors(number), bank) for number in range(len(target.blocks))])
-    score = csls_scores(jnp.asarray(forward[0]), jnp.asarray(scale[forward[1]]))
-    return first_pairs(forward[1][:, 0], np.asarray(score)[:, 0])
+    return first_pairs(forward[1][:, 0], csls_scores(forward[0], scale[forward[1]])[:, 0])
 
 
 def _lowest(

@@ -100,7 +100,10 @@ class Calibration:
         Raises:
           ValueError: there are too few lines for the error, or the pair is not known.
         """
-        absent = self.matches.absent if pair is None else self.matches.absent[self._row(pair)]
+        if pair is not None and pair not in self.pairs:
+            known = ", ".join(f"{a} to {b}" for a, b in self.pairs)
+            raise ValueError(f"the pair {pair} is not calibrated; the pairs are {known}")
+        absent = self.matches.absent if pair is None else self.matches.absent[self.pairs.index(pair)]
         return conformal_threshold(absent, error * min(1.0, self.candidates / (candidates or self.candidates)))
 
     def share(self, scores: Float[AnyArray, "*shape"], absent: float = 0.5) -> Float[np.ndarray, "*shape"]:
@@ -110,8 +113,15 @@ class Calibration:
           scores: of first results.
           absent: the share of queries that have no right candidate in the collection; this cannot be known from scores.
         """
-        knots, shares = self._curve(positive_number("absent", absent, share=True))
-        return np.interp(np.asarray(scores, np.float64), knots, shares)
+        from scipy.optimize import isotonic_regression
+
+        absent = positive_number("absent", absent, share=True)
+        found = np.concatenate([self.matches.score.ravel(), self.matches.absent.ravel()]).astype(np.float64)
+        right = np.concatenate([self.matches.right.ravel(), np.zeros(self.matches.absent.size)])
+        weights = np.repeat([1 - absent, absent], self.matches.score.size)
+        order = np.argsort(found, kind="stable")
+        shares = isotonic_regression(right[order], weights=weights[order]).x
+        return np.interp(np.asarray(scores, np.float64), found[order], shares)
 
     def held_out(self, error: float = 0.05, *, by_pair: bool = False) -> dict[tuple[str, str], PairError]:
         """Returns what thresholds do on lines that they were not chosen on: each half of the lines tests the other's.
@@ -157,22 +167,6 @@ class Calibration:
         source = EncoderSpec.from_dict(header["source"]) if header["source"] else None
         pairs, digests = tuple((a, b) for a, b in header["pairs"]), tuple(header["digests"])
         return cls(pairs, matches, header["candidates"], header["scaled"], digests, source)
-
-    def _row(self, pair: tuple[str, str]) -> int:
-        if pair not in self.pairs:
-            known = ", ".join(f"{a} to {b}" for a, b in self.pairs)
-            raise ValueError(f"the pair {pair} is not calibrated; the pairs are {known}")
-        return self.pairs.index(pair)
-
-    def _curve(self, absent: float) -> tuple[Float[np.ndarray, " knot"], Float[np.ndarray, " knot"]]:
-        """The scores of all matches in order, and the isotonic regression of right matches on them."""
-        from scipy.optimize import isotonic_regression
-
-        scores = np.concatenate([self.matches.score.ravel(), self.matches.absent.ravel()]).astype(np.float64)
-        right = np.concatenate([self.matches.right.ravel(), np.zeros(self.matches.absent.size)])
-        weights = np.repeat([1 - absent, absent], self.matches.score.size)
-        order = np.argsort(scores, kind="stable")
-        return scores[order], isotonic_regression(right[order], weights=weights[order]).x
 
 
 def calibrate(x: Mapping[str, Embeddings], transform: Transform, *, local_scaling: bool = True) -> Calibration:

@@ -6,13 +6,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from lsar_jax.checks import whole_number
-from lsar_jax.retrieval.search import nearest, scaled_sides
+from lsar_jax.retrieval.search import LOCAL, csls_scores, nearest, scaled_sides
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["Matches", "find_matches"]
-
-# Results that a scale is the mean of, and one more, which takes the place of a right match that is taken out.
-_RESULTS = 11
 
 
 class Matches(NamedTuple):
@@ -52,14 +49,9 @@ def find_matches(
         found = ids[:, 0] == rows[:, 0]
         return Matches(scores[:, 0], found, np.where(found, scores[:, 1], scores[:, 0]))
     left, index = scaled_sides(queries, candidates, bank)
-    scores, ids = map(np.asarray, nearest(left, index, min(_RESULTS, count), metric="dot"))
+    # One result more than a scale is the mean of takes the place of a right match that is taken out.
+    scores, ids = map(np.asarray, nearest(left, index, min(LOCAL + 1, count), metric="dot"))
     scale = -2 * np.asarray(index)[:, -1][ids]
     order = np.argsort(ids == rows, axis=1, kind="stable")  # the right candidate last, where it is left out
     rest = (np.take_along_axis(part, order, axis=1)[:, :-1] for part in (scores, scale))
-    first = _first(scores[:, : _RESULTS - 1], scale[:, : _RESULTS - 1])
-    return Matches(first, ids[:, 0] == rows[:, 0], _first(*rest))
-
-
-def _first(scores: Float[np.ndarray, "query k"], scale: Float[np.ndarray, "query k"]) -> Float[np.ndarray, " query"]:
-    """The CSLS score of the first result, from ``s - r(c) / 2`` and r(c)."""
-    return 2 * scores[:, 0] - (scores + scale / 2).mean(axis=1)
+    return Matches(csls_scores(scores, scale)[:, 0], ids[:, 0] == rows[:, 0], csls_scores(*rest)[:, 0])

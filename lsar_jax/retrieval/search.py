@@ -147,7 +147,7 @@ def scaled_sides(
     return jnp.pad(left, ((0, 0), (0, 1)), constant_values=1), jnp.concatenate([right, -scale[:, None] / 2], axis=1)
 
 
-def csls_scores(scores: Float[Array, "query k"], scale: Float[Array, "query k"]) -> Float[Array, "query k"]:
+def csls_scores(scores: Float[AnyArray, "query k"], scale: Float[AnyArray, "query k"]) -> Float[Any, "query k"]:
     """Returns ``2 s - r(q) - r(c)`` of results, best first, from ``s - r(c) / 2`` and r(c), ``[query, k]`` each."""
     return 2 * scores - (scores + scale / 2)[:, :LOCAL].mean(axis=1, keepdims=True)
 
@@ -165,7 +165,7 @@ def nearest_others(
     itself[~itself.any(axis=1), -1] = True  # copies have pushed the row out of its own neighbours
     scores, near = (part[~itself].reshape(len(near), -1) for part in (scores, near))
     if bank is not None:  # the row itself is not one of its results
-        scores = np.asarray(csls_scores(jnp.asarray(scores), -2 * right[:, -1][near]))
+        scores = np.asarray(csls_scores(scores, -2 * right[:, -1][near]))
     return scores[:, :k], near[:, :k]
 
 

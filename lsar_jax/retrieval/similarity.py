@@ -39,8 +39,4 @@ def similarity(
     return rescaled(scores, exponents)[: len(queries), : len(candidates)]
 
 
-@partial(jax.jit, static_argnames="precision")
-def _products(
-    x: Float[Array, "row dim"], y: Float[Array, "column dim"], precision: Precision
-) -> Float[Array, "row column"]:
-    return products(x, y, precision)
+_products = partial(jax.jit, static_argnames="precision")(products)
