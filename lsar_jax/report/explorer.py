@@ -18,7 +18,7 @@ from lsar_jax.report.marks import Plane
 from lsar_jax.report.measured import ByLanguage, Measured, Pool
 from lsar_jax.report.page_kit import Usage, packed
 from lsar_jax.report.planes import flat, language_plane
-from lsar_jax.report.sliders import at_ranks, at_strengths, fit_layers, options_of, ranks_of, slides
+from lsar_jax.report.sliders import BETWEEN, at_ranks, fit_layers, options_of, ranks_of, slides
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.tokenizer import check_sentences
@@ -130,7 +130,7 @@ def _layer(
             states_of.append(_shares(pool, measured[-1]) | {"variance": variance})
         written[-1]["by_language"] = measured[-1].needs_language
         if measured[-1].moves:
-            between = [Measured(spec, of, [pool.search(_transformed(of, x))]) for of in at_strengths(method)]
+            between = [Measured(spec, of, [pool.search(_transformed(of, x))]) for of in method.at_strengths(BETWEEN)]
             written[-1]["strengths"] = [states_of[0], *(_shares(pool, of) for of in between), states_of[-1]]
     drawn = flat({entry.label: _transformed(entry, x) for entry in every}).values() if tsne else ()
     near = [entry.parts[0] for entry in measured]

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.measures.compared_methods import FITTED, Method, fit_methods
 from lsar_jax.report.measured import ByLanguage, Measured
 from lsar_jax.report.method_comparison import Comparison
+from lsar_jax.report.sliders import fit_again, strength_of
 from lsar_jax.retrieval.calibration import Calibration, calibrate
-from lsar_jax.transforms import Transform
 
 __all__ = ["COLUMNS", "TITLE", "calibrations_of", "rows_of"]
 
@@ -35,7 +34,9 @@ def calibrations_of(found: Comparison, entry: Measured) -> dict[str, Calibration
     if text.aligned:
         first, x = next(iter(found.folds)), found.embedded.at(entry.layer)
         lines = {code: rows[first.held_out[code]] for code, rows in x.items()}
-        fitted = _fitted_again(entry.method, {code: rows[~first.held_out[code]] for code, rows in x.items()})
+        again = fit_again(entry.method, {code: rows[~first.held_out[code]] for code, rows in x.items()}).transform
+        assert again is not None, "the method has one"
+        fitted = again.at_strength(strength_of(entry))
     if len(next(iter(lines.values()))) * len(lines) * (len(lines) - 1) < 2 / ERROR:
         return {}
     calibrations = {}
@@ -60,12 +61,3 @@ def rows_of(calibrations: Mapping[str, Calibration]) -> list[list[Any]]:
         names = ", ".join(f"{a} to {b}" for a, b in accepted[:3])
         rows.append([name, float(np.mean(found)), float(np.mean(found[:worst])), accepts, names])
     return rows
-
-
-def _fitted_again(method: Method, x: ByLanguage) -> Transform:
-    """The transform of a method that is fitted on other text, with the same options and strength."""
-    varied = FITTED[method.name].varied
-    options = {varied: (method.parameters[varied],)} if varied in method.parameters else {}
-    [again] = fit_methods(x, (method.name,), options, source=method.source)
-    assert again.transform is not None, "the method has one"
-    return again.transform.at_strength(float(method.parameters.get("strength", 1)))

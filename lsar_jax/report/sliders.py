@@ -20,10 +20,11 @@ from lsar_jax.transforms.base import Step
 from lsar_jax.transforms.methods import METHODS, by_default
 
 __all__ = [
+    "BETWEEN",
     "DEFAULT_METHODS",
     "Front",
     "at_ranks",
-    "at_strengths",
+    "fit_again",
     "fit_layers",
     "front_of",
     "options_of",
@@ -35,7 +36,7 @@ __all__ = [
 _log = logging.getLogger("lsar_jax")
 
 # Strengths that are measured beside 0 and 1.
-_BETWEEN = (0.25, 0.5, 0.75)
+BETWEEN = (0.25, 0.5, 0.75)
 
 # Those with a slider first.
 DEFAULT_METHODS = tuple(sorted(by_default("explorer"), key=lambda name: METHODS[name].varied != "rank"))
@@ -105,10 +106,12 @@ def options_of(method: Method) -> dict[str, Any]:
     return {name: method.parameters[name] for name in ("rank", "seed") if name in method.parameters}
 
 
-def at_strengths(method: Method) -> list[Method]:
-    """The method with a quarter, a half and three quarters of its transform."""
-    assert method.transform is not None
-    return [Method.of(method.name, method.transform.at_strength(strength)) for strength in _BETWEEN]
+def fit_again(method: Method, x: ByLanguage, moments: Mapping[str, Moments] | None = None) -> Method:
+    """Fits a method with the same options on other text."""
+    varied = FITTED[method.name].varied
+    options = {varied: (method.parameters[varied],)} if varied in method.parameters else {}
+    [again] = fit_methods(x, (method.name,), options, source=method.source, moments=moments)
+    return again
 
 
 def strength_of(entry: Measured) -> float:
@@ -144,26 +147,18 @@ def front_of(found: Comparison, own: float | None = None) -> Front:
     Raises:
       ValueError: none keeps so much.
     """
-    entries = _at_strengths(found)
+    whole, embedded = found.shown, found.embedded
+
+    def fit(x: ByLanguage, moments: Mapping[str, Moments]) -> list[Method]:
+        return fit_again(whole.method, x, moments).at_strengths(BETWEEN)
+
+    entries = [whole]
+    if whole.moves:
+        x = embedded.at(whole.layer), embedded.reference_at(whole.layer)
+        entries = [found.before, *measure_layer(found.folds, whole.spec, fit, *x), whole]
     kept = [entry for entry in entries if own is None or entry.own >= own]
     if not kept:
         low, high = (f"{of([entry.own for entry in entries]):.1f}" for of in (min, max))
         label = f"{found.shown.label} keeps {low}% to {high}% of the neighbours in the query's language"
         raise ValueError(f"--prefer own {own:g}: {label}; give at most {high}")
     return Front(entries, kept[-1] if own is None or not found.metric else max(kept, key=lambda entry: entry.score))
-
-
-def _at_strengths(found: Comparison) -> list[Measured]:
-    whole = found.shown
-    if not whole.moves:
-        return [whole]
-    varied = FITTED[whole.method.name].varied
-    options = {varied: (whole.method.parameters[varied],)} if varied else {}
-
-    def fit(x: ByLanguage, moments: Mapping[str, Moments]) -> list[Method]:
-        [method] = fit_methods(x, (whole.method.name,), options, source=whole.method.source, moments=moments)
-        return at_strengths(method)
-
-    embedded = found.embedded
-    x = embedded.at(whole.layer), embedded.reference_at(whole.layer)
-    return [found.before, *measure_layer(found.folds, whole.spec, fit, *x), whole]

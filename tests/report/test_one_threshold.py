@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lsar_jax.report.one_threshold import calibrations_of, rows_of
-from lsar_jax.report.sliders import at_strengths, front_of
+from lsar_jax.report.sliders import BETWEEN, front_of
 from lsar_jax.retrieval.calibration import calibrate
 from lsar_jax.transforms import fit_lsar
 from tests.report.test_report_page import compared, planted
@@ -32,7 +32,7 @@ def test_the_first_fold_calibrates_a_fit_on_the_others(x):
     assert rows[f"{entry.method.label}, CSLS"][0] > rows["original, cosine"][0]
     assert all(row[1] <= row[0] for row in rows.values())
     # A part of the transform is calibrated as that part.
-    half = replace(entry, method=at_strengths(entry.method)[1])
+    half = replace(entry, method=entry.method.at_strengths(BETWEEN)[1])
     of_half = [*calibrations_of(found, half).values()][-1]
     of_half.check(half.method.transform)
     assert not np.allclose(of_half.matches.score, last.matches.score)
