@@ -180,28 +180,10 @@ def _sorted(
 
 
 def _one_to_one(pairs: Pairs) -> Pairs:
-    """Accepts each pair, from the best on, unless one of its rows is in a pair that was accepted before.
-
-    Each round usually decides most of the pairs that are left. A chain of pairs, in which each shares a row with the
-    next, would need one round for every two pairs; its end is decided pair by pair.
-    """
-    undecided = np.arange(len(pairs.score))
-    accepted = np.zeros(len(undecided), bool)
-    # Of each row: the number of its first pair, and whether it is in an accepted pair.
-    first = [np.empty(rows.max(initial=-1) + 1, np.int64) for rows in pairs[:2]]
-    taken = [np.zeros(len(numbers), bool) for numbers in first]
-    for _ in range(32):
-        sides = [rows[undecided] for rows in pairs[:2]]
-        for rows, numbers in zip(sides, first, strict=True):
-            numbers[rows[::-1]] = undecided[::-1]  # of several numbers for one row, the last that is written stays
-        # No pair before the first pair of both of its rows can exclude it.
-        sure = (first[0][sides[0]] == undecided) & (first[1][sides[1]] == undecided)
-        accepted[undecided[sure]] = True
-        for rows, used in zip(sides, taken, strict=True):
-            used[rows[sure]] = True
-        undecided = undecided[~(taken[0][sides[0]] | taken[1][sides[1]])]
-    for number in undecided:
-        source, target = pairs.source[number], pairs.target[number]
+    """Accepts each pair, from the best on, unless one of its rows is in a pair that was accepted before."""
+    taken = [bytearray(int(rows.max(initial=-1)) + 1) for rows in pairs[:2]]
+    accepted = np.zeros(len(pairs.score), bool)
+    for number, (source, target) in enumerate(zip(*pairs[:2], strict=True)):
         if not (taken[0][source] or taken[1][target]):
             taken[0][source] = taken[1][target] = accepted[number] = True
     return Pairs(*(part[accepted] for part in pairs))

@@ -19,7 +19,7 @@ All return a value a query, so that they can be resampled; undefined values are 
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from lsar_jax.checks import finite_numbers, whole_number, whole_numbers
 from lsar_jax.shapes import AnyArray
@@ -129,21 +129,12 @@ def mrc(scores: Float[AnyArray, "language query candidate"], first: int = 20) ->
     for a, b in combinations(range(len(table)), 2):
         union = np.sort(np.concatenate([top[a], top[b]], axis=1), axis=1)
         once = np.diff(union, axis=1, prepend=-1) > 0
-        ranks = [_ranks_among(np.take_along_axis(table[side], union, axis=1), once) for side in (a, b)]
-        x, y = (rank - (rank.sum(axis=1) / once.sum(axis=1))[:, None] * once for rank in ranks)
+        scored = (np.where(once, np.take_along_axis(table[side], union, axis=1), np.nan) for side in (a, b))
+        ranks = (rankdata(of, axis=1, nan_policy="omit") for of in scored)
+        x, y = (np.where(once, rank - (once.sum(axis=1)[:, None] + 1) / 2, 0) for rank in ranks)
         length = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
         found.append(np.where(length > 0, (x * y).sum(axis=1) / np.where(length > 0, length, 1), np.nan))
     return np.mean(found, axis=0)
-
-
-def _ranks_among(
-    scores: Float[np.ndarray, "query n"], counted: Bool[np.ndarray, "query n"]
-) -> Float[np.ndarray, "query n"]:
-    """The ranks, from 1, of the scores that are counted, with the mean of ties; 0 for the others."""
-    other = counted[:, None, :]
-    below = ((scores[:, None, :] < scores[:, :, None]) & other).sum(axis=2)
-    equal = ((scores[:, None, :] == scores[:, :, None]) & other).sum(axis=2)
-    return np.where(counted, below + (equal + 1) / 2, 0)
 
 
 def _places(

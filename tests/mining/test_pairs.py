@@ -7,8 +7,8 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.mesh import data_mesh
-from lsar_jax.mining import Pairs, best_threshold, margin_score, mine
-from lsar_jax.mining.pairs import _one_to_one, _sorted
+from lsar_jax.mining import best_threshold, margin_score, mine
+from lsar_jax.mining.pairs import _sorted
 
 
 def brute_force(source, target, k, margin, retrieval):
@@ -57,21 +57,6 @@ def test_equals_brute_force(rng, margin, retrieval):
     for pair, value in found.items():
         assert value == pytest.approx(expected[pair], abs=1e-5)
     assert (np.diff(pairs.score) <= 0).all()
-
-
-def test_pairs_are_accepted_in_order(rng):
-    """Rounds decide the same as one pair after another, also on a chain that is longer than the rounds."""
-    chain = np.arange(400)
-    for source, target in ((chain // 2, (chain + 1) // 2), (chain * 0, chain), rng.integers(0, 300, (2, 5000))):
-        used, expected = (set(), set()), []
-        for number, (i, j) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
-            if i not in used[0] and j not in used[1]:
-                expected.append(number)
-                used[0].add(i)
-                used[1].add(j)
-        pairs = Pairs(source, target, np.arange(len(source), 0.0, -1))
-        for part, whole in zip(_one_to_one(pairs), pairs, strict=True):
-            np.testing.assert_array_equal(part, whole[expected])
 
 
 def test_scores_are_ordered_and_then_rows(rng):
