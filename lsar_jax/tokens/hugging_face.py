@@ -5,7 +5,6 @@ the folders that this library writes. All others are built by transformers, whos
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,10 +23,6 @@ _NO_IDS = {
 }  # fmt: skip
 # Options of sentence-transformers that are no part of what is computed.
 _HARMLESS = {"padding_side", "use_fast", "trust_remote_code"}
-# How many times longer the replacements of a normalizer may make a text.
-_MOST_GROWTH = 1000
-# What may make a regular expression match the empty string.
-_MAY_BE_EMPTY = re.compile(r"[*?^$]|(^|[(|])\||\|($|[)|])|\{[0,]|\\[^sSdDwWpPnt]")
 
 
 class _Opened(NamedTuple):
@@ -116,7 +111,6 @@ def _backend(folder: Path) -> Any:
     check_file(path)
     with backend_errors(f"{path} is not a tokenizer"):
         backend = Tokenizer.from_buffer(path.read_bytes())
-    _check_growth(path, backend)
     return backend
 
 
@@ -155,32 +149,7 @@ def _build(folder: Path) -> _Opened:
     backend = getattr(loaded, "backend_tokenizer", None)
     if backend is None:
         raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast version")
-    _check_growth(folder, backend)
     return _Opened(backend, loaded.pad_token_id, loaded.model_max_length, loaded.truncation_side)
-
-
-def _check_growth(path: Path, backend: Any) -> None:
-    """Raises ValueError if replacements of replacements would fill the memory with what they make of a short text."""
-    # What a replacement makes of a character of the text, at most, and the characters that it writes.
-    written: list[tuple[float, str]] = []
-    for step in _steps(_state(backend.normalizer)):
-        content, string = step["content"], step["pattern"].get("String")
-        inserted = not string and (string == "" or _MAY_BE_EMPTY.search(step["pattern"]["Regex"]))
-        growth = 1 + len(content) if inserted else max(1, len(content) / len(string or "x"))
-        before = [most for most, characters in written if not string or set(string) & set(characters)]
-        written.append((growth * max(before, default=1), content))
-    if (most := max(written, default=(1, ""))[0]) > _MOST_GROWTH:
-        raise ValueError(
-            f"{path}: the replacements of the normalizer, one after the other, may make a text {most:.0e} times "
-            f"longer; at most {_MOST_GROWTH} times is accepted"
-        )
-
-
-def _steps(normalizer: Any) -> list[dict[str, Any]]:
-    """Returns the replacements of a normalizer."""
-    if not normalizer or normalizer["type"] != "Sequence":
-        return [normalizer] if normalizer and normalizer["type"] == "Replace" else []
-    return [step for part in normalizer["normalizers"] for step in _steps(part)]
 
 
 def _embedded(backend: Any, vocabulary: int) -> Any:
@@ -197,11 +166,6 @@ def _embedded(backend: Any, vocabulary: int) -> Any:
 
 def _is_length(limit: Any) -> bool:
     return isinstance(limit, int | float) and not isinstance(limit, bool) and limit > 0
-
-
-def _state(part: Any) -> Any:
-    """Returns a part of a backend as it is in ``tokenizer.json``."""
-    return None if part is None else json.loads(part.__getstate__())
 
 
 def _side(folder: Path, side: Any) -> str:

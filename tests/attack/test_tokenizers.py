@@ -37,33 +37,6 @@ def test_a_regular_expression_that_never_ends(parts, tmp_path, capfd):
     capfd.readouterr()
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [normalizers.Replace("a", "aa")] * 33,
-        [normalizers.Sequence([normalizers.Replace("a", "aa")] * 20)],
-        [normalizers.Replace("a", "x" * 2000)],
-        [normalizers.Replace("a", "bb"), normalizers.NFC(), normalizers.Replace("b", "aa")] * 6,
-        [normalizers.Replace(Regex("x*"), "y")] * 33,
-        [normalizers.Replace(Regex("(a|)"), "y")] * 33,
-        [normalizers.Replace(Regex("(?=a)"), "a")] * 33,
-        [normalizers.Replace(Regex("[ab]"), "ab")] * 33,
-    ],
-)
-def test_replacements_that_would_fill_the_memory(steps, tmp_path):
-    made(tmp_path, normalizer=normalizers.Sequence(steps))
-    with pytest.raises(ValueError, match=r"tokenizer.json: the replacements .* times longer; at most 1000"):
-        fast_tokenizer(tmp_path, 64, 20)
-
-
-def test_usual_replacements_are_taken(tmp_path):
-    letters = zip("äöüÄÖÜøæåœÆØÅ", "aouAOUoaaoAOA", strict=True)
-    umlauts = [normalizers.Replace(letter, f"{plain}e") for letter, plain in letters]
-    spaces = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Replace(Regex(" {2,}"), " ")] * 10
-    accents = [normalizers.Replace(Regex("à|á|(â|ã)"), "a")] * 12
-    fast_tokenizer(made(tmp_path, normalizer=normalizers.Sequence([*umlauts, *spaces, *accents])), 64, 20)
-
-
 def test_a_prompt_of_megabytes(tiny, tmp_path):
     for give in (tiny.with_prompt, lambda prompt: tiny.encode("a", prompt=prompt)):
         with pytest.raises(ValueError, match="the prompt has 5000001 characters; at most 100000 are accepted"):
