@@ -22,9 +22,6 @@ _log = logging.getLogger("lsar_jax")
 _FORMAT = "lsar_jax.unfinished_shard.v1"
 # Seconds of work that may be lost. A shard that takes less is never kept.
 _SECONDS = 30.0
-# All vectors of a shard are written each time, so a large one is kept less often: after this many times as long as
-# writing it took.
-_TIMES = 20
 
 
 class Unfinished(HostResult):
@@ -40,7 +37,7 @@ class Unfinished(HostResult):
     def __init__(self, path: Path, digest: str, sentences: int, dim: int) -> None:
         super().__init__(1, sentences, dim)
         self.path, self.digest, self.sentences, self._batches = path, digest, 0, 0
-        self._saved, self._wait = time.monotonic(), _SECONDS
+        self._saved = time.monotonic()
         if not path.is_file():
             return
         try:
@@ -56,9 +53,8 @@ class Unfinished(HostResult):
         super().add(batch, value)
         self._batches += 1
         self.sentences += len(batch.sentences)
-        if (started := time.monotonic()) - self._saved >= self._wait:
+        if time.monotonic() - self._saved >= _SECONDS:
             self._collect(0)
             header = {"digest": self.digest, "batches": self.kept + self._batches, "sentences": self.sentences}
             save_arrays(self.path, {"vectors": np.asarray(self._result[0])}, format=_FORMAT, header=header)
             self._saved = time.monotonic()
-            self._wait = max(_SECONDS, _TIMES * (self._saved - started))

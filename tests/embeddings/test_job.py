@@ -8,9 +8,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
-from types import SimpleNamespace
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from filelock import FileLock
@@ -18,7 +16,6 @@ from filelock import FileLock
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.corpora.records import Records
-from lsar_jax.embeddings.unfinished import Unfinished
 from lsar_jax.encoders import pipeline
 from tests.attack.damage import on_a_full_disk
 from tests.commands import peak_memory
@@ -208,7 +205,6 @@ def test_a_shard_goes_on_where_it_was(rng, tmp_path, monkeypatch, caplog):
 
     monkeypatch.setattr(pipeline, "run_batch", counted)
     monkeypatch.setattr("lsar_jax.embeddings.unfinished._SECONDS", 0.0)
-    monkeypatch.setattr("lsar_jax.embeddings.unfinished._TIMES", 0)
     count = batches_of("whole")
     end = count // 2
     with pytest.raises(KeyboardInterrupt):
@@ -226,25 +222,6 @@ def test_a_shard_goes_on_where_it_was(rng, tmp_path, monkeypatch, caplog):
     (tmp_path / "other" / ".job" / unfinished.name).write_bytes(content)
     source.write_text(source.read_text().replace("a", "b", 1))
     assert batches_of("other") == count
-
-
-def test_a_shard_that_takes_long_to_write_is_kept_less_often(tmp_path, monkeypatch, unchecked):
-    """Writing takes 5 s here: the first time after 30 s, and then after 100 s each time."""
-    now, kept = 0.0, []
-
-    def written(*_, **__):
-        nonlocal now
-        kept.append(now)
-        now += 5.0
-
-    monkeypatch.setattr("lsar_jax.embeddings.unfinished.save_arrays", written)
-    monkeypatch.setattr("lsar_jax.embeddings.unfinished.time", SimpleNamespace(monotonic=lambda: now))
-    shard = Unfinished(tmp_path / "00000.safetensors", "digest", 600, 2)
-    for row in range(600):
-        one = SimpleNamespace(numbers=np.array([row]), sentences=("a",))
-        shard.add(one, jnp.zeros((1, 1, 2)))
-        now += 1.0
-    assert kept == [30.0, 135.0, 240.0, 345.0, 450.0, 555.0]
 
 
 @pytest.mark.parametrize("finished", [False, True])
