@@ -141,12 +141,7 @@ def provenance(results: Sequence[Result]) -> list[str]:
     lines: dict[str, None] = {}
     fitted: dict[str, dict[str, None]] = {}
     for r in [r for r in results if r.encoder]:
-        versions = ", ".join(f"{name} {version}" for name, version in r.versions.items())
-        cut = f" cut to {r.dim}" * (r.dim is not None) + ", final norm on all layers" * r.final_norm
-        cut += f", prompt {r.prompt!r}" * (r.prompt != "")
-        what = f"Encoder {r.encoder}, revision {r.revision}, {r.pooling} pooling{cut}, {r.dtype}, at most "
-        what = f"{what}{r.max_length} tokens" if r.pooling else f"Vectors {r.encoder}"  # of which no more is known
-        lines[f"{what}; {versions}; {r.device}; {r.date or 'date not recorded'}"] = None
+        lines[r.made] = None
         if r.fitted_on:
             name = f"{label(r.transform, r.parameters)}{_FITTED_ON}{r.fitted_on}"
             fitted.setdefault(name, {})[f"layer {r.layer}: {'; '.join(r.fits) or 'not recorded'}"] = None

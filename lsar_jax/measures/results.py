@@ -104,6 +104,17 @@ class Result:
         ends = (nan, nan) if self.low is None or self.high is None else (self.low, self.high)
         return Interval(self.value, *ends)
 
+    @property
+    def made(self) -> str:
+        """The encoder and how it was used, the versions, the device and the date."""
+        cut = f" cut to {self.dim}" * (self.dim is not None) + ", final norm on all layers" * self.final_norm
+        cut += f", prompt {self.prompt!r}" * (self.prompt != "")
+        what = f"Encoder {self.encoder}, revision {self.revision}, {self.pooling} pooling{cut}, {self.dtype}, at most "
+        # Of vectors no more is known.
+        what = f"{what}{self.max_length} tokens" if self.pooling else f"Vectors {self.encoder}"
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        return f"{what}; {versions}; {self.device}; {self.date or 'date not recorded'}"
+
     def paired(self, other: "Result") -> tuple[QueryScores, QueryScores] | None:
         """Both results' per-query scores; None if their queries differ."""
         mine, theirs = self.queries, other.queries

@@ -111,7 +111,7 @@ def report_html(
         if len(found.originals) > 1 else [],
         by_chance=100 * max(map(len, text.sentences.values())) / text.count,
         summaries={name: METHODS[name].summary if name in METHODS else "The vectors as they are." for name in names},
-        layer_figures=figures[0], space_figures=figures[1], provenance=_provenance(result), front=front,
+        layer_figures=figures[0], space_figures=figures[1], provenance=result.made, front=front,
         thresholds=thresholds, threshold_title=THRESHOLDS, threshold_columns=THRESHOLD_COLUMNS,
     )  # fmt: skip
 
@@ -137,12 +137,3 @@ def _by_language(
         scores: Sequence[Any] = search.get(name, [None] * 3) if search else ()
         rows.append([name, *scores, *own[name][:2], f"{len(found.text.sentences[name]):,}"])
     return columns, rows
-
-
-def _provenance(result: Result) -> str:
-    """A line on the encoder, the software and the device."""
-    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
-    cut = ", final norm on all layers" * result.final_norm + f", prompt {result.prompt!r}" * (result.prompt != "")
-    made = f"Encoder {result.encoder}, revision {result.revision}, {result.pooling} pooling{cut}, {result.dtype}"
-    made = f"{made}, at most {result.max_length} tokens" if result.pooling else f"Vectors {result.encoder}"
-    return f"{made}; {versions}; {result.device}; {result.date}"
