@@ -1,6 +1,5 @@
-"""Figures, a table and a file of how the original embeddings change from layer to layer."""
+"""Figures and a table of how the original embeddings change from layer to layer."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,21 +8,19 @@ from jaxtyping import Float
 
 from eval.figures.style import page
 from lsar_jax.console.output import print_table
-from lsar_jax.files import write_text
-from lsar_jax.geometry import anisotropy_by_language, expected_contributions, isoscore, outlier_dimensions
+from lsar_jax.geometry import anisotropy_by_language, isoscore, outlier_dimensions
 from lsar_jax.report.marks import lines
 
 __all__ = ["draw_layers"]
 
 
 def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str, out: Path) -> None:
-    """Draws ``layers.png`` and ``means.png``, writes ``dimensions.jsonl``, and prints a table."""
+    """Draws ``layers.png`` and ``means.png``, and prints a table."""
     layers = range(len(next(iter(x.values()))))
     pools = [{code: value[layer] for code, value in x.items()} for layer in layers]
     cosines = [anisotropy_by_language(pool) for pool in pools]
     scores = [isoscore(np.concatenate(list(pool.values()))) for pool in pools]
-    means = np.array([[rows.mean(axis=0) for rows in pool.values()] for pool in pools])
-    overall = means.mean(axis=1)
+    overall = np.array([np.mean([rows.mean(axis=0) for rows in pool.values()], axis=0) for pool in pools])
     outliers = np.asarray(outlier_dimensions(overall))  # [layer, dim]
     with page(out / "layers.png", size=(5.6, 3.8), title=f"Mean cosine of two sentences ({encoder})") as [[axis]]:
         names = {"within a language": "within", "across languages": "across", "all sentences": "overall"}
@@ -34,16 +31,6 @@ def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str,
         axis.set(xlabel="layer", xticks=layers, ylabel="mean cosine; IsoScore")
         axis.legend()
     _draw_means(overall, outliers, f"Mean embedding of each layer ({encoder})", out / "means.png")
-    entries = []
-    for layer, pool in enumerate(pools):
-        for code, mean, flags in zip(pool, means[layer], np.asarray(outlier_dimensions(means[layer])), strict=True):
-            shares = np.asarray(expected_contributions(pool[code]))
-            entries.append({
-                "layer": layer, "language": code,
-                "outliers": {int(d): round(float(mean[d]), 4) for d in np.flatnonzero(flags)},
-                "contributions": {int(d): round(float(shares[d]), 4) for d in np.argsort(-shares)[:10]},
-            })  # fmt: skip
-    write_text(out / "dimensions.jsonl", "".join(json.dumps(entry) + "\n" for entry in entries))
     rows = []
     for layer, (cosine, score, mean, flags) in enumerate(zip(cosines, scores, overall, outliers, strict=True)):
         named = ", ".join(f"{d} ({mean[d]:.2f})" for d in np.argsort(-np.abs(mean)) if flags[d])

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from eval.task import Metric, QueryScores, Score
 from lsar_jax.languages import script_of
-from lsar_jax.measures.ranking import own_share
+from lsar_jax.retrieval.preference import top_k_share
 from lsar_jax.retrieval.search import nearest_others
 
 __all__ = ["PairMeans", "fitted_and_all", "script_neighbours", "script_pairs"]
@@ -87,7 +87,8 @@ def script_neighbours(
     side, line = np.repeat(np.arange(2), lines), np.tile(np.arange(lines), 2)
     own, means = Metric(f"own script among {k}", "lower", shown=shown), PairMeans(fitted, line)
     for pair in pairs:
-        values = 100 * own_share(np.concatenate([x[code] for code in pair]), side, k).shares
+        near = nearest_others(np.concatenate([x[code] for code in pair]), k)[1]
+        values = 100 * top_k_share(near, side, side).shares
         yield Score.of(Metric(f"{own.name}, {' and '.join(pair)}", "lower"), pair, QueryScores(values, clusters=line))
         means.add(own, pair, values)
     yield from means.scores()

@@ -16,8 +16,7 @@
 - The correlation between URIEL's syntactic similarity to English and the cosine with English's mean, for the part of
   the language means that LSAR removes and for the part that it leaves (Xie et al. 2022).
 
-``dimensions.jsonl`` lists the outliers and the largest contributions for each language and layer; the results have the
-cosines within each language.
+The results have the cosines within each language, too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

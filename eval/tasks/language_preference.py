@@ -26,7 +26,7 @@ that in their own.
 results; ``--scores cosine csls`` shows the effect of local scaling.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +83,10 @@ def preference(
     codes = list(dict.fromkeys(code for pool in pools for code in pool.codes))
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        for name, found in _means([measures(x, pool, method.bank) for pool in pools]).items():
-            yield Score.of(Metric(name, _SHOWN.get(name, "neither"), shown=name in _SHOWN), codes, found)
-        for metric, value in mean_hubs([_hubs(x, pool, method.bank) for pool in pools]).items():
+        found, hubs = zip(*(measures(x, pool, method.bank) for pool in pools), strict=True)
+        for name, queries in _over_pools(strata_of, found).items():
+            yield Score.of(Metric(name, _SHOWN.get(name, "neither"), shown=name in _SHOWN), codes, queries)
+        for metric, value in mean_hubs(hubs).items():
             yield Score(metric, value, codes, sum(len(pool.question) for pool in pools))
 
     return Task(
@@ -100,8 +101,8 @@ def preference(
     )
 
 
-def measures(x: Embedded, pool: MultilingualPool, bank: Bank = None) -> dict[str, QueryScores]:
-    """Returns the scores of the queries of a pool by each measure that is defined there, in percent."""
+def measures(x: Embedded, pool: MultilingualPool, bank: Bank = None) -> tuple[dict[str, QueryScores], HubMeasures]:
+    """Returns the scores of the queries of a pool by each measure that is defined there, in percent, and its hubs."""
     asked, candidates, ranks = pool.search(x, bank)
     language, of_candidate = (_languages(x, keys) for keys in (pool.asked, pool.searched))
     count, k = len(candidates) - pool.itself, min(_FIRST, len(candidates) - pool.itself)
@@ -109,9 +110,11 @@ def measures(x: Embedded, pool: MultilingualPool, bank: Bank = None) -> dict[str
     known = np.flatnonzero((translation >= 0).all(axis=1))
     if pool.itself:
         near = top = np.asarray(nearest_others(candidates, k, bank)[1])
+        back = None
     else:
         top = np.asarray(nearest(asked, candidates, k, bank=bank)[1])
         near = known[np.asarray(nearest(asked, candidates[known], min(k, len(known)), bank=bank)[1])]
+        back = nearest(candidates, asked, min(k, len(asked)), bank=bank)[1]
     split = four_way(top[:, 0], pool.relevant, of_candidate, language)._asdict()
     values: dict[str, Any] = {"mAP": precision_of_ranks(ranks)}
     if ((ranks >= 0).sum(axis=1) > 1).any():
@@ -126,17 +129,8 @@ def measures(x: Embedded, pool: MultilingualPool, bank: Bank = None) -> dict[str
     if near.shape[1] > 1:
         values["MLRS"] = rank_shift(_cosines(asked, candidates, translation[near, language[:, None]]))
     values["Max@R"] = max_rank(ranks, count).scores
-    return _queries(values, pool.question) | _with_english(x, pool, bank)
-
-
-def _hubs(x: Embedded, pool: MultilingualPool, bank: Bank) -> HubMeasures:
-    """The hub measures of the first ten results."""
-    asked, candidates = (np.concatenate([x[key] for key in keys]) for keys in (pool.asked, pool.searched))
-    k = min(_FIRST, len(asked) - pool.itself, len(candidates) - pool.itself)
-    if pool.itself:
-        return hub_measures(nearest_others(candidates, k, bank)[1], len(candidates))
-    near, back = (nearest(*way, k, bank=bank)[1] for way in ((asked, candidates), (candidates, asked)))
-    return hub_measures(near, len(candidates), back)
+    scores = _queries(values, pool.question) | _with_english(x, pool, bank)
+    return scores, hub_measures(top, len(candidates), back)
 
 
 def _with_english(x: Embedded, pool: MultilingualPool, bank: Bank) -> dict[str, QueryScores]:
@@ -160,9 +154,7 @@ def _with_english(x: Embedded, pool: MultilingualPool, bank: Bank) -> dict[str, 
             "English first": np.where(english, np.nan, first),
         }
         parts.append(_queries(values, pair.question))
-    # The languages have the same questions.
-    names = dict.fromkeys(name for part in parts for name in part)
-    return {name: difference_of([part[name] for part in parts if name in part]) for name in names}
+    return _over_pools(difference_of, parts)  # the languages have the same questions
 
 
 def _languages(x: Embedded, keys: Any) -> Int[np.ndarray, " row"]:
@@ -186,10 +178,12 @@ def _queries(values: dict[str, np.ndarray], question: Int[np.ndarray, " query"])
     return {name: QueryScores(100.0 * of, clusters=question) for name, of in values.items() if np.isfinite(of).any()}
 
 
-def _means(parts: list[dict[str, QueryScores]]) -> dict[str, QueryScores]:
-    """Joins the scores of several pools, each of which is a stratum."""
+def _over_pools(
+    join: Callable[[Sequence[QueryScores]], QueryScores], parts: Sequence[dict[str, QueryScores]]
+) -> dict[str, QueryScores]:
+    """Joins the scores of several pools by each measure."""
     names = dict.fromkeys(name for part in parts for name in part)
-    return {name: strata_of([part[name] for part in parts if name in part]) for name in names}
+    return {name: join([part[name] for part in parts if name in part]) for name in names}
 
 
 def read_pools(text: str, data: Data | None, queries: Path | None, languages: tuple[str, ...]) -> tuple[Texts, Any]:

@@ -19,7 +19,7 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from eval.command import command
 from eval.data.pools.multilingual_pool import MultilingualPool
@@ -86,21 +86,17 @@ def _measures(
     everywhere = conformal_threshold(np.concatenate([of.absent for of in found]), error)
     limits = [everywhere] * len(found), [conformal_threshold(of.absent, error) for of in found]
     for limit, name in zip(limits, ("", ", each pair"), strict=True):
-        right, wrong = zip(*(_accepted(of, at) for of, at in zip(found, limit, strict=True)), strict=True)
+        right = [of.right & (of.score >= at) for of, at in zip(found, limit, strict=True)]
+        wrong = [of.absent >= at for of, at in zip(found, limit, strict=True)]
         for metric, values, lowest in ((f"found{name}", right, True), (f"false accepts{name}", wrong, False)):
             parts = [QueryScores(100.0 * of, clusters=line) for of, line in zip(values, lines, strict=True)]
             worst = sorted(parts, key=lambda of: of.mean, reverse=not lowest)[: -(-len(parts) // _WORST)]
-            direction: Any = "higher" if lowest else "lower"
             if lowest:
                 kind: Any = "" if name else "across languages"
-                yield Metric(metric, direction, kind=kind, shown=not name), strata_of(parts)
+                yield Metric(metric, kind=kind, shown=not name), strata_of(parts)
+            direction: Any = "higher" if lowest else "lower"
             yield Metric(f"{metric}, worst pairs", direction, shown=not name), strata_of(worst)
     yield Metric("false accepts, held out", "lower", shown=True), _held_out(found, lines, error)
-
-
-def _accepted(found: Matches, limit: float) -> tuple[Bool[np.ndarray, " query"], Bool[np.ndarray, " query"]]:
-    """Whether each right candidate is first and accepted, and whether a wrong one is without it."""
-    return found.right & (found.score >= limit), found.absent >= limit
 
 
 def _held_out(found: Sequence[Matches], lines: Sequence[np.ndarray], error: float) -> list[float]:

@@ -7,15 +7,12 @@ from jaxtyping import Bool, Float, Int
 
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.retrieval import candidate_ranks, nearest
-from lsar_jax.retrieval.preference import TopShare, top_k_share
-from lsar_jax.retrieval.search import nearest_others
 
 __all__ = [
     "bitext_f1",
     "into_english",
     "language_nmi",
     "ndcg",
-    "own_share",
     "paired_cosine",
     "pool_precision",
     "precision_of_ranks",
@@ -115,11 +112,6 @@ def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]], bank: Bank
     hits = [100.0 * top1_hits(x[code], x["en"], bank) for code in others]
     # Every language has the same number of texts, so the mean is also the mean over languages.
     return QueryScores(np.concatenate(hits), clusters=np.tile(np.arange(len(x["en"])), len(others)))
-
-
-def own_share(x: Float[np.ndarray, "vector dim"], language: Int[np.ndarray, " vector"], k: int) -> TopShare:
-    """The share of each row's k nearest other rows, by cosine, that are in its language, numbered from 0."""
-    return top_k_share(nearest_others(x, k)[1], language, language)
 
 
 def paired_cosine(a: Float[np.ndarray, "pair dim"], b: Float[np.ndarray, "pair dim"]) -> Float[np.ndarray, " pair"]:

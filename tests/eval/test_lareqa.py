@@ -117,10 +117,6 @@ def test_lareqa(lareqa, metric):
     inside = np.arange(len(c)) // (len(c) // 3) == own[:, None]
     alone = [1 / (1 + np.sum(scores[row][inside[row]] > scores[row, table[row, own[row]]])) for row in range(len(q))]
     assert values["original", "mAP in one language"]["value"] == pytest.approx(100 * np.mean(alone), abs=1e-3)
-    # Of the first ten, those in the question's own language; of the pool, a third.
-    first = np.argsort(-scores, axis=1, kind="stable")[:, :10] // (len(c) // 3)
-    assert values["original", "top 10"]["value"] == pytest.approx(100 * np.mean(first == own[:, None]), abs=1e-3)
-    assert values["original", "pool share"]["value"] == pytest.approx(100 / 3)
 
 
 def test_the_answer_side_is_encoded_with_its_paragraph(tmp_path, rng):

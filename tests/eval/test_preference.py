@@ -27,7 +27,7 @@ def planted(rng, group, offset, english=0.0):
 
 
 def values(x, pool):
-    return {name: found.mean for name, found in measures(x, pool).items()}
+    return {name: found.mean for name, found in measures(x, pool)[0].items()}
 
 
 def test_without_and_with_an_offset_of_each_language(rng):

@@ -23,7 +23,7 @@ from eval.command import command
 from eval.data.belebele import read_belebele
 from eval.scores.language_pairs import PairMeans, script_neighbours, script_pairs
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
-from eval.tasks.benchmarks.mlqa_miracl import check_texts
+from eval.tasks.benchmarks.mlqa_miracl import fill
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.ranking import Bank, ndcg
 from lsar_jax.retrieval import nearest
@@ -34,7 +34,6 @@ _FIRST = 10
 _SAME, _ACROSS, _ACROSS_SCRIPTS = (
     Metric(f"nDCG@10 {pairs}", shown=True) for pairs in ("same language", "across languages", "across scripts")
 )
-_BOTH_SCRIPTS = Metric("nDCG@10 same language and script")
 
 
 def belebele(
@@ -51,11 +50,10 @@ def belebele(
       question_text: what is encoded for a question, with {question} for it.
       passage_text: what is encoded for a passage, with {passage} for it.
     """
-    check_texts(question_text, passage_text)
     questions, passages, answers = read_belebele(data, languages)
     answer = np.array(answers)
-    texts = {("q", c): [question_text.replace("{question}", line) for line in lines] for c, lines in questions.items()}
-    texts |= {("p", c): [passage_text.replace("{passage}", line) for line in lines] for c, lines in passages.items()}
+    texts = {("q", c): fill(question_text, "question", lines) for c, lines in questions.items()}
+    texts |= {("p", c): fill(passage_text, "passage", lines) for c, lines in passages.items()}
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         fitted = {*setting.fitted, "en"}
@@ -81,25 +79,18 @@ def _pair_scores(
     x: Embedded, codes: Sequence[str], answer: np.ndarray, fitted: Collection[str], bank: Bank
 ) -> Iterator[Score]:
     """Yields nDCG@10 of each pair of languages, its means over kinds of pairs, and the differences between these."""
-    of_scripts = script_pairs(codes)
     means = PairMeans(fitted, answer)
     wanted = [(code, code) for code in codes]
     wanted += [pair for code in codes if code != "en" and "en" in codes for pair in (("en", code), (code, "en"))]
-    wanted += [pair for first, second in of_scripts for pair in ((first, second), (second, first))]
+    wanted += [pair for first, second in script_pairs(codes) for pair in ((first, second), (second, first))]
     for asked, read in wanted:
         found = np.asarray(nearest(x["q", asked], x["p", read], min(_FIRST, len(x["p", read])), bank=bank)[1])
         values = 100 * ndcg(found, answer[:, None], np.ones((len(answer), 1)))
         yield Score.of(Metric(f"nDCG@10 {asked}-{read}"), [asked, read], QueryScores(values, clusters=answer))
         for metric in _means(asked, read):
             means.add(metric, (asked, read), values)
-        for pair in of_scripts:
-            for code, name in zip(pair, ("usual script", "other script"), strict=True):
-                if asked == read == code:
-                    means.add(Metric(f"nDCG@10 same language, {name}"), pair, values)
-                    means.add(_BOTH_SCRIPTS, pair, values)
     yield from means.scores()
     yield from means.difference(Metric("nDCG@10 gap", "lower"), _SAME, _ACROSS)
-    yield from means.difference(Metric("nDCG@10 lost across scripts", "lower"), _BOTH_SCRIPTS, _ACROSS_SCRIPTS)
 
 
 def _means(asked: str, read: str) -> Iterator[Metric]:

@@ -22,7 +22,7 @@ import numpy as np
 from eval.command import command
 from eval.data.pools.document_pool import DocumentPool, PoolName, read_pool
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
-from eval.tasks.benchmarks.mlqa_miracl import check_texts
+from eval.tasks.benchmarks.mlqa_miracl import fill
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.query_scores import difference_of
@@ -55,10 +55,9 @@ def pool(
       question_text: what is encoded for a question, with {question} for it.
       passage_text: what is encoded for a document, with {passage} for it.
     """
-    check_texts(question_text, passage_text)
     found = read_pool(text, data, languages)
-    texts = {("q", c): [question_text.replace("{question}", line) for line in of] for c, of in found.queries.items()}
-    texts |= {("d", c): [passage_text.replace("{passage}", line) for line in of] for c, of in found.documents.items()}
+    texts = {("q", c): fill(question_text, "question", of) for c, of in found.queries.items()}
+    texts |= {("d", c): fill(passage_text, "passage", of) for c, of in found.documents.items()}
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         yield from _scores(x, found, method.bank)

@@ -8,8 +8,8 @@ Xie et al. 2022. The pool holds every candidate sentence of every language; each
 and the score is mean average precision over the whole pool. With one target left, all answers to a question in
 language q are removed except the one in language a; the mean of 1 / rank for each q and a is drawn as a heat map,
 whose diagonal shows how strongly each language is preferred. *mAP in one language* is of questions that search the
-sentences of their language alone, so that a loss there is seen. *Preference*, *spread* and *top 10* are defined in
-``lsar_jax.retrieval.preference``; *pool share* is the value of *top 10* that is expected without any preference.
+sentences of their language alone, so that a loss there is seen. *Preference* and *spread* are defined in
+``lsar_jax.retrieval.preference``; ``python -m eval preference --text xquad-r`` has more measures of it.
 
 Questions and candidates are encoded alike, by default without the candidate's paragraph; the papers' encoders are
 towers trained on SQuAD whose answer side reads it, which ``python -m train.align --questions`` trains and
@@ -138,7 +138,6 @@ def _scores_under(
         yield Score.of(metric, codes, QueryScores(of_query, clusters=clusters))
     for row, code in enumerate(codes):
         yield Score.of(Metric(f"mAP of {code}{end}"), [code], QueryScores(precision[found.language == row]))
-    yield Score(Metric(f"pool share{end}", "neither"), found.pool_share, codes, len(precision))
     # In MLQA-R, not every question exists in every language.
     grid = np.stack([_means(single[found.language == row]) for row in range(len(codes))])
     yield Panel(f"{title}{end}", grid)

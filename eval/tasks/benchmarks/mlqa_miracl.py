@@ -28,7 +28,7 @@ from lsar_jax.measures.query_scores import difference_of
 from lsar_jax.measures.ranking import ndcg, recall
 from lsar_jax.retrieval import nearest
 
-__all__ = ["MIRACL", "MLQA", "check_texts", "miracl", "mlqa"]
+__all__ = ["MIRACL", "MLQA", "fill", "miracl", "mlqa"]
 
 _FIRST, _MOST = 10, 100
 _NDCG, _RECALL = f"nDCG@{_FIRST}", f"recall@{_MOST}"
@@ -72,21 +72,20 @@ def miracl(
     return _task("miracl", "MIRACL", read_judged(data, split, languages), (question_text, passage_text), together=False)
 
 
-def check_texts(question_text: str, passage_text: str) -> None:
-    """Raises ValueError if a template lacks ``{question}`` or ``{passage}``."""
-    for name, text in (("question", question_text), ("passage", passage_text)):
-        if f"{{{name}}}" not in text:
-            raise ValueError(f"--{name}-text is {text!r}; it needs {{{name}}}")
+def fill(template: str, name: str, texts: Sequence[str]) -> list[str]:
+    """Puts each text in place of its name, question or passage, in a template; raises ValueError if it is not there."""
+    if f"{{{name}}}" not in template:
+        raise ValueError(f"--{name}-text is {template!r}; it needs {{{name}}}")
+    return [template.replace(f"{{{name}}}", text) for text in texts]
 
 
 def _task(
     name: str, title: str, pairs: Mapping[tuple[str, str], Judged], templates: tuple[str, str], *, together: bool
 ) -> Task:
-    check_texts(*templates)
     parts: list[dict[Key, list[str]]] = [
         {
-            (f"q {asked}-{read}", asked): [templates[0].replace("{question}", text) for text in judged.questions],
-            (f"p {asked}-{read}", read): [templates[1].replace("{passage}", text) for text in judged.passages],
+            (f"q {asked}-{read}", asked): fill(templates[0], "question", judged.questions),
+            (f"p {asked}-{read}", read): fill(templates[1], "passage", judged.passages),
         }
         for (asked, read), judged in pairs.items()
     ]
