@@ -121,6 +121,8 @@ def mrc(scores: Float[AnyArray, "language query candidate"], first: int = 20) ->
       >>> lj.retrieval.preference.mrc(np.stack([english, german]), first=3).round(6)
       array([0.8])
     """
+    from scipy.stats import rankdata
+
     table = finite_numbers("scores", scores, 3)
     whole_number("the number of languages", len(table), 2, 1 << 31, "pairs of languages are compared")
     first = whole_number("first", first, 1, table.shape[2], "the candidates")
