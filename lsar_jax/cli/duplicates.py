@@ -6,7 +6,7 @@ from pathlib import Path
 import tyro
 
 from lsar_jax import embeddings
-from lsar_jax.corpora.records import has_columns, input_path
+from lsar_jax.corpora.records import input_path
 from lsar_jax.embeddings.encode_folder import FILES
 from lsar_jax.embeddings.job import work_folder
 from lsar_jax.files import check_outputs
@@ -62,13 +62,8 @@ class Duplicates(InputOptions):
         with work_folder(work, self.out, f"lock|text/({FILES})?"):
             folder = path
             if not path.is_dir():
-                encoder, folder = self.load(transform), work / "text"
-                language = self.language if encoder.uses_language else None
-                column = self.text if has_columns(path) else None
-                embeddings.encode(
-                    encoder, [path], folder, text=column, language=language, max_length=self.max_length,
-                    show_progress=True,
-                )  # fmt: skip
+                folder = work / "text"
+                self.encode_file(self.load(transform), path, folder, self.language)
             groups, sentences = write_duplicates(
                 embeddings.open(folder), self.out, threshold, error=self.error, transform=transform,
                 language=self.language, k=self.k,

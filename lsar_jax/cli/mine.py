@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from lsar_jax import embeddings
-from lsar_jax.corpora.records import has_columns, input_path
+from lsar_jax.corpora.records import input_path
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import check_outputs, is_within
 from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
@@ -115,11 +115,7 @@ class Mine:
             if encoder is not None and name in files:
                 paths[name] = notes_of(self.out) / name
                 print(f"encoding the {name}, {path}", flush=True)
-                embeddings.encode(
-                    encoder, [path], paths[name], text=self.text if has_columns(path) else None,
-                    language=language if encoder.uses_language else None, max_length=self.max_length,
-                    show_progress=True,
-                )  # fmt: skip
+                input_options.encode_file(encoder, path, paths[name], language)
         source, target = map(embeddings.open, paths.values())
         count = mine_folders(
             source, target, self.out, options, overwrite=self.overwrite, show_progress=True,

@@ -10,7 +10,7 @@ from threading import Lock
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 from jaxtyping import Float, Int
 
 from lsar_jax.checks import check_choice
@@ -63,7 +63,8 @@ class HostResult:
         x = self._result if self._result.shape[1] == sentences else self._result[:, :sentences].copy()
         if self._mesh is None:
             return x
-        return jax.device_put(x, _sharding(self._mesh, sentences))
+        place = split(self._mesh, axis=1) if sentences % shares(self._mesh) == 0 else replicated(self._mesh)
+        return jax.device_put(x, place)
 
     def _collect(self, most: int) -> None:
         while len(self._waiting) > most:
@@ -114,7 +115,3 @@ def _check_embeddings(x: Float[np.ndarray, "layer row dim"], numbers: Int[np.nda
             f"the embeddings hold NaN or infinity, for example in row {numbers[finite.argmin()]}; the weights of the "
             "encoder or the transform may be damaged, or too large for its dtype"
         )
-
-
-def _sharding(mesh: Mesh, sentences: int) -> NamedSharding:
-    return split(mesh, axis=1) if sentences % shares(mesh) == 0 else replicated(mesh)

@@ -4,12 +4,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from lsar_jax import embeddings
 from lsar_jax.checkpoints.locate import is_folder
 from lsar_jax.checks import check_option
 from lsar_jax.console.output import console
-from lsar_jax.corpora.records import Records
+from lsar_jax.corpora.records import Records, has_columns
 from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.models.encoder import Encoder
 from lsar_jax.transforms import Transform
@@ -110,3 +111,9 @@ class InputOptions(EncoderOptions):
         """Opens the encoder, by default up to the layer that a transform was fitted on."""
         source = None if transform is None else transform.source
         return self.open(source.layer if self.layer is None and source else self.layer, dim=dim)
+
+    def encode_file(self, encoder: SentenceEncoder, path: Path, folder: Path, language: str | None) -> None:
+        """Encodes a file of text into a folder; its language is for encoders that use it."""
+        language, text = language if encoder.uses_language else None, self.text if has_columns(path) else None
+        options: dict[str, Any] = {"language": language, "text": text, "max_length": self.max_length}
+        embeddings.encode(encoder, [path], folder, **options, show_progress=True)

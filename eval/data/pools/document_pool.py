@@ -11,7 +11,8 @@ By default, the languages are SHIFT's (Findings of EMNLP 2026), which has fourte
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from itertools import chain
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -126,22 +127,16 @@ def _mlqa(data: Data, languages: Sequence[str]) -> _Texts:
 
 def _multieup(data: Data, languages: Sequence[str]) -> _Texts:
     codes = languages or _ALL
-    for row in _speeches(data):
+    tables = named_tables(data)
+    if not isinstance(tables, HubFiles):
+        tables = hub_files(folder_at(data, "set --data hub:unimelb-nlp/MultiEup-v2@main"))
+    for row in chain.from_iterable(tables.file_rows(name) for name in tables.files if name.endswith(".csv")):
         name, code, text = (str(row.get(column) or "") for column in ("qid_EN", "LANGUAGE", "TEXT"))
         if name and text.strip() and (code := code.lower()) in codes:
             name = name.partition("#")[0]
             yield "d", code, name, text
             titles = {code: str(row.get(f"title_{code.upper()}") or "") for code in codes}
             yield from (("q", code, name, title) for code, title in titles.items() if title.strip())
-
-
-def _speeches(data: Data) -> Iterator[dict[str, Any]]:
-    """Yields the rows of the CSV files of a folder or of a dataset on the Hub."""
-    tables = named_tables(data)
-    if not isinstance(tables, HubFiles):
-        tables = hub_files(folder_at(data, "set --data hub:unimelb-nlp/MultiEup-v2@main"))
-    for name in (name for name in tables.files if name.endswith(".csv")):
-        yield from tables.file_rows(name)
 
 
 _READERS = {"xquad": _xquad, "belebele": _belebele, "mlqa": _mlqa, "multieup": _multieup}
