@@ -104,7 +104,8 @@ def whole_numbers(
     ``shape`` is their number, or has the length of each axis; None is for any length of at least 1.
     """
     numbers, lengths = np.asarray(x), (shape,) if isinstance(shape, int) else shape
-    if not _has_shape(numbers, lengths) or not np.issubdtype(numbers.dtype, np.integer):
+    fits = all(n == m or (m is None and n) for n, m in zip(numbers.shape, lengths, strict=False))
+    if numbers.ndim != len(lengths) or not fits or not np.issubdtype(numbers.dtype, np.integer):
         expected = " x ".join("any" if length is None else str(length) for length in lengths)
         raise ValueError(
             f"{name} has shape {numbers.shape} and type {numbers.dtype}; expected {expected} whole numbers"
@@ -122,10 +123,6 @@ def finite_numbers(name: str, x: AnyArray, axes: int = 1) -> Float[np.ndarray, "
     if numbers.ndim != axes or numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
         raise ValueError(f"{name} has shape {numbers.shape} and type {numbers.dtype}, or a value that is not finite")
     return numbers.astype(np.float64)
-
-
-def _has_shape(x: np.ndarray, lengths: tuple[int | None, ...]) -> bool:
-    return x.ndim == len(lengths) and all(n == m or (m is None and n) for n, m in zip(x.shape, lengths, strict=True))
 
 
 def at_least(least: int | float, **options: int | float | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lsar_jax.files import new_file
-from lsar_jax.report.marks import line as look_of
+from lsar_jax.report.planes import line as look_of
 
 __all__ = ["draw_curves", "save_figure"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eval.figures.style import page
-from lsar_jax.report.marks import Plane
+from lsar_jax.report.planes import Plane
 
 __all__ = ["AnswerPlane", "draw_answers", "opacity"]
 

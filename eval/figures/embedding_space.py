@@ -11,8 +11,7 @@ from eval.figures.removed import draw_removed
 from eval.figures.style import heat_map, page
 from lsar_jax.geometry import expected_contributions, outlier_dimensions
 from lsar_jax.measures.compared_methods import OF_FILES, Method, fit_files
-from lsar_jax.report.marks import Plane, points
-from lsar_jax.report.planes import tsne
+from lsar_jax.report.planes import Plane, points, tsne
 from lsar_jax.retrieval import nearest
 
 __all__ = ["draw_pair", "draw_planes", "draw_space"]

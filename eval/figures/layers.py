@@ -9,7 +9,7 @@ from jaxtyping import Float
 from eval.figures.style import page
 from lsar_jax.console.output import print_table
 from lsar_jax.geometry import anisotropy_by_language, isoscore, outlier_dimensions
-from lsar_jax.report.marks import lines
+from lsar_jax.report.planes import lines
 
 __all__ = ["draw_layers"]
 

@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.style import page
-from lsar_jax.report.marks import COLOURS
-from lsar_jax.report.planes import plain_tsne
+from lsar_jax.report.planes import COLOURS, plain_tsne
 
 __all__ = ["front", "leakage", "objective_bars", "pair_planes"]
 

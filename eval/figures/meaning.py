@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from lsar_jax.files import new_file
-from lsar_jax.report.marks import Plane
-from lsar_jax.report.planes import draw_languages, draw_units
+from lsar_jax.report.planes import Plane, draw_languages, draw_units
 
 __all__ = ["draw_meaning"]
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from eval.figures.style import heat_map, page
 from lsar_jax.measures.resampling import Interval
-from lsar_jax.report.marks import lines, mark
+from lsar_jax.report.planes import lines, mark
 
 __all__ = ["bars", "by_rank", "heat_maps", "rank_curves", "sweep_figure", "tradeoff_figure"]
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from eval.figures.language_families import families_of, family
 from eval.figures.style import page
-from lsar_jax.report.marks import Plane, line, points
+from lsar_jax.report.planes import Plane, line, points
 
 __all__ = ["draw_removed", "draw_syntax", "family_histograms"]
 

@@ -88,7 +88,9 @@ def _read(path: Path) -> Paper:
         """The step, or one for each combination of the values in ``each``, which fill its ``{names}``."""
         made: list[CardStep] = []
         for values in product(*(each := fields.pop("each", {})).values()):
-            filled = _each_text(fields, partial(_filled, dict(zip(each, values, strict=True))))
+            names = dict(zip(each, values, strict=True))  # other names in braces stay
+            put = partial(re.sub, r"\{(\w+)\}", lambda found, names=names: names.get(found[1], found[0]))
+            filled = _each_text(fields, put)
             for name in filled.pop("with", ()):
                 filled["options"] = {**options.get(name, {}), **filled.get("options", {})}
             made.append(step({"on_page": not made, **filled}))
@@ -107,11 +109,6 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Reads a TOML file, with tuples for lists."""
     content: dict[str, Any] = _each_text(tomllib.loads(path.read_text(encoding="utf-8")), str)
     return content
-
-
-def _filled(names: Mapping[str, str], text: str) -> str:
-    """Puts values into ``{names}``; other names in braces stay."""
-    return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], found[0]), text)
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:

@@ -7,9 +7,9 @@
 A seed chooses the held-out pairs from the distinct pairs; training with the same options leaves out the same pairs. The
 mean cosine of the original embeddings of the pairs is measured too (Ki et al. 2024, Table 2).
 
-xsim is the share of sentences, in percent, whose English one of the largest ratio margin over four neighbours is not
-their translation, as in LASER (Artetxe and Schwenk 2019). xsim++ (Chen et al. 2023) is the same with near misses among
-the English sentences: ours (``eval.scores.near_misses``), and not the published ones.
+xsim is the share of sentences, in percent, whose English sentence with the largest ratio margin over four neighbours is
+not their translation, as in LASER (Artetxe and Schwenk 2019). xsim++ (Chen et al. 2023) is the same with near misses
+among the English sentences: ours (``eval.scores.near_misses``), and not the published ones.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -30,9 +30,7 @@ _RATE = 0.3
 
 
 def code_switch(
-    data: Data = Path("data/tatoeba"),
-    dictionaries: Path = Path("data/dictionaries"),
-    languages: tuple[str, ...] = (),
+    data: Data = Path("data/tatoeba"), dictionaries: Path = Path("data/dictionaries"), languages: tuple[str, ...] = ()
 ) -> Task:
     """Retrieval of translations on Tatoeba with English words in the other language's sentences.
 

@@ -16,7 +16,6 @@ threshold for the other half each, with the middle 95 of these as its interval.
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -27,6 +26,7 @@ from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Tas
 from eval.tasks.language_preference import read_pools
 from eval.tasks.udhr import HALF
 from lsar_jax.corpora.tables import Data
+from lsar_jax.measures.metric import Direction
 from lsar_jax.measures.query_scores import strata_of
 from lsar_jax.retrieval.calibration import conformal_threshold
 from lsar_jax.retrieval.matches import Matches, find_matches
@@ -34,7 +34,7 @@ from lsar_jax.retrieval.matches import Matches, find_matches
 __all__ = ["COMMAND", "one_threshold"]
 
 _HALVES = 100
-# The share of the pairs that are the worst.
+# One of so many pairs is among the worst.
 _WORST = 20
 
 
@@ -92,9 +92,8 @@ def _measures(
             parts = [QueryScores(100.0 * of, clusters=line) for of, line in zip(values, lines, strict=True)]
             worst = sorted(parts, key=lambda of: of.mean, reverse=not lowest)[: -(-len(parts) // _WORST)]
             if lowest:
-                kind: Any = "" if name else "across languages"
-                yield Metric(metric, kind=kind, shown=not name), strata_of(parts)
-            direction: Any = "higher" if lowest else "lower"
+                yield Metric(metric, kind="" if name else "across languages", shown=not name), strata_of(parts)
+            direction: Direction = "higher" if lowest else "lower"
             yield Metric(f"{metric}, worst pairs", direction, shown=not name), strata_of(worst)
     yield Metric("false accepts, held out", "lower", shown=True), _held_out(found, lines, error)
 

@@ -17,6 +17,7 @@ from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import check_outputs, new_file
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName, is_vectors, open_vectors, read_blocks
+from lsar_jax.retrieval.search import scaled_sides
 from lsar_jax.transforms import Transform
 from lsar_jax.transforms.identifier import NEAREST_TAKEN
 
@@ -38,6 +39,7 @@ class Apply(InputOptions):
       out: the .npy file to write, in float32.
       language: language code of all vectors, or auto to detect the language of each; a shared transform needs none.
       strength: how much of the transform to apply, from 0 (vectors unchanged) to 1.
+      scale: divide vectors by their length, and append -r / 2 of local scaling, r against the transform's bank.
       overwrite: replace the output if it exists.
     """
 
@@ -46,11 +48,12 @@ class Apply(InputOptions):
     out: tyro.conf.Positional[Path]
     language: str | None = None
     strength: float = 1.0
+    scale: bool = False
     overwrite: bool = False
 
     # What --help shows.
     essential = (
-        "transform", "vectors", "out", "encoder", "layer", "prompt", "max_length", "text", "language", "strength",
+        "transform", "vectors", "out", "encoder", "layer", "prompt", "max_length", "language", "strength", "scale",
         "overwrite",
     )  # fmt: skip
 
@@ -59,19 +62,22 @@ class Apply(InputOptions):
         transform, path = Transform.load(self.transform).at_strength(self.strength), input_path(self.vectors)
         check_outputs([self.out], [self.transform, path, *self.encoder_files()], overwrite=self.overwrite)
         self.check_text([] if is_vectors(path) else [path])
-        blocks = (self._vectors if is_vectors(path) else self._text)(path, transform)
+        blocks, width = (self._vectors if is_vectors(path) else self._text)(path, transform), transform.dim + self.scale
+        if self.scale:
+            bank, moved = transform.bank, blocks
+            blocks = (np.asarray(scaled_sides(block, block, bank)[1]) for block in moved)
         # A wrong width or language is reported before a file is created.
         first, rows = next(blocks), 0
         with new_file(self.out) as partial, partial.open("wb") as file:
-            header = {"descr": "<f4", "fortran_order": False, "shape": (rows, transform.dim)}
+            header = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
             np.lib.format.write_array_header_1_0(file, header)
             for block in chain([first], blocks):
                 file.write(np.asarray(block, "<f4").tobytes())
                 rows += len(block)
             # numpy leaves room in the header for any number of rows.
             file.seek(0)
-            np.lib.format.write_array_header_1_0(file, header | {"shape": (rows, transform.dim)})
-        print(f"wrote {rows} vectors of width {transform.dim}, transformed by {transform.name}, to {self.out}")
+            np.lib.format.write_array_header_1_0(file, header | {"shape": (rows, width)})
+        print(f"wrote {rows} vectors of width {width}, transformed by {transform.name}, to {self.out}")
 
     def _vectors(self, path: Path, transform: Transform) -> Iterator[np.ndarray]:
         """Yields the transformed blocks of vectors."""

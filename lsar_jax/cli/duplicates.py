@@ -12,6 +12,7 @@ from lsar_jax.embeddings.job import work_folder
 from lsar_jax.files import check_outputs
 from lsar_jax.mining.duplicates import write_duplicates
 from lsar_jax.mining.job import notes_of
+from lsar_jax.mining.pair_files import check_form
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName
 from lsar_jax.retrieval.calibration import Calibration
@@ -54,6 +55,7 @@ class Duplicates(InputOptions):
     def run(self) -> None:
         """Writes the groups, and prints how many there are."""
         path = input_path(self.source)
+        check_form(self.out)
         check_outputs([self.out], [path, *self.encoder_files()], overwrite=self.overwrite)
         self.check_text([] if path.is_dir() else [path])
         transform = None if self.transform is None else Transform.load(self.transform)

@@ -112,7 +112,9 @@ class Embeddings:
         for number in range(len(self.manifest.shards)):
             texts = self._sentences_of_shard(number).texts
             places = [place for place, text in enumerate(texts) if text.strip()]
-            digests.append(np.frombuffer(b"".join(_digest(texts[place]) for place in places), "V16"))
+            # 16 bytes: two of 10^12 sentences are taken for one with a probability below 10^-14.
+            hashes = (hashlib.blake2b(texts[place].encode(), digest_size=16).digest() for place in places)
+            digests.append(np.frombuffer(b"".join(hashes), "V16"))
             rows.append(np.array(places, np.int64) + number * self.manifest.job.shard_rows)
         return np.concatenate(rows), np.unique(np.concatenate(digests), return_inverse=True)[1]
 
@@ -165,8 +167,3 @@ def open_folder(folder: str | Path) -> Embeddings:
                 raise FileNotFoundError(f"{folder / name} is missing; run the command that encoded the folder again")
         check_shard(folder, manifest, number)
     return Embeddings(folder, manifest)
-
-
-def _digest(text: str) -> bytes:
-    # 16 bytes: two of 10^12 sentences are taken for one with a probability below 10^-14.
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()

@@ -19,15 +19,7 @@ from lsar_jax.embeddings.manifest import Job, Manifest, file_names
 from lsar_jax.extras import import_extra
 from lsar_jax.files import new_file, sha256
 
-__all__ = [
-    "Sentences",
-    "as_jsonl",
-    "check_shard",
-    "memory_mapped",
-    "read_rows",
-    "read_sentences",
-    "write_shard",
-]
+__all__ = ["Sentences", "as_jsonl", "check_shard", "memory_mapped", "read_rows", "read_sentences", "write_shard"]
 
 
 class Sentences(NamedTuple):

@@ -1,18 +1,22 @@
 """Collects the embeddings of batches in one array, in the order of the input.
 
-Batches arrive in any order and carry the positions of their sentences; the total is not always known. Embeddings are
-fetched a few batches late, and moved to the devices at the end if they are wanted there.
+Batches arrive in any order and carry the positions of their sentences; the total is not always known. Embeddings for
+host memory are fetched a few batches late; embeddings that stay on the devices are written to their place there.
 """
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from threading import Lock
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Float, Int
 
+from lsar_jax.arrays import all_finite, row_bucket
 from lsar_jax.checks import check_choice
 from lsar_jax.mesh import replicated, shares, split
 from lsar_jax.moments import Moments
@@ -21,12 +25,14 @@ from lsar_jax.shapes import AnyArray, PooledLayers
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.packing import PackedBatch
 
-__all__ = ["COLLECTIVES", "IN_FLIGHT", "Collector", "HostResult", "MomentsResult", "collector"]
+__all__ = ["COLLECTIVES", "IN_FLIGHT", "Collector", "DeviceResult", "HostResult", "MomentsResult", "collector"]
 
 # Results in transfer to the host while the device keeps working.
 IN_FLIGHT = 4
 # Initial rows of a result whose size is not known.
 _FIRST_ROWS = 2048
+# A result on the device with more rows than this is allocated at its exact size.
+_LARGE = 1 << 17
 # Held while programs with collectives run.
 COLLECTIVES = Lock()
 
@@ -63,8 +69,7 @@ class HostResult:
         x = self._result if self._result.shape[1] == sentences else self._result[:, :sentences].copy()
         if self._mesh is None:
             return x
-        place = split(self._mesh, axis=1) if sentences % shares(self._mesh) == 0 else replicated(self._mesh)
-        return jax.device_put(x, place)
+        return jax.device_put(x, _sharding(self._mesh, sentences))
 
     def _collect(self, most: int) -> None:
         while len(self._waiting) > most:
@@ -78,6 +83,58 @@ class HostResult:
             real, numbers = np.asarray(value)[:, there], batch.numbers[there]
             _check_embeddings(real, numbers)
             self._result[:, numbers] = real
+
+
+class DeviceResult:
+    """Collects embeddings on the devices, and puts each in its place; arguments as of ``HostResult``.
+
+    On one device a batch is placed as it arrives. On several, bringing rows together takes collectives, and threads
+    that launch them in different orders would deadlock, so they run at the end, one thread at a time.
+    """
+
+    kept = 0
+
+    def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
+        self._mesh = mesh
+        rows = self._rows(_FIRST_ROWS if total is None else total)
+        self._buffer = jnp.zeros((layers, rows, dim), jnp.float32, device=split(mesh, axis=1))
+        self._waiting: list[tuple[PackedBatch, jax.Array]] = []
+
+    def add(self, batch: PackedBatch, value: PooledLayers) -> None:
+        """Takes the embeddings of a batch."""
+        self._waiting.append((batch, value))
+        if self._mesh.devices.size == 1:
+            self._place()
+
+    def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
+        """Returns the first ``sentences`` rows, all of which were added."""
+        with COLLECTIVES if self._mesh.devices.size > 1 else nullcontext():
+            self._place()
+            # The whole buffer: it has one of a few sizes, and zeros past the end.
+            if not all_finite(self._buffer):
+                _check_embeddings(np.asarray(self._buffer), np.arange(self._buffer.shape[1]))
+            x = self._buffer if sentences == self._buffer.shape[1] else self._buffer[:, :sentences]
+            if self._mesh.devices.size == 1:
+                return x
+            return jax.device_put(x, _sharding(self._mesh, sentences)).block_until_ready()
+
+    def _place(self) -> None:
+        for batch, value in self._waiting:
+            rows, needed = self._buffer.shape[1], int(batch.numbers.max()) + 1
+            if needed > rows:
+                grown = self._rows(max(needed, 2 * rows))
+                padded = jnp.pad(self._buffer, ((0, 0), (0, grown - rows), (0, 0)))
+                self._buffer, rows = jax.device_put(padded, split(self._mesh, axis=1)), grown
+            # What is no sentence is placed past the end, and dropped.
+            places = np.where(batch.numbers < 0, rows, batch.numbers).astype(np.int32)
+            self._buffer = _place(self._buffer, value, places)
+        self._waiting.clear()
+
+    def _rows(self, least: int) -> int:
+        # Few sizes, so that calls of all sizes share the program that places a batch; a large result is worth its own.
+        rows = least if least > _LARGE else row_bucket(least, _LARGE)
+        parts = shares(self._mesh)
+        return -(-rows // parts) * parts
 
 
 class MomentsResult:
@@ -99,13 +156,17 @@ class MomentsResult:
         return [Moments(*layer, spec) for layer, spec in zip(sums, self._specs, strict=True)]
 
 
-Collector = HostResult | MomentsResult
+Collector = HostResult | DeviceResult | MomentsResult
 
 
 def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
     """Returns the collector for ``output``; other names are a ValueError."""
     check_choice("output", output, ("numpy", "jax"))
-    return HostResult(layers, total, dim, mesh if output == "jax" else None)
+    if output == "numpy":
+        return HostResult(layers, total, dim)
+    # Several devices that share the threads of a CPU can deadlock in collectives; host memory is theirs anyway.
+    shared = mesh.devices.size > 1 and mesh.devices.flat[0].platform == "cpu"
+    return (HostResult if shared else DeviceResult)(layers, total, dim, mesh)
 
 
 def _check_embeddings(x: Float[np.ndarray, "layer row dim"], numbers: Int[np.ndarray, " row"]) -> None:
@@ -115,3 +176,14 @@ def _check_embeddings(x: Float[np.ndarray, "layer row dim"], numbers: Int[np.nda
             f"the embeddings hold NaN or infinity, for example in row {numbers[finite.argmin()]}; the weights of the "
             "encoder or the transform may be damaged, or too large for its dtype"
         )
+
+
+def _sharding(mesh: Mesh, sentences: int) -> NamedSharding:
+    return split(mesh, axis=1) if sentences % shares(mesh) == 0 else replicated(mesh)
+
+
+@partial(jax.jit, donate_argnums=0)
+def _place(
+    buffer: Float[jax.Array, "layer place dim"], value: PooledLayers, places: Int[AnyArray, " vector"]
+) -> Float[jax.Array, "layer place dim"]:
+    return buffer.at[:, places].set(value, mode="drop")

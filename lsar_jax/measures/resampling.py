@@ -16,14 +16,7 @@ from jaxtyping import Float
 
 from lsar_jax.measures.query_scores import QueryScores, Stratum
 
-__all__ = [
-    "Interval",
-    "critical_value",
-    "interval",
-    "paired_interval",
-    "paired_test",
-    "simultaneous_intervals",
-]
+__all__ = ["Interval", "critical_value", "interval", "paired_interval", "paired_test", "simultaneous_intervals"]
 
 # Number of values drawn at a time.
 _BLOCK = 1 << 22

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from lsar_jax.checks import whole_number
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.files import new_file
@@ -42,7 +43,7 @@ def duplicate_groups(
     Args:
       x: embeddings of distinct sentences, ``[row, dim]``.
       threshold: the lowest score of two rows that are joined, a cosine or, with a bank, CSLS.
-      k: number of nearest others of a row, at most as many as there are, and at least 10 with a bank.
+      k: number of nearest others of a row, at most as many as there are.
       bank: ``[kept, dim]``, such as ``transform.bank``.
 
     Raises:
@@ -59,7 +60,7 @@ def duplicate_groups(
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    count = len(x)
+    count, k = len(x), whole_number("k", k, 1, 1 << 24, "the nearest others")
     scores, near = nearest_others(x, min(k, count - 1), bank)
     row, other = np.repeat(np.arange(count), near.shape[1]), near.ravel()
     accepted = scores.ravel() >= threshold

@@ -14,7 +14,7 @@ from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import new_file
 from lsar_jax.mining.job import MiningOptions
-from lsar_jax.mining.pair_files import pair_line, read_pairs
+from lsar_jax.mining.pair_files import check_form, pair_line, read_pairs
 from lsar_jax.mining.pairs import margin_score
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.search import csls_scores, nearest, nearest_both, scaled_sides
@@ -49,7 +49,7 @@ def score_pairs(
     Args:
       source: embeddings of the distinct sentences of one side, ``[source, dim]``, so that copies of a sentence do not
         push others out of its neighbours.
-      target: those of the other side, ``[target, dim]``.
+      target: likewise of the other side, ``[target, dim]``.
       rows: the rows of the source and the target of each pair, ``[pair, 2]``.
       k: number of neighbours of the margin, at most the number of rows of the smaller side.
       bank: ``[row, dim]``, such as ``transform.bank``.
@@ -85,9 +85,9 @@ def score_file(
 ) -> tuple[int, int]:
     """Writes the pairs of a file whose score reaches the threshold, in their order.
 
-    The score is the margin or, with a calibration of the transform, CSLS, and at most the share ``error`` of wrong
-    pairs is written. ``.jsonl`` and the like have ``cosine``, ``margin`` and, with a calibration, ``csls`` and
-    ``share``, how many pairs of this score are right, too. The distinct sentences of both sides are encoded, and their
+    The score is the margin or, with a calibration of the transform, CSLS, cut at the threshold of ``error``. ``.jsonl``
+    and the like have ``cosine``, ``margin`` and, with a calibration, ``csls`` and ``share`` too: how many first results
+    with this score are right. The distinct sentences of both sides are encoded, and their
     vectors are in memory.
 
     Returns:
@@ -97,7 +97,8 @@ def score_file(
       OSError: there is no such file.
       ValueError: as for ``read_pairs`` and ``score_pairs``.
     """
-    every = list(read_pairs(path))
+    check_form(out)
+    every = list(read_pairs(path, ids=False))
     pairs = [pair for pair in every if all(map(str.strip, pair))]
     if left_out := len(every) - len(pairs):
         _log.warning("left out %d of %d pairs of %s, of which a side is blank", left_out, len(every), path)

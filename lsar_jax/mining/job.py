@@ -14,24 +14,15 @@ from lsar_jax.embeddings.encode_folder import FILES
 from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, check_own
 from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
+from lsar_jax.mining.pair_files import check_form
 from lsar_jax.mining.thresholds import bank_of
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.plan import Precision
 from lsar_jax.retrieval.search import LOCAL
 from lsar_jax.transforms import Transform
 
-__all__ = [
-    "MiningOptions",
-    "begin",
-    "check_languages",
-    "check_paths",
-    "neighbour_options",
-    "notes_of",
-    "work_files",
-]
+__all__ = ["MiningOptions", "begin", "check_languages", "check_paths", "neighbour_options", "notes_of", "work_files"]
 
-# Suffixes that promise something else than what is written.
-_OTHER_FORMS = (".csv", ".gz", ".bz2", ".xz", ".zst", ".parquet", ".pq")
 # The names in the folder of a job's work, but those of text that is encoded there.
 _WORK_FILES = rf"lock|job\.json|(forward|backward)-{NUMBER}\.safetensors"
 
@@ -131,8 +122,7 @@ def check_paths(source: Path, target: Path, out: Path, *, overwrite: bool) -> No
     """
     if same_file(source, target):
         raise ValueError(f"{source} is given for both sides; give two collections")
-    if out.suffix.lower() in _OTHER_FORMS:
-        raise ValueError(f"{out} would hold text between tabs, or JSON lines; let its name end in .tsv or .jsonl")
+    check_form(out)
     notes = notes_of(out)
     check_own(notes, work_files(notes, source, target))
     record = read_json(notes / RECORD, dict) if (notes / RECORD).is_file() else {}

@@ -9,15 +9,25 @@ from typing import Any
 from lsar_jax.corpora.row_files import file_rows, has_columns
 from lsar_jax.corpora.text_files import line_pairs, stream_lines
 
-__all__ = ["flat", "pair_line", "read_pairs"]
+__all__ = ["check_form", "flat", "pair_line", "read_pairs"]
 
 
-def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
+# Suffixes that promise something else than what is written.
+_OTHER_FORMS = (".csv", ".gz", ".bz2", ".xz", ".zst", ".parquet", ".pq")
+
+
+def check_form(out: Path) -> None:
+    """Raises ValueError if the name of a file promises something else than what is written."""
+    if out.suffix.lower() in _OTHER_FORMS:
+        raise ValueError(f"{out} would hold text between tabs, or JSON lines; let its name end in .tsv or .jsonl")
+
+
+def read_pairs(path: Path, *, ids: bool = True) -> Iterator[tuple[str, str]]:
     """Yields the pairs of a file: as ``pair_line`` writes them, with or without a score; or of two Moses files.
 
-    A table of tabs has the source and the target in its last two columns, of two or three. Other files with columns
-    have ``source_id`` and ``target_id``, or ``source`` and ``target``. A name such as ``NAME.de-en.de`` stands for this
-    file and ``NAME.de-en.en``.
+    Of a file with texts and ids, the ids are read, or without ``ids`` the texts. A table of tabs has the source and the
+    target in its last two columns, of two or three. Other files with columns have ``source_id`` and ``target_id``, or
+    ``source`` and ``target``. A name such as ``NAME.de-en.de`` stands for this file and ``NAME.de-en.en``.
 
     Raises:
       OSError: there is no such file.
@@ -28,9 +38,9 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
         yield from line_pairs(*(path.with_suffix(f".{side}") for side in sides))
     elif has_columns(path) and Path(path.name.lower().removesuffix(".gz")).suffix != ".tsv":
         for place, row in file_rows(path):
-            ids = [row.get(name) for name in ("source_id", "target_id")]
+            numbers = [row.get(name) for name in ("source_id", "target_id")] if ids else [None]
             texts = [row.get(name) for name in ("source", "target")]
-            yield _pair(place, texts if None in ids else ids, "source and target, or source_id and target_id")
+            yield _pair(place, texts if None in numbers else numbers, "source and target, or source_id and target_id")
     else:
         for number, line in enumerate(stream_lines(path), 1):
             fields = line.split("\t")

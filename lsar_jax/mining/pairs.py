@@ -18,15 +18,7 @@ from lsar_jax.retrieval.plan import Precision
 from lsar_jax.retrieval.search import nearest_both
 from lsar_jax.shapes import AnyArray
 
-__all__ = [
-    "Margin",
-    "Pairs",
-    "Retrieval",
-    "first_pairs",
-    "margin_score",
-    "mine",
-    "pairs_of_neighbours",
-]
+__all__ = ["Margin", "Pairs", "Retrieval", "first_pairs", "margin_score", "mine", "pairs_of_neighbours"]
 
 Margin = Literal["ratio", "distance", "absolute"]
 Retrieval = Literal["max", "intersection", "forward", "backward"]

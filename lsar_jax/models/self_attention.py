@@ -56,11 +56,7 @@ class SelfAttention(nnx.Module):
     """
 
     def __init__(
-        self,
-        factory: LayerFactory,
-        hidden: int,
-        config: AttentionConfig,
-        norm: Callable[[int], Any] | None = None,
+        self, factory: LayerFactory, hidden: int, config: AttentionConfig, norm: Callable[[int], Any] | None = None
     ) -> None:
         self.kind = factory.attention
         self.config = config

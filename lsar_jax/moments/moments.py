@@ -111,7 +111,8 @@ class Moments:
                 sums = [reduce(merge_sums, (*sums, host_sums(x, second_moment, rows)))]
                 rows += len(x)
                 continue
-            mesh = mesh or _mesh(x)
+            there = sorted(x.devices(), key=lambda device: device.id) if isinstance(x, jax.Array) else None
+            mesh = mesh or data_mesh(there)
             accumulator = accumulator or Accumulator(mesh, 1, second_moment=second_moment)
             most = BLOCK * shares(mesh)
             for start in range(0, len(x), most):
@@ -195,10 +196,6 @@ def sum_over_processes(moments: Moments | None) -> Moments:
     if not parts:
         raise ValueError("there are no embeddings")
     return reduce(Moments.merge, parts)
-
-
-def _mesh(x: Embeddings) -> Mesh:
-    return data_mesh(sorted(x.devices(), key=lambda device: device.id) if isinstance(x, jax.Array) else None)
 
 
 def _place(x: Embeddings, mesh: Mesh) -> Float[jax.Array, "layer row dim"]:

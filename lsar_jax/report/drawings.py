@@ -14,9 +14,8 @@ import numpy as np
 
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.options.user_text import UserText
-from lsar_jax.report.marks import lines
 from lsar_jax.report.measured import ByLanguage, Measured
-from lsar_jax.report.planes import draw_languages, draw_units, flat
+from lsar_jax.report.planes import draw_languages, draw_units, flat, lines
 
 __all__ = ["draw_layers", "draw_space"]
 

@@ -14,10 +14,9 @@ from lsar_jax.languages import canonical_keys
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.explorer_page import Explorer, look_of_language
-from lsar_jax.report.marks import Plane
 from lsar_jax.report.measured import ByLanguage, Measured, Pool
 from lsar_jax.report.page_kit import Usage, packed
-from lsar_jax.report.planes import flat, language_plane
+from lsar_jax.report.planes import Plane, flat, language_plane
 from lsar_jax.report.sliders import BETWEEN, at_ranks, fit_layers, options_of, ranks_of, slides
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec

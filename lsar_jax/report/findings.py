@@ -1,7 +1,6 @@
 """The findings of a report in words, each fact once: the answer, and after it the details."""
 
 from lsar_jax import corpora
-from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.transforms.methods import METHODS
 
@@ -40,16 +39,12 @@ def details(found: Comparison) -> list[str]:
     return [*lines, *_certainty(found), *_alternatives(found), *_reference(found), _MINING]
 
 
-def _where(entry: Measured) -> str:
-    """The layer in a sentence; vectors have none."""
-    return f" at layer {entry.layer}" if entry.spec.pooling else ""
-
-
 def _bias(found: Comparison) -> str:
     before = found.before
+    where = f" at layer {before.layer}" if before.spec.pooling else ""  # vectors have none
     near = (
         f"{before.own:.1f}% of a sentence's {found.folds.neighbours} nearest neighbours are in its own language"
-        f"{_where(before)} without a map, where {before.expected:.1f}% would be fair"
+        f"{where} without a map, where {before.expected:.1f}% would be fair"
     )
     if found.text.aligned and not prefers_language(found):
         return (

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from lsar_jax.report.measured import ByLanguage, Measured
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.sliders import fit_again, strength_of
-from lsar_jax.retrieval.calibration import Calibration, calibrate
+from lsar_jax.retrieval.calibration import Calibration, calibrate, digests_of
 
 __all__ = ["COLUMNS", "TITLE", "calibrations_of", "rows_of"]
 
@@ -22,29 +23,31 @@ COLUMNS = ["scores", "found", "worst pairs", "false accepts, worst pairs", "whic
 def calibrations_of(found: Comparison, entry: Measured) -> dict[str, Calibration]:
     """Returns the calibrations of scores before and after a transform, by cosine and by CSLS.
 
-    Of aligned text, all folds but the first fit the transform, and that calibrates it; the calibration is then for
-    the transform of all folds. Otherwise, lines of the reference text calibrate it. There is none for pairs with
+    Of aligned text, the first two folds calibrate the transform that the others fit; the calibration is then for the
+    transform of all folds. Otherwise, lines of the reference text calibrate it. There is none for pairs with
     English, whose lines are not in all languages, and where there are too few lines for the error.
     """
     text, transform = found.text, entry.method.transform
     if transform is None or text.pairs or not (text.aligned or found.reference):
         return {}
     lines: ByLanguage = found.embedded.reference_at(entry.layer)
-    fitted = transform
+    x, fitted, rows = found.embedded.at(entry.layer), transform, dict[str, Any]()
     if text.aligned:
-        first, x = next(iter(found.folds)), found.embedded.at(entry.layer)
-        lines = {code: rows[first.held_out[code]] for code, rows in x.items()}
-        again = fit_again(entry.method, {code: rows[~first.held_out[code]] for code, rows in x.items()}).transform
+        held_out = [fold.held_out for fold in islice(found.folds, 2)]
+        rows = {code: np.any([held[code] for held in held_out], axis=0) for code in x}
+        lines = {code: of[rows[code]] for code, of in x.items()}
+    if len(next(iter(lines.values()))) < 2 * (1 / ERROR - 1):
+        return {}
+    if rows:
+        again = fit_again(entry.method, {code: of[~rows[code]] for code, of in x.items()}).transform
         assert again is not None, "the method has one"
         fitted = again.at_strength(strength_of(entry))
-    if len(next(iter(lines.values()))) * len(lines) * (len(lines) - 1) < 2 / ERROR:
-        return {}
     calibrations = {}
     for name, chosen in (("original", fitted.at_strength(0)), (entry.method.label, fitted)):
         for scaled in (False, True):
             made = calibrate(lines, chosen, local_scaling=scaled)
             calibrations[f"{name}, {'CSLS' if scaled else 'cosine'}"] = replace(
-                made, digests=(transform if chosen is fitted else chosen).digests, source=transform.source
+                made, digests=digests_of(transform if chosen is fitted else chosen, scaled), source=transform.source
             )
     return calibrations
 
@@ -58,6 +61,6 @@ def rows_of(calibrations: Mapping[str, Calibration]) -> list[list[Any]]:
         found = sorted(pair.found for pair in of_pair.values())
         accepted = sorted(of_pair, key=lambda pair: of_pair[pair].false_accepts, reverse=True)[:worst]
         accepts = float(np.mean([of_pair[pair].false_accepts for pair in accepted]))
-        names = ", ".join(f"{a} to {b}" for a, b in accepted[:3])
-        rows.append([name, float(np.mean(found)), float(np.mean(found[:worst])), accepts, names])
+        shares = float(np.mean(found)), float(np.mean(found[:worst])), accepts
+        rows.append([name, *shares, ", ".join(f"{a} to {b}" for a, b in accepted[:3])])
     return rows

@@ -108,15 +108,11 @@ def _environment() -> Any:
     environment.filters |= {
         "decimal": lambda value: f"{round(value, 1) + 0.0:.1f}",  # zero without a sign
         "direction": _direction,
-        "json": _json,
+        # It cannot end the script that it stands in.
+        "json": lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
         "shortened": lambda text: text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()}…",
     }
     return environment
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    """JSON that cannot end the script it stands in."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _direction(text: str) -> str:

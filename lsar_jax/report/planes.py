@@ -1,4 +1,7 @@
-"""Sentences in the plane: the two directions in which languages differ most, t-SNE, and how both are coloured."""
+"""Sentences in the plane: the two directions in which languages differ most, t-SNE; colours, markers and lines.
+
+Series are told apart without colour too.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,9 +13,19 @@ from scipy.linalg import eigh  # here: a limit of threads holds for what is load
 
 from lsar_jax.arrays import unit_rows
 from lsar_jax.extras import import_extra
-from lsar_jax.report.marks import Plane, mark, points
 
-__all__ = ["draw_languages", "draw_units", "flat", "language_plane", "plain_tsne", "tsne"]
+__all__ = [
+    "COLOURS", "MARKERS", "Plane", "draw_languages", "draw_units", "flat", "language_plane", "line", "lines", "mark",
+    "plain_tsne", "points", "tsne",
+]  # fmt: skip
+
+Plane = Float[np.ndarray, "vector 2"]
+
+# The first six are those of Okabe and Ito, which the colour-blind tell apart.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#999933", "#7f7f7f", "#44aa99")
+# As their number is prime, 110 series have a colour and a marker that no other has.
+MARKERS = "osD^v<>P*Xh"
+_STYLES = ("-", "--", "-.", ":")
 
 # The weight of the variance of sentences, beside that of the means of languages, in the choice of the map's axes.
 _SENTENCES = 0.1
@@ -20,6 +33,30 @@ _SENTENCES = 0.1
 _COLOURED = ("en", "ru", "zh", "ar", "hi", "th", "sw", "fi", "ta", "ka")
 # Languages, and meanings, that are coloured.
 _SHOWN = 10
+
+
+def mark(index: int) -> dict[str, Any]:
+    """Returns the colour and the marker of a series of points."""
+    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+
+
+def line(index: int) -> dict[str, Any]:
+    """Returns the colour, the marker and the style of a line."""
+    return {**mark(index), "linestyle": _STYLES[index % len(_STYLES)]}
+
+
+def lines(axis: Any, curves: Mapping[str, Mapping[int, int | float]]) -> None:
+    """Draws a line for each name: its values by x."""
+    for index, (name, values) in enumerate(curves.items()):
+        axis.plot(list(values), list(values.values()), label=name, **line(index))
+
+
+def points(axis: Any, plane: Plane, labels: Sequence[str], names: Sequence[str], **look: Any) -> None:
+    """Draws points without ticks, with a colour and a marker for each name; rows of the plane have the labels."""
+    for index, name in enumerate(names):
+        x, y = plane[np.array(labels) == name].T
+        axis.scatter(x, y, label=name, linewidths=0, **mark(index), **look)
+    axis.set(xticks=[], yticks=[])
 
 
 def language_plane(

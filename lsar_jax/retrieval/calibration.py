@@ -2,7 +2,7 @@
 
 A match of a query is right or wrong, and a query may have no right match at all. So that a threshold means the same for
 any two languages, scores are cosines after a transform, scaled by its bank (CSLS, ``nearest``). Thresholds are
-split-conformal (Vovk et al. 2005): of n wrong scores, the ``ceil((n + 1) (1 - error))``-th smallest is exceeded by a
+split-conformal (Vovk et al. 2005): of n wrong scores, the ``ceil((n + 1) (1 - error))``-th smallest is reached by a
 further, exchangeable one with a probability of at most ``error``. The share of right matches is the isotonic regression
 of right and wrong matches on their scores.
 """
@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.arrays import digest
 from lsar_jax.checks import check_flags, finite_numbers, positive_number, whole_number
 from lsar_jax.languages import canonical_keys
 from lsar_jax.retrieval.matches import Matches, find_matches
@@ -24,12 +25,12 @@ from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec, same_source
 from lsar_jax.transforms import Transform
 
-__all__ = ["Calibration", "PairError", "calibrate", "conformal_threshold"]
+__all__ = ["Calibration", "PairResult", "calibrate", "conformal_threshold", "digests_of"]
 
 FORMAT = "lsar_jax.calibration.v1"
 
 
-class PairError(NamedTuple):
+class PairResult(NamedTuple):
     """A threshold, and what it does on lines that it was not chosen on, in percent.
 
     Attributes:
@@ -43,22 +44,31 @@ class PairError(NamedTuple):
     false_accepts: float
 
 
-def conformal_threshold(wrong: Float[np.ndarray, "*pair query"], error: float = 0.05) -> float:
-    """Returns the threshold that a further wrong score is at or above with a probability of at most ``error``.
+def conformal_threshold(wrong: Float[np.ndarray, "*pair line"], error: float = 0.05) -> float:
+    """Returns the threshold that wrong scores of a further line are at or above in at most the share ``error``.
+
+    Lines are exchangeable, but not the scores of a line in several pairs, ``[pair, line]``. Of n lines and P pairs, the
+    ``ceil((n + 1) (1 - error) P)``-th smallest score keeps the promise on average over the pairs: among the scores of
+    n + 1 lines, the share above that place is at most ``error``, and no line is special.
 
     Raises:
-      ValueError: there are fewer wrong scores than ``1 / error - 1``, one is not finite, or ``error`` is not a share.
+      ValueError: there are fewer lines than ``1 / error - 1``, a score is not finite, or ``error`` is not a share.
 
     Example:
       >>> from lsar_jax.retrieval.calibration import conformal_threshold
-      >>> conformal_threshold(np.arange(19.0), 0.05)  # above all: 19 wrong scores are just enough
+      >>> conformal_threshold(np.arange(19.0), 0.05)  # above all: 19 lines are just enough
       18.000001907348633
     """
-    error = positive_number("error", error, share=True)
+    error, lines = positive_number("error", error, share=True), wrong.shape[-1]
     wrong = np.sort(finite_numbers("the wrong scores", wrong.ravel()))
     # Less rounding, as of 1 - 0.95.
-    needed, place = (int(np.ceil(n - 1e-9)) for n in (1 / error - 1, (len(wrong) + 1) * (1 - error)))
-    whole_number("the number of lines", len(wrong), needed, 1 << 62, f"an error of {error:g} needs so many")
+    pairs = len(wrong) // max(lines, 1)
+    needed, place = (int(np.ceil(n - 1e-9)) for n in (1 / error - 1, (lines + 1) * (1 - error) * pairs))
+    if lines < needed:
+        raise ValueError(
+            f"the calibration has {lines} lines, but an error of {error:.3g} needs {needed:,}; calibrate on more, in "
+            "collections as large as those searched, or allow a larger error"
+        )
     # In float32, because numpy compares float32 scores with a number that is rounded to it.
     return float(np.nextafter(np.float32(wrong[max(place, 1) - 1]), np.float32(np.inf)))
 
@@ -72,7 +82,7 @@ class Calibration:
       matches: their matches, ``[pair, line]``.
       candidates: size of the collections; in a larger one, more queries have a wrong candidate with a high score.
       scaled: whether the scores are CSLS against the transform's bank, and not cosines.
-      digests: of the transform; see ``Transform.digests``.
+      digests: of the transform and of its bank; see ``digests_of``.
       source: spec of the embeddings that it takes, or None for bare arrays.
     """
 
@@ -104,18 +114,20 @@ class Calibration:
             known = ", ".join(f"{a} to {b}" for a, b in self.pairs)
             raise ValueError(f"the pair {pair} is not calibrated; the pairs are {known}")
         absent = self.matches.absent if pair is None else self.matches.absent[self.pairs.index(pair)]
-        return conformal_threshold(absent, error * min(1.0, self.candidates / (candidates or self.candidates)))
+        size = self.candidates if candidates is None else whole_number("candidates", candidates, 1, 1 << 62, "vectors")
+        return conformal_threshold(absent, error * min(1.0, self.candidates / size))
 
-    def share(self, scores: Float[AnyArray, "*shape"], absent: float = 0.5) -> Float[np.ndarray, "*shape"]:
+    def share(self, scores: Float[AnyArray, "*shape"], absent_share: float = 0.5) -> Float[np.ndarray, "*shape"]:
         """Returns the share of matches with each score that are right, from 0 to 1, in the shape of ``scores``.
 
         Args:
           scores: of first results.
-          absent: the share of queries that have no right candidate in the collection; this cannot be known from scores.
+          absent_share: of queries that have no right candidate in the collection, which scores do not tell. The
+            collection is taken to be as large as the calibration's.
         """
         from scipy.optimize import isotonic_regression
 
-        absent = positive_number("absent", absent, share=True)
+        absent = min(positive_number("absent_share", absent_share, share=True), 1 - 1e-9)
         found = np.concatenate([self.matches.score.ravel(), self.matches.absent.ravel()]).astype(np.float64)
         right = np.concatenate([self.matches.right.ravel(), np.zeros(self.matches.absent.size)])
         weights = np.repeat([1 - absent, absent], self.matches.score.size)
@@ -123,7 +135,7 @@ class Calibration:
         shares = isotonic_regression(right[order], weights=weights[order]).x
         return np.interp(np.asarray(scores, np.float64), found[order], shares)
 
-    def held_out(self, error: float = 0.05, *, by_pair: bool = False) -> dict[tuple[str, str], PairError]:
+    def held_out(self, error: float = 0.05, *, by_pair: bool = False) -> dict[tuple[str, str], PairResult]:
         """Returns what thresholds do on lines that they were not chosen on: each half of the lines tests the other's.
 
         Args:
@@ -131,7 +143,7 @@ class Calibration:
           by_pair: whether each pair has a threshold of its own.
         """
         fold = np.arange(self.matches.score.shape[1]) % 2
-        found: dict[tuple[str, str], PairError] = {}
+        found: dict[tuple[str, str], PairResult] = {}
         for row, pair in enumerate(self.pairs):
             parts = []
             for half in (0, 1):
@@ -139,13 +151,13 @@ class Calibration:
                 limit, tested = conformal_threshold(chosen[:, fold != half], error), fold == half
                 right = self.matches.right[row, tested] & (self.matches.score[row, tested] >= limit)
                 parts.append((limit, 100 * right.mean(), 100 * (self.matches.absent[row, tested] >= limit).mean()))
-            found[pair] = PairError(*np.mean(parts, axis=0).tolist())
+            found[pair] = PairResult(*np.mean(parts, axis=0).tolist())
         return found
 
     def check(self, transform: Transform, scaled: bool = True) -> None:
         """Raises ValueError unless embeddings that ``transform`` returns have these scores."""
         same_source("the calibration", {"the transform": transform.source, "the calibration": self.source})
-        if transform.digests != self.digests or scaled != self.scaled:
+        if digests_of(transform, scaled) != self.digests:
             raise ValueError(
                 f"the calibration is of other scores than those of {transform.name}{' with its bank' * scaled}; "
                 "calibrate again with it, or give the transform that it was made with"
@@ -204,4 +216,12 @@ def calibrate(x: Mapping[str, Embeddings], transform: Transform, *, local_scalin
     pairs = tuple(permutations(moved, 2))
     found = [find_matches(moved[a], moved[b], bank=bank) for a, b in pairs]
     matches = Matches(*map(np.stack, zip(*found, strict=True)))
-    return Calibration(pairs, matches, counts[pairs[0][0]], local_scaling, transform.digests, transform.source)
+    return Calibration(
+        pairs, matches, counts[pairs[0][0]], local_scaling, digests_of(transform, local_scaling), transform.source
+    )
+
+
+def digests_of(transform: Transform, scaled: bool) -> tuple[str, ...]:
+    """Returns the digests of a transform and, for scaled scores, of the sample that its bank is made of."""
+    bank = (digest(*transform.sample, *transform.sample.values()),) if scaled else ()
+    return (*transform.digests, *bank)

@@ -125,7 +125,10 @@ def local_scale(
       >>> [round(r, 2) for r in lj.retrieval.local_scale(np.ones((1, 16)), bank, k=4).tolist()]
       [0.25]
     """
-    check_floats("bank", bank)
+    for name, rows in (("vectors", x), ("bank", bank)):
+        check_floats(name, rows)
+    if isinstance(bank, jax.Array) and not isinstance(bank, jax.core.Tracer):
+        bank = np.asarray(bank)  # it may lie on other devices
     same_width("the arrays", {"vectors": x.shape[1], "the bank": bank.shape[1]})
     k = whole_number("k", k, 1, len(bank), "the rows of the bank")
     return nearest(x, bank, k, precision=precision, mesh=mesh)[0].mean(axis=1)

@@ -4,18 +4,30 @@ import jax
 import numpy as np
 import pytest
 
-from lsar_jax.encoders.collectors import collector
+from lsar_jax.encoders.collectors import DeviceResult, HostResult, collector
 from lsar_jax.mesh import data_mesh, split
 from lsar_jax.tokens.packing import PackedBatch
 
 
-@pytest.mark.parametrize("output", ["numpy", "jax"])
-@pytest.mark.parametrize("devices", [1, 4])
+@pytest.mark.parametrize(
+    ("output", "devices", "kind"),
+    [
+        ("numpy", 1, HostResult),
+        ("numpy", 4, HostResult),
+        ("jax", 1, DeviceResult),
+        ("jax", 4, HostResult),
+        ("jax", 4, DeviceResult),  # as on several accelerators
+    ],
+)
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("n", [0, 1, 300, 5003])
-def test_every_row_comes_to_its_place(rng, output, devices, known, n):
+def test_every_row_comes_to_its_place(rng, output, devices, kind, known, n):
     mesh = data_mesh(jax.devices()[:devices])
-    result = collector(output, 2, n if known else None, 3, mesh)
+    total = n if known else None
+    result = collector(output, 2, total, 3, mesh)
+    assert type(result) is (DeviceResult if (output, devices) == ("jax", 1) else HostResult)
+    if kind is DeviceResult:
+        result = DeviceResult(2, total, 3, mesh)
     expected = rng.normal(size=(2, n, 3)).astype(np.float32)
     order = rng.permutation(n)
     for start in range(0, n, 500):

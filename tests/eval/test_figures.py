@@ -8,7 +8,7 @@ from eval.figures.language_families import family
 from eval.figures.plots import bars, by_rank, sweep_figure
 from eval.figures.removed import family_histograms
 from lsar_jax.measures.resampling import Interval
-from lsar_jax.report import marks
+from lsar_jax.report import planes as marks
 from tests.eval.test_tasks import is_png
 from train.curves import save_figure
 

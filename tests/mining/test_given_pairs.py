@@ -98,6 +98,12 @@ def test_a_calibration_scores_given_pairs_and_duplicates(tmp_path, rng):
     assert main(["mine", "--pairs", str(pairs), str(out), *options]) == 0
     written = [json.loads(line) for line in out.read_text().splitlines()]
     found = [(row["source"], row["target"]) for row in written if row["score"] == row["csls"]]
+    # What mine writes, with ids, is scored by its texts.
+    with_ids = tmp_path / "with_ids.jsonl"
+    with_ids.write_text("".join(json.dumps(row | {"source_id": "1", "target_id": "2"}) + "\n" for row in written))
+    assert main(["mine", "--pairs", str(with_ids), str(tmp_path / "again.jsonl"), *options]) == 0
+    again = [json.loads(line)["source"] for line in (tmp_path / "again.jsonl").read_text().splitlines()]
+    assert again == [source for source, _ in found]
     # Right pairs are accepted, and 5% of the wrong ones, in the order of the file.
     assert len({*found} & {*rows[:20]}) >= 19
     assert len(found) <= 21

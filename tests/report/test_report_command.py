@@ -27,6 +27,7 @@ def test_report(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("lsar_jax.options.encoder.load_encoder", lj.load_encoder)
     for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
         (tmp_path / f"{code}.txt").write_text("\n".join(text) + "\n")
+    monkeypatch.setattr("lsar_jax.report.one_threshold.ERROR", 0.2)  # for which ten lines are enough
     out, methods = tmp_path / "out", ["--transforms", "original", "center", "mean+lsar"]
     (out / "figures").mkdir(parents=True)
     for name in ("accuracy-of-pairs", "mine"):

@@ -48,6 +48,15 @@ def test_new_scores_exceed_a_conformal_threshold_as_seldom_as_promised(rng, coun
     assert np.mean(excess) == pytest.approx(expected, abs=5 * np.std(excess) / np.sqrt(2000))
 
 
+def test_scores_of_one_line_in_several_pairs_count_as_one_line(rng):
+    """Difficulty that all pairs of a line share: the promise holds over lines, on average over the pairs."""
+    excess = []
+    for _ in range(1000):
+        scores = rng.standard_normal((1, 60)) + 0.3 * rng.standard_normal((10, 60))
+        excess.append((scores[:, 40:] >= conformal_threshold(scores[:, :40], 0.025)).mean())
+    assert np.mean(excess) <= 0.025 + 3 * np.std(excess) / np.sqrt(1000)
+
+
 def test_one_threshold_keeps_its_promise_on_other_lines(rng, calibration):
     limit = calibration.threshold(0.1)
     lsar = lj.transforms.fit_lsar(parallel(rng, 300))
@@ -77,7 +86,7 @@ def test_the_share_of_right_matches_rises_and_is_right_on_average(calibration):
     shares = calibration.share(matches.score), calibration.share(matches.absent)
     assert (np.diff(calibration.share(np.sort(matches.score.ravel()))) >= 0).all()
     assert (shares[0].mean() + shares[1].mean()) / 2 == pytest.approx(matches.right.mean() / 2, abs=1e-9)
-    assert calibration.share(matches.score, absent=0.9).mean() < shares[0].mean()
+    assert calibration.share(matches.score, absent_share=0.9).mean() < shares[0].mean()
 
 
 def test_a_file_gives_the_same_thresholds(calibration, tmp_path):
@@ -91,9 +100,11 @@ def test_refusals(rng, calibration):
     x = parallel(rng, 20)
     lsar = lj.transforms.fit_lsar(x)
     for call, error in (
-        (lambda: calibration.threshold(0.0001), "the number of lines is 1200; it must be .*error of 0.0001 needs"),
+        (lambda: calibration.threshold(0.001), "has 200 lines, but an error of 0.001 needs 999; calibrate on more"),
+        (lambda: calibration.threshold(candidates=0), "candidates is 0"),
         (lambda: calibration.threshold(pair=("de", "th")), "pairs are de to en"),
         (lambda: calibration.check(lsar), "calibrate again"),
+        (lambda: lj.calibrate(x, lsar).check(lsar.with_sample({})), "calibrate again"),
         (lambda: lj.calibrate({"de": x["de"]}, lsar), "at least two"),
         (lambda: lj.calibrate({"de": x["de"], "en": x["en"][:9]}, lsar), "'en': 9.*the same number"),
         (lambda: find_matches(x["de"], x["en"][:9]), "the number of candidates is 9"),

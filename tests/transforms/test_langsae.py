@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.transforms import SparseAutoencoder, Transform, fit_center, fit_langsae, reconstruction_loss
-from lsar_jax.transforms.methods import METHODS
+from lsar_jax.transforms import SparseAutoencoder, Transform, fit_langsae, reconstruction_loss
 from tests import reference
 
 pytest.importorskip("optax")
@@ -109,12 +108,3 @@ def test_it_runs_where_the_encoder_runs(tiny, rng):
     fit = lj.transforms.Fit("langsae", 32, (), (("de", 9), ("en", 9)))
     transform = Transform((step,), (fit,), tiny.spec)
     np.testing.assert_allclose(tiny.with_transform(transform).encode(texts), transform(tiny.encode(texts)), atol=1e-4)
-
-
-def test_the_mean_is_subtracted_first(planted):
-    x, options = planted[0], OPTIONS | {"steps": 20}
-    source = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
-    fitted = METHODS["mean+langsae"](x, source=source, **options)
-    mean = fit_center(x, per_language=False)
-    expected = mean.then(fit_langsae({code: np.asarray(mean(rows)) for code, rows in x.items()}, **options))
-    assert (fitted.digests, fitted.name, fitted.source) == (expected.digests, expected.name, source)

@@ -12,15 +12,7 @@ from flax import nnx
 
 from lsar_jax.console.output import console
 
-__all__ = [
-    "HERE",
-    "Timing",
-    "copy_rate",
-    "fastest",
-    "import_torch",
-    "operations_per_token",
-    "product_rate",
-]
+__all__ = ["HERE", "Timing", "copy_rate", "fastest", "import_torch", "operations_per_token", "product_rate"]
 
 # The name of this library among the versions of a benchmark.
 HERE = "lsar_jax"

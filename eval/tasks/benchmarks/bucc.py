@@ -41,10 +41,7 @@ class _Mined(NamedTuple):
     gold_source: Int[np.ndarray, " gold"]
 
 
-def bucc(
-    data: Data = Path("data/bucc2018"),
-    languages: tuple[str, ...] = ("de", "fr", "ru", "zh"),
-) -> Task:
+def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de", "fr", "ru", "zh")) -> Task:
     """Bitext mining with distractors: threshold from the sample split, F1 on the training split.
 
     Args:

@@ -73,11 +73,7 @@ def _computed(config: Mapping[str, Any], sizes: EncoderConfig) -> dict[str, np.n
 
 
 def _export_options(sizes: EncoderConfig, blocks: int) -> dict[str, Any]:
-    return {
-        "gelu_activation": sizes.activation == "gelu",
-        "n_langs": 1,
-        "use_lang_emb": False,
-    }
+    return {"gelu_activation": sizes.activation == "gelu", "n_langs": 1, "use_lang_emb": False}
 
 
 def _embeds_languages(config: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from lsar_jax.transforms.base import Transform
 from lsar_jax.transforms.methods.cbie import fit_cbie
 from lsar_jax.transforms.methods.center import fit_center
 from lsar_jax.transforms.methods.joint import fit_joint, scatter_directions
-from lsar_jax.transforms.methods.langsae import fit_langsae, fit_mean_then_langsae
+from lsar_jax.transforms.methods.langsae import fit_langsae
 from lsar_jax.transforms.methods.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.methods.linear_map import fit_linear_map, procrustes
 from lsar_jax.transforms.methods.lir import fit_lir, leading_directions, principal_directions
@@ -216,12 +216,6 @@ METHODS: dict[str, FitMethod] = {
         "embeddings",
         summary="Makes each sentence anew from learned features, without those that nearly all sentences of a language "
         "have.",
-    ),
-    "mean+langsae": FitMethod(
-        fit_mean_then_langsae,
-        "embeddings",
-        summary="Subtracts the mean over languages, then makes each sentence anew from learned features, without those "
-        "that nearly all sentences of a language have.",
     ),
 }
 

@@ -20,7 +20,7 @@ neither is normalised, the mean stays, and Adam takes the steps. What differs he
   short training removes nearly everything.
 - Features of several languages are removed too, as the code's README advises; by default, the code leaves them.
 - A penalty for features that fire in fewer than 1% of a batch is left out. By default it is at most 1e-7.
-- ``keep_error``, with ``y = x - (f of the removed features) D``, and ``fit_mean_then_langsae`` are not in the code.
+- ``keep_error``, with ``y = x - (f of the removed features) D``, is not in the code.
 
 The paper could not be read: this is the code, whose default ``width`` and ``active`` are 32 and 64; others report
 256 and 4096 for the paper's results. A ``width`` of 8 suits thousands of sentences.
@@ -28,7 +28,7 @@ The paper could not be read: this is the code, whose default ``width`` and ``act
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial, wraps
+from functools import cache, partial
 from typing import Annotated, Any
 
 import jax
@@ -46,9 +46,8 @@ from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, SparseAutoencoder, Transform
 from lsar_jax.transforms.base.limits import SEED, Limit, share_of
 from lsar_jax.transforms.base.sparse_autoencoder import largest
-from lsar_jax.transforms.methods.center import fit_center
 
-__all__ = ["fit_langsae", "fit_mean_then_langsae", "reconstruction_loss"]
+__all__ = ["fit_langsae", "reconstruction_loss"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -143,22 +142,6 @@ def fit_langsae(
     fit = Fit.of("langsae", moments, by_language=False, **parameters)
     factors = to_device(np.asarray(~removed.any(axis=0)))
     return Transform((SparseAutoencoder(*weights, factors, active, keep_error),), (fit,), source).with_sample(x)
-
-
-@wraps(fit_langsae)
-def fit_mean_then_langsae(
-    x: Mapping[str, Embeddings], *arguments: Any, source: EncoderSpec | None = None, **options: Any
-) -> Transform:
-    """Fits the removal of the mean over languages, and then LangSAE."""
-    moments_by_language(x, least=1, embeddings=True)
-    mean = fit_center(x, per_language=False, source=source)
-    centred = {code: np.asarray(mean(rows)) for code, rows in x.items()}
-    after = source and source.after(mean.name, mean.digests)
-    return mean.then(fit_langsae(centred, *arguments, **options, source=after))
-
-
-# The arguments are the same, and --help describes them.
-fit_mean_then_langsae.__doc__ = f"Subtracts the mean over languages. {fit_langsae.__doc__}"
 
 
 def _scaled(
