@@ -8,7 +8,7 @@ from eval.figures.language_families import family
 from eval.figures.plots import bars, by_rank, sweep_figure
 from eval.figures.removed import family_histograms
 from lsar_jax.measures.resampling import Interval
-from lsar_jax.report import planes as marks
+from lsar_jax.report import planes
 from tests.eval.test_tasks import is_png
 from train.curves import save_figure
 
@@ -16,7 +16,7 @@ from train.curves import save_figure
 def test_a_page_is_written_for_the_screen_and_for_a_paper(tmp_path, monkeypatch):
     monkeypatch.setattr(style, "save_figure", save_figure)
     with style.page(tmp_path / "a.png", 1, 2, size=(6, 3), title="both", legend="right upper") as [axes]:
-        marks.lines(axes[0], {"one": {1: 2.0, 3: 4.0}})
+        planes.lines(axes[0], {"one": {1: 2.0, 3: 4.0}})
     assert is_png(tmp_path / "a.png")
     assert (tmp_path / "a.pdf").read_bytes()[:4] == b"%PDF"
     assert not axes[1].axison
