@@ -84,8 +84,8 @@ def _measures(
 ) -> Iterator[tuple[Metric, QueryScores | list[float]]]:
     """Yields the metrics with the scores of queries, a stratum a pair, or the values of the halves."""
     everywhere = conformal_threshold(np.concatenate([of.absent for of in found]), error)
-    limits = [everywhere] * len(found), [conformal_threshold(of.absent, error) for of in found]
-    for limit, name in zip(limits, ("", ", each pair"), strict=True):
+    alone = [conformal_threshold(of.absent, error) for of in found]
+    for limit, name in (([everywhere] * len(found), ""), (alone, ", each pair")):
         right = [of.right & (of.score >= at) for of, at in zip(found, limit, strict=True)]
         wrong = [of.absent >= at for of, at in zip(found, limit, strict=True)]
         for metric, values, lowest in ((f"found{name}", right, True), (f"false accepts{name}", wrong, False)):
@@ -102,8 +102,7 @@ def _held_out(found: Sequence[Matches], lines: Sequence[np.ndarray], error: floa
     """The false accepts, in percent, of one half of the lines at the threshold of the other half."""
     rng = np.random.default_rng(0)
     line, absent = np.concatenate(lines), np.concatenate([of.absent for of in found])
-    count = int(line.max()) + 1
-    values = []
+    values, count = [], int(line.max()) + 1
     for _ in range(_HALVES):
         chosen: Float[np.ndarray, " line"] = rng.permutation(count)[line] < count / 2
         values.append(100 * float((absent[~chosen] >= conformal_threshold(absent[chosen], error)).mean()))

@@ -142,8 +142,8 @@ class Method:
         """The method at each strength; only itself if it has no transform."""
         if (whole := self.transform) is None:
             return [self]
-        named: dict[float, dict[str, int | float | str]] = {s: {"strength": s} if s != 1 else {} for s in strengths}
-        return [replace(self, transform=whole.at_strength(s), parameters=self.parameters | named[s]) for s in named]
+        named = {s: {**self.parameters, "strength": s} for s in strengths}
+        return [self if s == 1 else replace(self, transform=whole.at_strength(s), parameters=named[s]) for s in named]
 
     def __call__(
         self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]

@@ -60,7 +60,6 @@ def rows_of(calibrations: Mapping[str, Calibration]) -> list[list[Any]]:
         worst = -(-len(of_pair) // 20)
         found = sorted(pair.found for pair in of_pair.values())
         accepted = sorted(of_pair, key=lambda pair: of_pair[pair].false_accepts, reverse=True)[:worst]
-        accepts = float(np.mean([of_pair[pair].false_accepts for pair in accepted]))
-        shares = float(np.mean(found)), float(np.mean(found[:worst])), accepts
-        rows.append([name, *shares, ", ".join(f"{a} to {b}" for a, b in accepted[:3])])
+        parts = found, found[:worst], [of_pair[pair].false_accepts for pair in accepted]
+        rows.append([name, *map(np.mean, parts), ", ".join(f"{a} to {b}" for a, b in accepted[:3])])
     return rows

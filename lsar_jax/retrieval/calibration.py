@@ -62,8 +62,8 @@ def conformal_threshold(wrong: Float[np.ndarray, "*pair line"], error: float = 0
     error, lines = positive_number("error", error, share=True), wrong.shape[-1]
     wrong = np.sort(finite_numbers("the wrong scores", wrong.ravel()))
     # Less rounding, as of 1 - 0.95.
-    pairs = len(wrong) // max(lines, 1)
-    needed, place = (int(np.ceil(n - 1e-9)) for n in (1 / error - 1, (lines + 1) * (1 - error) * pairs))
+    exact = 1 / error - 1, (1 + 1 / max(lines, 1)) * (1 - error) * len(wrong)
+    needed, place = (int(np.ceil(number - 1e-9)) for number in exact)
     if lines < needed:
         raise ValueError(
             f"the calibration has {lines} lines, but an error of {error:.3g} needs {needed:,}; calibrate on more, in "

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from lsar_jax import Transform
+from lsar_jax.__main__ import main
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.moments import Moments
 from lsar_jax.retrieval import local_scale, nearest
@@ -123,3 +124,15 @@ def test_a_stream_is_sampled_evenly(count):
     assert len(steps) == 1
     assert min(count, 4) <= len(sample.items) <= 8
     assert sample.items[-1] + steps.pop() >= count
+
+
+def test_apply_appends_the_coordinate(rng, tmp_path):
+    x = languages(rng, rows=60)
+    lsar = fit_lsar(x)
+    lsar.save(tmp_path / "lsar.safetensors")
+    np.save(tmp_path / "x.npy", x["de"])
+    files = [str(tmp_path / name) for name in ("lsar.safetensors", "x.npy", "scaled.npy")]
+    assert main(["apply", *files, "--scale"]) == 0
+    y = np.asarray(lsar(x["de"]))
+    expected = np.column_stack([unit(y), -np.asarray(local_scale(y, lsar.bank)) / 2])
+    np.testing.assert_allclose(np.load(files[2]), expected, atol=1e-6)
