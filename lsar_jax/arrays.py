@@ -115,7 +115,8 @@ def times_power(x: Float[Array, "row column"], exponents: Int[Array, "_ 1"]) -> 
     """Multiplies rows by powers of two, without rounding unless a result is beyond float32."""
     # In two steps, because a power may be beyond float32 although the result is not.
     half = exponents // 2
-    return jnp.ldexp(jnp.ldexp(x, half), exponents - half)
+    one = jnp.ones((), x.dtype)
+    return x * jnp.ldexp(one, half) * jnp.ldexp(one, exponents - half)
 
 
 @jax.jit

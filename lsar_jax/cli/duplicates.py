@@ -13,9 +13,9 @@ from lsar_jax.files import check_outputs
 from lsar_jax.mining.duplicates import write_duplicates
 from lsar_jax.mining.job import notes_of
 from lsar_jax.mining.pair_files import check_form
+from lsar_jax.mining.thresholds import read_threshold
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import InputName
-from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.transforms import Transform
 
 __all__ = ["Duplicates"]
@@ -32,7 +32,7 @@ class Duplicates(InputOptions):
       out: the file to write: group, score, id and text between tabs; or .jsonl, a group a line.
       transform: a file that lsar-jax fit or Transform.save wrote, applied to the vectors.
       threshold: the lowest score of two sentences, a cosine; or a calibration of --transform, with which it is CSLS.
-      error: with a calibration, the share of sentences without a duplicate that may be accepted.
+      error: with a calibration, the share of sentences without a duplicate that may be accepted; by default, 0.05.
       k: number of nearest others of a sentence.
       language: language code of all sentences, or auto to detect each; a shared transform needs none.
       overwrite: replace the output if it exists.
@@ -41,7 +41,7 @@ class Duplicates(InputOptions):
     source: tyro.conf.Positional[InputName]
     out: tyro.conf.Positional[Path]
     threshold: float | Path
-    error: float = 0.05
+    error: float | None = None
     transform: Path | None = None
     k: int = 10
     language: str | None = None
@@ -54,12 +54,11 @@ class Duplicates(InputOptions):
 
     def run(self) -> None:
         """Writes the groups, and prints how many there are."""
-        path = input_path(self.source)
+        path, (threshold, error) = input_path(self.source), read_threshold(self.threshold, self.error)
         check_form(self.out)
         check_outputs([self.out], [path, *self.encoder_files()], overwrite=self.overwrite)
         self.check_text([] if path.is_dir() else [path])
         transform = None if self.transform is None else Transform.load(self.transform)
-        threshold = Calibration.load(self.threshold) if isinstance(self.threshold, Path) else self.threshold
         work = notes_of(self.out)
         with work_folder(work, self.out, f"lock|text/({FILES})?"):
             folder = path
@@ -67,7 +66,7 @@ class Duplicates(InputOptions):
                 folder = work / "text"
                 self.encode_file(self.load(transform), path, folder, self.language)
             groups, sentences = write_duplicates(
-                embeddings.open(folder), self.out, threshold, error=self.error, transform=transform,
+                embeddings.open(folder), self.out, threshold, error=error, transform=transform,
                 language=self.language, k=self.k,
             )  # fmt: skip
         print(f"wrote {groups:,} groups of {sentences:,} sentences to {self.out}")

@@ -47,6 +47,7 @@ class FitEmbeddings(InputOptions):
         .parquet with a column text, and the like, perhaps .gz; blank sentences are skipped), a .npy file of float
         vectors with one row per sentence, or a folder that lsar-jax encode wrote. A language may have several.
       limit: maximum number of sentences per file; by default, all, or 10,000 for CBIE and LangSAE.
+      strength: how much of the transform to apply, from 0 (embeddings unchanged) to 1.
       overwrite: replace outputs that exist.
     """
 
@@ -60,9 +61,9 @@ class FitEmbeddings(InputOptions):
     out: tyro.conf.Positional[Path]
     data: tuple[str, ...] = ()
     limit: int | None = None
+    strength: float = 1.0
     overwrite: bool = False
     # Options of methods that are fitted on moments.
-    strength: ClassVar[float] = 1.0
     moments: ClassVar[tuple[Path, ...]] = ()
     save: ClassVar[Path | None] = None
 
@@ -136,13 +137,11 @@ class FitMoments(FitEmbeddings):
       moments: files of moments that earlier runs saved, for example for parts of a corpus; used instead of --data, or
         in addition to it.
       identifier: let the transform detect the language itself (language="auto").
-      strength: how much of the transform to apply, from 0 (embeddings unchanged) to 1.
       save: a file to save the moments to, with the second moments that the method needs or all --moments have.
     """
 
     moments: tuple[Path, ...] = ()  # type: ignore[misc]
     identifier: bool = False
-    strength: float = 1.0  # type: ignore[misc]
     save: Path | None = None  # type: ignore[misc]
 
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:

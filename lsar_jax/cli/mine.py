@@ -15,8 +15,8 @@ from lsar_jax.files import check_outputs, is_within
 from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
 from lsar_jax.mining.given_pairs import score_file
 from lsar_jax.mining.job import check_languages, check_paths, notes_of
+from lsar_jax.mining.thresholds import read_threshold
 from lsar_jax.options.encoder import InputOptions
-from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.transforms import Transform
 
 __all__ = ["Mine"]
@@ -50,7 +50,7 @@ class Mine:
       k: number of nearest neighbours in each direction.
       threshold: the lowest score to write, or a calibration of --transform, by which pairs are scored by CSLS and the
         share --error of wrong ones is accepted; by default, all pairs are written.
-      error: with a calibration, the share of sentences without a translation that may be accepted.
+      error: with a calibration, the share of sentences without a translation that may be accepted; by default, 0.05.
       known: file of all translations in the inputs, to choose the threshold by: source and target, or their ids, in
         the forms of the output. Mined pairs that are not in it count as wrong.
       correct: the least share of known pairs among those written, in percent, such as 95; by default, the threshold
@@ -70,7 +70,7 @@ class Mine:
     languages: tuple[str, str] | None = None
     k: int = 4
     threshold: float | Path | None = None
-    error: float = 0.05
+    error: float | None = None
     known: Path | None = None
     correct: float | None = None
     block: int = 65_536
@@ -92,7 +92,9 @@ class Mine:
         if len(self.paths) != (3 if self.pairs is None else 1) or (self.pairs and self.known):
             given = f"{len(self.paths)} paths{' with --pairs' * bool(self.pairs)}{' and --known' * bool(self.known)}"
             raise ValueError(f"{given} are given; give SOURCE TARGET OUT, or --pairs FILE OUT without --known")
-        options = MiningOptions(k=self.k, block=self.block, threshold=self._threshold(), error=self.error)
+        threshold, error = read_threshold(self.threshold, self.error)
+        known = None if self.known is self.correct is None else self._known()
+        options = MiningOptions(k=self.k, block=self.block, threshold=known or threshold, error=error)
         inputs = map(input_path, self.paths[:2] if self.pairs is None else [self.pairs, self.pairs])
         paths = dict(zip(("source", "target"), inputs, strict=True))
         self._check_paths(paths)
@@ -153,12 +155,10 @@ class Mine:
             if transform is not None:
                 encoder.with_transform(transform)
 
-    def _threshold(self) -> float | KnownPairs | Calibration | None:
-        """The threshold, or the known pairs or the calibration that choose it."""
+    def _known(self) -> KnownPairs:
+        """The known pairs that choose the threshold."""
         if self.known is None:
-            if self.correct is not None:
-                raise ValueError("--correct needs --known, a file of all translations in the inputs")
-            return Calibration.load(self.threshold) if isinstance(self.threshold, Path) else self.threshold
+            raise ValueError("--correct needs --known, a file of all translations in the inputs")
         if self.threshold is not None:
             raise ValueError(f"--threshold {self.threshold} and --known are given; omit one")
         return KnownPairs.read(self.known, self.correct)

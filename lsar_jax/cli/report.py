@@ -25,6 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from lsar_jax.checks import check_option
 from lsar_jax.console.output import console, print_table
 from lsar_jax.embeddings.job import remove_partial_files, work_folder
 from lsar_jax.encoders import SentenceEncoder
@@ -133,6 +134,8 @@ class Report(TextFolderOptions):
     def _check(self) -> None:
         if "original" not in self.transforms:
             raise ValueError("--transforms lacks original, which all others are compared with; add it")
+        if self.prefer is not None:
+            check_option(self.prefer[1] >= 0, "own and a percentage", prefer=f"own {self.prefer[1]:g}")
         # Beside results, which were checked, they are those of an earlier report.
         overwrite = self.overwrite or (self.out / _RESULTS).is_file()
         check_outputs([self.out / name for name in (_REPORT, _TRANSFORM, _CALIBRATION, _MOMENTS)], overwrite=overwrite)

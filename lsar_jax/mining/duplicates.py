@@ -17,7 +17,7 @@ from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.files import new_file
 from lsar_jax.mining.pair_files import flat
-from lsar_jax.mining.thresholds import bank_of
+from lsar_jax.mining.thresholds import bank_of, check_threshold
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.shapes import AnyArray
@@ -60,6 +60,7 @@ def duplicate_groups(
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
+    check_threshold(threshold)
     count, k = len(x), whole_number("k", k, 1, 1 << 24, "the nearest others")
     scores, near = nearest_others(x, min(k, count - 1), bank)
     row, other = np.repeat(np.arange(count), near.shape[1]), near.ravel()

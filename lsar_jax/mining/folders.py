@@ -115,7 +115,8 @@ def mine_folders(
     sides = zip((source, target), options.languages, strict=True)
     left, right = (Side(*side, options.transform, options.block) for side in sides)
     least = min(len(rows) for side in (left, right) for rows in side.blocks)
-    whole_number("k", options.neighbours, 1, least, "the distinct sentences of the smallest block")
+    name = "the neighbours of CSLS" if options.neighbours > options.k else "k"
+    whole_number(name, options.neighbours, 1, least, "the distinct sentences of the smallest block")
     known = known_rows(options.threshold, left, right)
     with work_folder(notes, out, work_files(notes, source.folder, target.folder)):
         if (written := agreed(begin(notes, out, record) if is_first() else None)) is not None:

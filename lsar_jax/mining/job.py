@@ -9,13 +9,13 @@ from typing import Any, get_args
 import numpy as np
 from jaxtyping import Array, Float
 
-from lsar_jax.checks import as_float, check_choice, whole_number
+from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.embeddings.encode_folder import FILES
 from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, check_own
 from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
 from lsar_jax.mining.pair_files import check_form
-from lsar_jax.mining.thresholds import bank_of
+from lsar_jax.mining.thresholds import bank_of, check_threshold
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.plan import Precision
 from lsar_jax.retrieval.search import LOCAL
@@ -58,9 +58,8 @@ class MiningOptions:
 
     def __post_init__(self) -> None:
         check_choice("precision", self.precision, get_args(Precision))
-        chosen = isinstance(self.threshold, KnownPairs | Calibration | None)
-        if not chosen and np.isnan(as_float(self.threshold)):
-            raise ValueError(f"threshold is {self.threshold!r:.80}; it must be a number that fits a float")
+        if not isinstance(self.threshold, KnownPairs | Calibration | None):
+            check_threshold(self.threshold)
         whole_number("k", self.k, 1, 1 << 24, "the neighbours of a sentence")
         whole_number("block", self.block, 1024, 1 << 24, "vectors")
         check_languages(self.transform, self.languages)

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from lsar_jax.checks import check_choice
 from lsar_jax.mesh import check_process
 from lsar_jax.retrieval.plan import Precision
-from lsar_jax.retrieval.search import nearest_both
+from lsar_jax.retrieval.search import nearest, nearest_both
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["Margin", "Pairs", "Retrieval", "first_pairs", "margin_score", "mine", "pairs_of_neighbours"]
@@ -73,8 +73,8 @@ def mine(
     k: int = 4,
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
+    bank: Float[AnyArray, "row dim"] | None = None,
     precision: Precision = "float32",
-    recall_target: float = 1.0,
     mesh: Mesh | None = None,
 ) -> Pairs:
     """Finds pairs of rows that may be translations of each other.
@@ -88,13 +88,14 @@ def mine(
         in order of their score, unless one of the two rows is already in an accepted pair; ``intersection`` keeps the
         pairs that are the best of both rows; ``forward`` and ``backward`` keep the best pair of each source or of each
         target, so a row of the other side may occur repeatedly.
+      bank: ``[row, dim]``, such as ``transform.bank``: pair each source with its first target by CSLS, each target
+        once, and return all pairs with their CSLS scores; the neighbourhoods are those of ``retrieval.nearest``, and
+        ``k``, ``margin`` and ``retrieval`` do not apply.
       precision: numeric precision of the products, as for ``retrieval.nearest``.
-      recall_target: the share of the neighbours to find at least, as for ``retrieval.nearest``; below 1, a TPU sorts
-        less in float32 too.
       mesh: devices that the targets are split over, as for the candidates of ``retrieval.nearest``.
 
     Returns:
-      Pairs with a positive score, best first; ties are ordered by source, then by target.
+      Pairs with a positive margin, or all by CSLS, best first; ties are ordered by source, then by target.
 
     Raises:
       ValueError: as for ``retrieval.nearest``, or the margin or retrieval is unknown.
@@ -109,7 +110,10 @@ def mine(
     """
     check_choice("margin", margin, get_args(Margin))
     check_choice("retrieval", retrieval, get_args(Retrieval))
-    forward, backward = nearest_both(source, target, k, precision=precision, recall_target=recall_target, mesh=mesh)
+    if bank is not None:
+        scores, first = map(np.asarray, nearest(source, target, bank=bank, precision=precision, mesh=mesh))
+        return first_pairs(first[:, 0], scores[:, 0])
+    forward, backward = nearest_both(source, target, k, precision=precision, mesh=mesh)
     return pairs_of_neighbours(forward, backward, margin, retrieval)
 
 

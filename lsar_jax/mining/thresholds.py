@@ -4,16 +4,19 @@ The scale of a margin depends on the embeddings: without their common mean, cosi
 a threshold holds for one encoder, layer, transform and kind of text, and is to be chosen anew for others.
 """
 
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.checks import finite_numbers
+from lsar_jax.checks import as_float, finite_numbers
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.transforms import Transform
 
-__all__ = ["Threshold", "bank_of", "best_threshold"]
+__all__ = ["Threshold", "bank_of", "best_threshold", "check_threshold", "read_threshold"]
+
+_Number = TypeVar("_Number", bound=float | None)
 
 
 class Threshold(NamedTuple):
@@ -75,6 +78,23 @@ def best_threshold(
     with np.errstate(over="ignore"):
         between = lower < (middle := (upper + lower) / 2) and lower < np.float32(middle) <= upper
     return Threshold(middle if between else upper, *rates[:, best].tolist())
+
+
+def check_threshold(threshold: float) -> None:
+    """Raises ValueError unless the threshold is a number that fits a float."""
+    if np.isnan(as_float(threshold)):
+        raise ValueError(f"threshold is {threshold!r:.80}; it must be a number that fits a float")
+
+
+def read_threshold(given: _Number | Path, error: float | None) -> tuple[_Number | Calibration, float]:
+    """Returns the threshold, which a file has as a calibration, and the error to accept, 5% if None is given."""
+    if isinstance(given, Path):
+        return Calibration.load(given), 0.05 if error is None else error
+    if error is not None:
+        raise ValueError(f"--error {error:g} needs a calibration as --threshold, the file that lsar-jax report writes")
+    if given is not None:
+        check_threshold(given)
+    return given, 0.05
 
 
 def bank_of(calibration: Calibration, transform: Transform | None) -> Float[Array, "row dim"]:

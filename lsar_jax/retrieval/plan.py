@@ -7,7 +7,7 @@ import jax
 from jax.sharding import Mesh, NamedSharding
 
 from lsar_jax.arrays import check_floats, row_bucket, same_width
-from lsar_jax.checks import check_choice, positive_number, whole_number
+from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.mesh import shares
 from lsar_jax.shapes import AnyArray
 
@@ -29,7 +29,6 @@ class SearchPlan(NamedTuple):
       rows: queries of a chunk; all queries are a multiple of it.
       columns: candidates of a chunk.
       precision: of the products.
-      recall_target: share of the neighbours to find at least.
       mesh: devices that share the candidates, with equally many chunks on each; or None.
     """
 
@@ -37,7 +36,6 @@ class SearchPlan(NamedTuple):
     rows: int
     columns: int
     precision: Precision
-    recall_target: float = 1.0
     mesh: Mesh | None = None
 
     def wide(self, columns: int) -> int:
@@ -62,9 +60,9 @@ def search_plan(
     sides: Mapping[str, AnyArray],
     k: int,
     precision: Precision,
-    recall_target: float,
-    chunk: tuple[int, int] | None,
-    mesh: Mesh | None,
+    mesh: Mesh | None = None,
+    *,
+    chunk: tuple[int, int] | None = None,
     both: bool = False,
 ) -> SearchPlan:
     """Checks the arguments of a search, and chooses its chunks."""
@@ -78,8 +76,7 @@ def search_plan(
     fewest, why = (min(len(x), len(y)), "the rows of the smaller side") if both else (len(y), "the candidates")
     k = whole_number("k", k, 1, fewest, why)
     rows, columns = _rows(len(x), most[0]), row_bucket(-(-len(y) // (1 if mesh is None else shares(mesh))), most[1])
-    rows, recall_target = max(k, rows) if both else rows, positive_number("recall_target", recall_target, share=True)
-    return SearchPlan(k, rows, max(k, columns), precision, recall_target, mesh)
+    return SearchPlan(k, max(k, rows) if both else rows, max(k, columns), precision, mesh)
 
 
 def _mesh_of(x: AnyArray) -> Mesh | None:

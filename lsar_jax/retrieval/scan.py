@@ -71,16 +71,14 @@ def products(x: Float[Array, "*row dim"], y: _Rows, precision: Precision) -> Flo
 
 
 def _one_way(queries: _Rows, candidates: _Chunks, first: _Count, real: _Count, plan: SearchPlan) -> Best:
-    among, k = candidates.shape[0] * candidates.shape[1], plan.wide(plan.columns)
-    # In float32, XLA's product that fills bins takes longer than the exact list.
-    recall_target = plan.recall_target if plan.precision == "bfloat16" else 1.0
+    k = plan.wide(plan.columns)
 
     def of_chunk(query: _Rows) -> Best:
         def step(best: Best, numbered: tuple[Array, Array]) -> tuple[Best, None]:
             number, chunk = numbered
             start = first + number * plan.columns
             scores = products(query, chunk, plan.precision)
-            top, where = best_of(scores, k, real - start, recall_target=recall_target, among=among)
+            top, where = best_of(scores, k, real - start)
             return merged(best, (top, where + start)), None
 
         return jax.lax.scan(step, _none(plan.rows, k, real), _numbered(candidates))[0]
@@ -97,7 +95,6 @@ def _both_ways(
     start_of_targets = jax.tree.map(
         lambda part: jnp.tile(part, (chunks, 1, 1)), _none(columns, k_backward, real_source)
     )
-    recall: Any = {"recall_target": plan.recall_target}
 
     def of_sources(backward: _Lists, numbered: tuple[Array, Array]) -> tuple[_Lists, Best]:
         row_number, sources = numbered
@@ -108,10 +105,8 @@ def _both_ways(
             number, chunk, known = numbered
             start = first + number * columns
             scores = products(sources, chunk, plan.precision)
-            top, where = best_of(scores, k, real - start, among=chunks * columns, **recall)
-            known_top, known_where = best_of_columns(
-                scores, k_backward, real_source - row_start, among=len(source), **recall
-            )
+            top, where = best_of(scores, k, real - start)
+            known_top, known_where = best_of_columns(scores, k_backward, real_source - row_start)
             return merged(forward, (top, where + start)), merged(known, (known_top, known_where + row_start))
 
         return jax.lax.scan(of_targets, _none(plan.rows, k, real), (numbers, target, backward))[::-1]

@@ -58,7 +58,6 @@ def nearest(
     bank: Float[AnyArray, "row dim"] | None = None,
     metric: Metric = "cosine",
     precision: Precision = "float32",
-    recall_target: float = 1.0,
     mesh: Mesh | None = None,
 ) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
     """Finds the ``k`` most similar candidates of each query, best first.
@@ -72,9 +71,6 @@ def nearest(
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
       precision: of the products. ``bfloat16`` is faster on accelerators: the best 2k candidates, or k + 8 if
         that is more, are scored again in float32, so that scores are exact, but a neighbour may be missed.
-      recall_target: the share of the neighbours to find at least, on average over queries whose candidates are in
-        random order, as in ``jax.lax.approx_max_k``. Below 1, a TPU sorts less in bfloat16, and ties go to any index;
-        in float32 and on other devices, all are found nevertheless.
       mesh: devices that the candidates are split over; by default those that a jax array of candidates is split
         over, otherwise one.
 
@@ -95,12 +91,11 @@ def nearest(
     """
     sides = {"queries": queries, "candidates": candidates}
     check_choice("metric", metric, get_args(Metric))
-    plan = search_plan(sides, k, precision, recall_target, None, mesh)
+    plan = search_plan(sides, k, precision, mesh)
     if bank is not None:
         options: dict[str, Any] = {"precision": precision, "mesh": mesh}
         left, right = scaled_sides(queries, candidates, bank, metric, **options)
-        options |= {"recall_target": recall_target, "metric": "dot"}
-        scores, ids = nearest(left, right, min(max(plan.k, LOCAL), len(right)), **options)
+        scores, ids = nearest(left, right, min(max(plan.k, LOCAL), len(right)), metric="dot", **options)
         return csls_scores(scores, -2 * right[:, -1][ids])[:, : plan.k], ids[:, : plan.k]
     (left, right), exponents = prepared(sides, metric, plan)
     scores, ids = _of_all_devices(search(left, right, len(candidates), plan), plan)
@@ -178,7 +173,6 @@ def nearest_both(
     k: int = 1,
     *,
     precision: Precision = "float32",
-    recall_target: float = 1.0,
     mesh: Mesh | None = None,
 ) -> tuple[Best, Best]:
     """Finds the nearest targets of each source, and sources of each target, by cosine, from the same products.
@@ -187,7 +181,7 @@ def nearest_both(
     cosines and indices of targets, ``[source, k]`` each, and of sources, ``[target, k]`` each.
     """
     sides = {"source": source, "target": target}
-    plan = search_plan(sides, k, precision, recall_target, None, mesh, both=True)
+    plan = search_plan(sides, k, precision, mesh, both=True)
     (left, right), _ = prepared(sides, "cosine", plan)
     forward, backward = search_both(left, right, len(source), len(target), plan)
     scores, ids = _of_all_devices(forward, plan)

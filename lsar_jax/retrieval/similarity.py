@@ -33,7 +33,7 @@ def similarity(
     """
     sides = {"queries": queries, "candidates": candidates}
     check_choice("metric", metric, get_args(Metric))
-    plan = search_plan(sides, 1, precision, 1.0, (1024, 1024), None)
+    plan = search_plan(sides, 1, precision, chunk=(1024, 1024))
     (left, right), exponents = prepared(sides, metric, plan)
     scores = _products(left, right.reshape(-1, right.shape[2]), precision)
     return rescaled(scores, exponents)[: len(queries), : len(candidates)]

@@ -33,14 +33,8 @@ _LARGEST_BLOCK = 64
 _SUBLANES, _LANES = 8, 128
 
 
-def best_of(
-    scores: Float[Array, "row column"], k: int, real: _Count, *, recall_target: float = 1.0, among: int = -1
-) -> Best:
-    """Returns the k largest scores of each row, and their columns; those from ``real`` on repeat the one before it.
-
-    With a ``recall_target`` below 1, a TPU finds this share of them on average, or more, if the row is a part of
-    ``among`` scores whose order is random.
-    """
+def best_of(scores: Float[Array, "row column"], k: int, real: _Count) -> Best:
+    """Returns the k largest scores of each row, and their columns; those from ``real`` on repeat the one before it."""
     block = _block_width(scores.shape[1], k)
 
     def whole(scores: Float[Array, "row column"]) -> Best:
@@ -52,18 +46,11 @@ def best_of(
         top_blocks = jnp.take_along_axis(blocks, chosen[:, :, None], axis=1)
         return _best_within(top_blocks.reshape(len(scores), k * block), chosen, block, real)
 
-    def by_bin(scores: Float[Array, "row column"]) -> Best:
-        scores = _masked(scores, jnp.arange(scores.shape[1], dtype=jnp.int32), real)
-        found = jax.lax.approx_max_k(scores, k, recall_target=recall_target, reduction_input_size_override=among)
-        return found[0], found[1]
-
-    on_tpu = by_bin if recall_target < 1 else partial(_best_of_tiles, k=k, real=real) if _tiled(scores, k) else whole
+    on_tpu = partial(_best_of_tiles, k=k, real=real) if _tiled(scores, k) else whole
     return _by_platform(on_tpu, partial(by_block, block=block) if block else whole, scores)
 
 
-def best_of_columns(
-    scores: Float[Array, "row column"], k: int, real: _Count, *, recall_target: float = 1.0, among: int = -1
-) -> Best:
+def best_of_columns(scores: Float[Array, "row column"], k: int, real: _Count) -> Best:
     """Returns the k largest scores of each column, and their rows: ``best_of`` of the transpose, which is not made."""
     block = _block_width(len(scores), k)
     columns = scores.shape[1]
@@ -77,14 +64,7 @@ def best_of_columns(
         top_blocks = jnp.take_along_axis(blocks, chosen.T[:, None, :], axis=0)
         return _best_within(top_blocks.reshape(k * block, columns).T, chosen, block, real)
 
-    def by_bin(scores: Float[Array, "row column"]) -> Best:
-        scores = jnp.where(jnp.arange(len(scores), dtype=jnp.int32)[:, None] < real, scores, -jnp.inf)
-        found = jax.lax.approx_max_k(scores, k, 0, recall_target, reduction_input_size_override=among)
-        return found[0].T, found[1].T
-
-    return _by_platform(
-        by_bin if recall_target < 1 else whole, partial(by_block, block=block) if block else whole, scores
-    )
+    return _by_platform(whole, partial(by_block, block=block) if block else whole, scores)
 
 
 def merged(first: Best, second: Best) -> Best:

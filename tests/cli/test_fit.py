@@ -51,7 +51,7 @@ def test_strength_of_fit_and_of_apply(vectors, tmp_path, capsys):
     x, data = vectors
     whole = lj.transforms.fit_center(x)
     assert main(["fit", "center", str(tmp_path / "t"), *data, "--strength", "0.5"]) == 0
-    assert "blend(strength=0.5) on" not in capsys.readouterr().out
+    assert "at_strength(strength=0.5) on" not in capsys.readouterr().out
     applied = ["apply", str(tmp_path / "t"), str(tmp_path / "zh.npy"), str(tmp_path / "y.npy"), "--language", "zh"]
     assert main([*applied, "--strength", "0.5"]) == 0
     expected = whole.at_strength(0.5).at_strength(0.5)(x["zh"], "zh")
@@ -60,6 +60,8 @@ def test_strength_of_fit_and_of_apply(vectors, tmp_path, capsys):
         assert main([*command, "--strength", "2"]) == 1
         assert "strength is 2.0; it must be a number from 0" in capsys.readouterr().err
     assert not (tmp_path / "u").exists()
+    assert main(["fit", "cbie", str(tmp_path / "u"), *data, "--strength", "0.5"]) == 0
+    assert lj.Transform.load(tmp_path / "u").name.endswith(") then at_strength(strength=0.5)")
 
 
 def test_fit_from_text_equals_python(tmp_path):

@@ -77,3 +77,5 @@ def test_the_command_writes_groups_with_copies(planted, tmp_path, refused, capsy
     (tmp_path / "text.txt").write_text("Text\n")
     command = ["duplicates", str(tmp_path / "text.txt"), str(tmp_path / "no.tsv"), "--threshold", "1"]
     assert "needs an encoder" in refused(main, command)
+    assert "threshold is nan; it must be a number" in refused(main, [*command[:-1], "nan"])
+    assert "--error 0.01 needs a calibration" in refused(main, [*command, "--error", "0.01"])

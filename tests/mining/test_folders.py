@@ -76,6 +76,9 @@ def test_a_calibration_accepts_first_targets_by_csls(sides, tmp_path, rng):
         best.setdefault(int(first[row]), int(row))
     expected = {(row, place): csls[row] for place, row in best.items() if csls[row] >= least}
     assert set(found) == set(expected)
+    of_arrays = lj.mining.mine(x, y, bank=transform.bank)
+    first_ones = of_arrays.score >= least
+    assert [*zip(*(rows[first_ones].tolist() for rows in of_arrays[:2]), strict=True)] == found
     np.testing.assert_allclose(scores, [expected[pair] for pair in found], atol=1e-5)
     right_ones = [row + 1000 == place for row, place in found]
     assert sum(right_ones) > 400

@@ -98,12 +98,14 @@ def test_report_on_vectors_of_any_model(tmp_path, capsys, rng, monkeypatch):
     # All of it was chosen; another share of the own language may be kept.
     assert "1 (chosen)" in printed
     options += ["--overwrite", "--transforms", "original", "lsar", "--prefer", "own"]
+    assert main(["report", *options, "-5"]) == 1
+    assert "--prefer is own -5; it must be own and a percentage" in capsys.readouterr().err
     assert main(["report", *options, "101"]) == 1
     reach = re.search(r"own 101: lsar rank=2 keeps [\d.]+% to ([\d.]+)% .*; give at most \1", capsys.readouterr().err)
     assert main(["report", *options, str(float(reach[1]) - 40)]) == 0
     [strength] = re.findall(r"(0\.\d+) \(chosen\)", capsys.readouterr().out)
     part = lj.Transform.load(out / "transform.safetensors")
-    assert part.name == f"lsar(rank=2) then blend(strength={strength})"
+    assert part.name == f"lsar(rank=2) then at_strength(strength={strength})"
     assert f"{strength} (chosen)" in (out / "report.html").read_text()
 
 

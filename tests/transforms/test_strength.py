@@ -44,7 +44,8 @@ def test_a_chain_is_blended_as_a_whole(x):
     chain = first.then(second.at_strength(0.25))
     np.testing.assert_allclose(chain(rows, "de"), moved, atol=1e-5)
     np.testing.assert_allclose(chain.at_strength(0.5)(rows, "de"), (rows + moved) / 2, atol=1e-5)
-    assert chain.name == "center() then blend(strength=0.5) then lir(components=2) then blend(strength=0.25)"
+    parts = ["center()", "at_strength(strength=0.5)", "lir(components=2)", "at_strength(strength=0.25)"]
+    assert chain.name == " then ".join(parts)
     with pytest.raises(ValueError, match="already part of the transform"):
         first.then(fit_center(x))
 

@@ -19,21 +19,16 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
         f"nearest/{precision}/{k}": partial(_traced, sizes, precision, k) for precision in DTYPES for k in (1, 4, 16)
     }
     traces |= {f"mine/{precision}/4": partial(_traced, sizes, precision, 4, both=True) for precision in DTYPES}
-    traces["nearest/bfloat16/4/recall-0.99"] = partial(_traced, sizes, "bfloat16", 4, recall_target=0.99)
-    for precision in DTYPES:
-        traces[f"mine/{precision}/4/recall-0.99"] = partial(_traced, sizes, precision, 4, both=True, recall_target=0.99)
     return traces
 
 
-def _traced(
-    sizes: Sizes, precision: Precision, k: int, mesh: Mesh, *, both: bool = False, recall_target: float = 1.0
-) -> jax.stages.Traced:
+def _traced(sizes: Sizes, precision: Precision, k: int, mesh: Mesh, *, both: bool = False) -> jax.stages.Traced:
     """Traces a search in one direction or, with ``both``, in two."""
     rows, most = chunk_for(mesh.devices.flat[0].platform, both=both)
     columns = min(most, sizes.candidates // mesh.size)
     (queries,) = placed(replicated(mesh), floats(sizes.queries, sizes.dim))
     (candidates,) = placed(split(mesh), floats(sizes.candidates // columns, columns, sizes.dim))
-    plan = SearchPlan(k, rows, columns, precision, recall_target, None if mesh.size == 1 else mesh)
+    plan = SearchPlan(k, rows, columns, precision, None if mesh.size == 1 else mesh)
     if both:
         return search_both.trace(queries, candidates, sizes.queries, sizes.candidates, plan)
     return search.trace(queries, candidates, sizes.candidates, plan)

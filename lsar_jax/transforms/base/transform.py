@@ -204,7 +204,7 @@ class Transform:
         Raises ValueError unless the strength is a number from 0, which changes nothing, to 1, which is this transform.
         """
         blend = Blend.of(strength, len(self.steps))
-        fit = Fit("blend", self.dim, (), (), (("strength", float(strength)),))
+        fit = Fit("at_strength", self.dim, (), (), (("strength", float(strength)),))
         return self if strength == 1 else replace(self, steps=(*self.steps, blend), fits=(*self.fits, fit))
 
     def fits_after(self, spec: EncoderSpec, applied: "Transform | None") -> bool:
