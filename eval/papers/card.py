@@ -52,6 +52,7 @@ class Card:
 
     paper: str  # as in published.csv
     name: str  # what the user types, such as xie-table-1
+    state: str  # right, or by the code if the text says another thing; deviates because ...; missing because ...
     items: str  # such as Tables 4 to 7
     shows: str
     steps: tuple[CardStep, ...]

@@ -20,7 +20,9 @@ def papers_page(page: str) -> str:
 
 def _section(paper: Paper) -> str:
     about = textwrap.fill(paper.about, 120, break_long_words=False, break_on_hyphens=False)
-    lines = [f"## {paper.name}", "", about, "", "| | Command | Published | Here | Verdict |"]
+    states = [card.state.partition(" because ")[0] for card in paper.cards]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in ("right", "by the code", "deviates", "missing"))
+    lines = [f"## {paper.name}", "", about, "", f"| {counts} | Command | Published | Here | Verdict |"]
     lines += ["| --- | --- | --- | --- | --- |", *map(_row, paper.cards)]
     return "\n".join([*lines, *(["", paper.after] if paper.after else [])]) + "\n"
 
@@ -29,7 +31,7 @@ def _row(card: Card) -> str:
     shown = [step for step in card.steps if step.on_page and not step.makes and not step.task.startswith("train.")]
     commands = "; ".join(dict.fromkeys(map(_command, shown)))
     published = f"{card.shows}{_published(card)}"
-    return f"| {card.items}, `{card.name}` | {commands} | {published} | {card.here} | {card.verdict} |"
+    return f"| {card.items}, `{card.name}`: {card.state} | {commands} | {published} | {card.here} | {card.verdict} |"
 
 
 def _command(step: CardStep) -> str:
@@ -44,12 +46,11 @@ def _published(card: Card) -> str:
     if not card.published:
         return ""
     encoder, metric, *methods = card.published
-    tables = {*items_of(card.items)}
     numbers = {
         number.method: f"{number.method.replace(' objective=', ': ')} {number.value:.{number.decimals}f}"
         for number in reversed(PUBLISHED)
         if (number.paper, number.encoder, number.metric) == (card.paper, encoder, metric)
-        and tables & {*items_of(number.table)}
+        and {*items_of(card.items)} & {*items_of(number.table)}
     }
     return f"; {encoder}: {', '.join(numbers[method] for method in methods)}"
 
@@ -57,7 +58,6 @@ def _published(card: Card) -> str:
 def _data() -> str:
     lines = ["## Data", "", _ABOUT_DATA, "", "| | where it lies | what it is |", "| --- | --- | --- |"]
     for source in SOURCES.values():
-        place = f"`{source.path}`" if source.path else ""
         at = f"; commit {source.revision}" if source.revision else ""
-        lines.append(f"| {source.name} | {place} | {source.where}{at} |")
+        lines.append(f"| {source.name} | {f'`{source.path}`' if source.path else ''} | {source.where}{at} |")
     return "\n".join(lines) + "\n"
