@@ -35,7 +35,7 @@ def test_a_table_has_the_rows_and_columns_of_its_mark(tmp_path):
     assert with_tables(page) == text
 
 
-@pytest.mark.parametrize(("old", "new"), [("study: a", "study: c"), ("= share", "= shares")])
+@pytest.mark.parametrize(("old", "new"), [("study: a", "study: c"), ("= share", "= shares"), ("LSAR", "LSARs")])
 def test_a_mark_of_nothing_is_an_error(tmp_path, old, new):
     page = tmp_path / "page.md"
     page.write_text(MARK.replace(old, new))

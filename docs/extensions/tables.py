@@ -40,13 +40,11 @@ def _table(path: Path, choice: str) -> str:
     columns = [heading_and_field.partition(" = ") for heading_and_field in chosen.pop("columns")]
     # Numbers stay text, so that 58.0 is not printed as 58.
     lines = [json.loads(line, parse_float=str, parse_int=str) for line in path.read_text("utf-8").splitlines()]
-    rows = [
-        [_cell(line.get(field or heading, "")) for heading, _, field in columns]
-        for line in lines
-        if all(_cell(line.get(name, "")) in values for name, values in chosen.items())
-    ]
+    lines = [line for line in lines if all(_cell(line.get(name, "")) in values for name, values in chosen.items())]
+    rows = [[_cell(line.get(field or heading, "")) for heading, _, field in columns] for line in lines]
     by_column = list(zip(*rows, strict=True))
-    if not by_column or not all(map(any, by_column)):
+    found = all({*values} <= {_cell(line.get(name, "")) for line in lines} for name, values in chosen.items())
+    if not by_column or not all(map(any, by_column)) or not found:
         raise ValueError(f"{path} has no such rows, or a column without values: {choice}")
     rules = ["---:" if all(re.match(r"[-+]?\d|$", cell) for cell in column) else "---" for column in by_column]
     return "".join(map(_line, ([heading for heading, *_ in columns], rules, *rows)))

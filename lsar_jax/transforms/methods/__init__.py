@@ -207,7 +207,7 @@ METHODS: dict[str, FitMethod] = {
         fit_leace,
         "pooled",
         least=2,
-        summary="Removes whatever a linear classifier could tell the language by.",
+        summary="Removes what a linear classifier could tell the language by on the text of the fit.",
         default_in=("suite", "report", "explorer"),
         core=lambda n, d: (erasing_functionals, (d, d), (d, n - 1), ()),
     ),

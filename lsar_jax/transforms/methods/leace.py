@@ -1,4 +1,4 @@
-"""LEACE: the least change after which no linear classifier can tell the languages apart.
+"""LEACE: the least change after which no linear classifier can tell apart the languages of the fitted text.
 
 Belrose et al., "LEACE: Perfect linear concept erasure in closed form", NeurIPS 2023. With S the total
 covariance of the embeddings and U an orthonormal basis of the span of the differences between the
