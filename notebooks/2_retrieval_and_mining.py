@@ -18,8 +18,8 @@
 # and results that do not depend on the language of the question. Then mining: two collections of which a part are
 # translations of each other, and nobody knows which.
 #
-# Install with `pip install -e '.[notebooks]'` in a checkout. It takes less than a minute on two cores, and runs on a
-# GPU or TPU as it stands. The text is the Universal Declaration of Human Rights, which comes with the library.
+# Install with `pip install -e '.[notebooks]'` in a checkout. It takes less than a minute on two cores.
+# The text is the Universal Declaration of Human Rights, which comes with the library.
 
 # %%
 import matplotlib.pyplot as plt

@@ -22,8 +22,8 @@
 # 2. How much of this is due to single dimensions?
 # 3. If the space is made isotropic, do sentences find their translations more easily?
 #
-# Install with `pip install -e '.[notebooks]'` in a checkout. The notebook takes a minute or so on two CPU cores and
-# runs on a GPU unchanged. The encoder and the text come with the packages; nothing is downloaded.
+# Install with `pip install -e '.[notebooks]'` in a checkout. The notebook takes a minute or so on two CPU cores.
+# The encoder and the text come with the packages; nothing is downloaded.
 
 # %%
 import matplotlib.pyplot as plt

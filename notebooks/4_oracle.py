@@ -22,8 +22,8 @@
 # This notebook trains both, with and without ORACLE, on a small parallel text and asks: how large is the leak, does
 # ORACLE close it, and what remains?
 #
-# Install with `pip install -e '.[notebooks]'` in a checkout. The notebook takes a minute or two on two CPU cores and
-# runs on a GPU unchanged. The encoder and the text come with the packages; nothing is downloaded.
+# Install with `pip install -e '.[notebooks]'` in a checkout. The notebook takes a minute or two on two CPU cores.
+# The encoder and the text come with the packages; nothing is downloaded.
 
 # %%
 from functools import partial

@@ -23,8 +23,8 @@
 # 3. Does a classifier that was trained on English alone work better in other languages afterwards, and is the
 #    difference larger than its random variation?
 #
-# Install with `pip install -e '.[notebooks]'` in a checkout. The notebook takes a minute or so on two CPU cores and
-# runs on a GPU unchanged. The encoder and the text come with the packages; nothing is downloaded.
+# Install with `pip install -e '.[notebooks]'` in a checkout. The notebook takes a minute or so on two CPU cores.
+# The encoder and the text come with the packages; nothing is downloaded.
 
 # %%
 import jax

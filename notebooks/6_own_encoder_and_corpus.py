@@ -15,12 +15,11 @@
 # # Bring your own encoder and corpus
 #
 # You have a checkpoint in a folder, text in files, perhaps vectors of an encoder that this library does not know, and
-# want a transform to use elsewhere. This notebook goes the whole way: read a corpus once, fit every method from what
-# was kept, compare them, add a language later, tell the language of unlabelled text, and hand the result to faiss,
+# want a transform to use elsewhere. This notebook goes the whole way: read a corpus once, fit methods from what was
+# kept, compare them, add a language later, tell the language of unlabelled text, and hand the result to faiss,
 # numpy and sentence-transformers.
 #
-# Install with `pip install -e '.[notebooks]'` in a checkout. It takes less than a minute on two cores, and runs on a
-# GPU or TPU as it stands.
+# Install with `pip install -e '.[notebooks]'` in a checkout. It takes less than a minute on two cores.
 
 # %%
 import tempfile
@@ -68,7 +67,7 @@ print({code: len(sentences) for code, sentences in corpus.items()})
 # ## Read it once
 #
 # Most methods need only the count, the mean and the second moment of each language. `moments` streams the text, of
-# any length, and keeps no embedding. The file is enough to fit any method, with any rank and any of the languages,
+# any length, and keeps no embedding. The file is enough to fit those methods, with any rank and any of the languages,
 # later.
 
 # %%
@@ -220,5 +219,5 @@ print(A.shape, np.abs(vectors["sw"] @ A.T + b - transform(vectors["sw"])).max() 
 # %% [markdown]
 # **Where this stops.** Twenty-five paragraphs a language are few: with more text, the means and the second moments
 # get surer, most of all for whitening. The order of the methods differs between encoders, layers and tasks, so
-# measure on text of your own: `lsar-jax report FOLDER` compares every layer and method on
+# measure on text of your own: `lsar-jax report FOLDER` compares layers and methods on
 # a folder of text (notebook 7).

@@ -120,5 +120,5 @@ axes.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# The transform was fitted on the text that is searched here, which flatters it. `lsar-jax report` measures each
-# layer, method and rank on parts that it was not fitted on: see the notebook before this one.
+# The transform was fitted on the text that is searched here, which flatters it. `lsar-jax report` measures
+# layers, methods and ranks on parts that it was not fitted on: see the notebook before this one.

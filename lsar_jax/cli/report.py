@@ -95,7 +95,7 @@ class Report(TextFolderOptions):
     )  # fmt: skip
 
     def run(self) -> None:
-        """Encodes, measures every layer and method, chooses one, and writes the report and the transform."""
+        """Encodes, measures the layers and methods, chooses one of each, and writes the report and the transform."""
         self.check_vectors()
         # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
         with recorded(self), threadpool_limits(1, "blas"):
