@@ -1,4 +1,4 @@
-"""The figure of one question in all languages, its answers and the other candidates (Xie et al. 2022, Figure 2)."""
+"""The figure of one question, its answers and the other candidates (Xie et al. 2022, Figure 2)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,22 +14,18 @@ __all__ = ["AnswerPlane", "draw_answers", "opacity"]
 
 
 class AnswerPlane(NamedTuple):
-    """Questions and candidate answers, as points in a plane."""
+    """A question and candidate answers, as points in a plane."""
 
     candidates: Plane
-    questions: Plane  # one in each language
+    question: Float[np.ndarray, "2"]
     answers: Int[np.ndarray, " language"]  # index of the right candidate
-    ranks: Int[np.ndarray, " candidate"]  # for the question in the asked language; 1 is the best
+    ranks: Int[np.ndarray, " candidate"]  # for the question; 1 is the best
 
 
 def draw_answers(
-    panels: Mapping[str, AnswerPlane], candidate_codes: Sequence[str], codes: Sequence[str], asked: str, title: str,
-    path: Path,
-) -> None:  # fmt: skip
-    """Draws planes by title side by side; the better a candidate is ranked for the asked question, the more opaque.
-
-    ``asked`` is the language of that question, which has a thick edge; the languages are at most twenty.
-    """
+    panels: Mapping[str, AnswerPlane], candidate_codes: Sequence[str], codes: Sequence[str], title: str, path: Path
+) -> None:
+    """Draws planes by title side by side; the better a candidate is ranked, the more opaque; at most 20 languages."""
     from matplotlib import color_sequences
     from matplotlib.colors import to_rgba
 
@@ -37,7 +33,6 @@ def draw_answers(
     colours = dict(zip(sorted(set(codes)), map(to_rgba, color_sequences["tab20"]), strict=False))
     faces = np.array([colours[code] for code in candidate_codes])
     edge = {"edgecolors": "k", "linewidths": 0.6}
-    near = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 7}
     size = (4.8 * len(panels) + 1.4, 4.8)
     with page(path, 1, len(panels), size=size, title=title, legend="right upper") as [axes]:
         for axis, (name, plane) in zip(axes, panels.items(), strict=True):
@@ -46,12 +41,11 @@ def draw_answers(
             order = np.argsort(-plane.ranks, kind="stable")
             others = order[~np.isin(order, plane.answers)]
             axis.scatter(*plane.candidates[others].T, s=14, color=faces[others], linewidths=0)
-            for code, question, answer in zip(codes, plane.questions, plane.answers, strict=True):
-                width = {"linewidths": 1.6 if code == asked else 0.6}
-                axis.scatter(*question, s=130, marker="*", color=colours[code], **edge | width)
-                axis.annotate(code, question, **near)
-                axis.scatter(*plane.candidates[answer], s=45, marker="D", color=faces[[answer]], **edge)
-                axis.annotate(code, plane.candidates[answer], **near)
+            for code, answer in zip(codes, plane.answers, strict=True):
+                place = plane.candidates[answer]
+                axis.scatter(*place, s=45, marker="D", color=faces[[answer]], **edge)
+                axis.annotate(code, place, xytext=(5, 4), textcoords="offset points", fontsize=7)
+            axis.scatter(*plane.question, s=130, marker="*", color="w", **edge)
             axis.set(title=name, xticks=[], yticks=[])
         for code, colour in colours.items():
             axis.plot([], [], "o", color=colour, label=code)

@@ -3,14 +3,14 @@
     python -m eval answers --data data/xquad-r
 
 The pool holds the candidate sentences of eleven languages; each question has one relevant sentence in every language.
-``lsar_jax.retrieval.preference`` defines preference and spread.
+``lsar_jax.retrieval.preference`` defines preference and spread. The plot is Xie et al.'s Figure 2: the question "What
+theory best explains gravity?" in English, and all candidates in English, Thai and Chinese, ranked by dot product.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from eval.command import Options, command
@@ -18,7 +18,6 @@ from eval.data.xquad import XQUAD_R, check_as_trained, read_xquad
 from eval.figures.answers import AnswerPlane, draw_answers
 from eval.scores.pools import search_pool
 from eval.task import Embedded, Method, Metric, Panel, QueryScores, Score, Setting, Task, Texts
-from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
@@ -30,14 +29,14 @@ __all__ = ["COMMAND", "answers"]
 
 # Number of questions used per language; the candidate sentences up to the last answer to them form the pool.
 _QUESTIONS = 100
-# The methods of the picture, in its order, and the language of the question that it ranks the candidates for.
+# The methods of the picture, in its order.
 _SHOWN = FEW_METHODS
-_ASKED = "en"
 
 
 def answers(
     data: Data = Path("data/xquad-r"),
-    shown: tuple[str, ...] = XQUAD_R,
+    shown: tuple[str, ...] = ("en", "th", "zh"),
+    question: int = 1178,
     question_text: str = "{question}",
     answer_text: str = "{answer}",
     options: Options | None = None,
@@ -46,7 +45,8 @@ def answers(
 
     Args:
       data: folder of XQuAD-R.
-      shown: languages of the picture; Xie et al.'s Figure 2 has en, th and zh.
+      shown: languages of the picture's candidates.
+      question: number of the picture's question in the English file, from 0.
       question_text: what is encoded for a question, with {question} for it.
       answer_text: what is encoded for a candidate, with {answer} for its sentence and {paragraph} for its paragraph.
       options: all options of the command.
@@ -57,23 +57,21 @@ def answers(
     pictured = list(dict.fromkeys(map(language_code, shown)))
     if not pictured or not {*pictured} <= {*XQUAD_R}:
         raise ValueError(f"--shown is {' '.join(shown)!r}; give some of {', '.join(XQUAD_R)}")
-    asked = _ASKED if _ASKED in pictured else pictured[0]
-    texts, places = _read(data, question_text, answer_text)
+    texts, places, answered = _read(data, pictured, question, question_text, answer_text)
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
         yield from _scores(places, x)
         if setting.first and method.name in _SHOWN:
-            yield Panel(setting.title(method), _plane(x, {code: places[code][0] for code in pictured}, asked))
+            yield Panel(setting.title(method), _plane(x, answered))
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
         candidates = [code for code in pictured for _ in texts["c", code]]
         title = (
-            f"One question in {len(pictured)} languages, its answers, and the other candidates;\n"
-            f"a candidate's opacity falls with its rank for the question in {asked}"
+            f"{texts['asked', 'en'][0]}\nIts answers and the other candidates; opacity falls with a candidate's rank"
         )
         planes = {name: plane for method in _SHOWN for name, plane in panels.items() if name.split()[2] == method}
         if planes:
-            draw_answers(planes, candidates, pictured, asked, title, out / "answers.png")
+            draw_answers(planes, candidates, pictured, title, out / "answers.png")
 
     return Task(
         name="answers",
@@ -85,22 +83,32 @@ def answers(
     )
 
 
-def _read(data: Data, question_text: str, answer_text: str) -> tuple[Texts, dict[str, Sequence[int]]]:
-    """The questions and candidates of each language, and the place of each question's answer."""
+def _read(
+    data: Data, shown: Sequence[str], question: int, question_text: str, answer_text: str
+) -> tuple[Texts, dict[str, Sequence[int]], dict[str, int]]:
+    """Texts, the place of each question's answer in each language, and of the shown question's in the shown ones.
+
+    The candidates are those of the pool, and all candidates of the shown languages.
+    """
     questions = read_xquad(data, XQUAD_R)
     count = min(_QUESTIONS, *(len(q.ids) for q in questions.values()))
+    if not 0 <= question < len(ids := questions["en"].ids):
+        raise ValueError(f"--question is {question}; give 0 to {len(ids) - 1}, a question of the English file")
     texts: dict[tuple[str, str], Sequence[str]] = {}
     for code, q in questions.items():
         if q.ids[:count] != questions[XQUAD_R[0]].ids[:count]:
             raise ValueError(f"the first {count} questions of XQuAD-R differ between {XQUAD_R[0]} and {code}")
         texts["q", code] = question_texts(q, question_text)[:count]
-        texts["c", code] = answer_texts(q, answer_text)[: max(q.answers[:count]) + 1]
-    return texts, {code: q.answers[:count] for code, q in questions.items()}
+        texts["c", code] = answer_texts(q, answer_text)[: None if code in shown else max(q.answers[:count]) + 1]
+    texts["asked", "en"] = question_texts(questions["en"], question_text)[question : question + 1]
+    answered = {code: questions[code].answers[questions[code].ids.index(ids[question])] for code in shown}
+    return texts, {code: q.answers[:count] for code, q in questions.items()}, answered
 
 
 def _scores(answers: Mapping[str, Sequence[int]], x: Embedded) -> Iterator[Score]:
     """Yields preference and spread, from the place of each question's answer in each language."""
-    asked, candidates = ([x[group, code] for code in answers] for group in "qc")
+    asked = [x["q", code] for code in answers]
+    candidates = [x["c", code][: max(places) + 1] for code, places in answers.items()]
     starts = np.cumsum([0, *map(len, candidates[:-1])])
     found = search_pool(asked, candidates, np.tile(starts + np.array(list(answers.values())).T, (len(answers), 1)))
     preferred, spreads = (found.values[name] / 100 for name in ("preference", "spread"))
@@ -113,16 +121,16 @@ def _scores(answers: Mapping[str, Sequence[int]], x: Embedded) -> Iterator[Score
     yield Score(spread, float(spreads.mean()), list(answers), len(spreads))
 
 
-def _plane(x: Embedded, answers: Mapping[str, int], asked: str) -> AnswerPlane:
-    """Projects all candidates and the first question onto the candidates' principal plane, and ranks them."""
+def _plane(x: Embedded, answers: Mapping[str, int]) -> AnswerPlane:
+    """Projects the question and all candidates onto their principal plane, and ranks the candidates by dot product."""
     candidates = np.concatenate([x["c", code] for code in answers])
-    questions = np.stack([x["q", code][0] for code in answers])
     starts = np.cumsum([0, *(len(x["c", code]) for code in answers)])[:-1]
-    ranks = 1 + candidate_ranks(x["q", asked][:1], candidates, np.arange(len(candidates))[None])[0]
-    parts = [np.asarray(unit_rows(jnp.asarray(part))) for part in (candidates, questions)]
-    mean = parts[0].mean(axis=0)
-    axes = np.linalg.svd(parts[0] - mean, full_matrices=False)[2][:2].T
-    return AnswerPlane((parts[0] - mean) @ axes, (parts[1] - mean) @ axes, starts + list(answers.values()), ranks)
+    every = np.arange(len(candidates))[None]
+    ranks = 1 + candidate_ranks(x["asked", "en"], candidates, every, metric="dot")[0]
+    rows = np.concatenate([x["asked", "en"], candidates])
+    rows = rows - rows.mean(axis=0)
+    plane = rows @ np.linalg.svd(rows, full_matrices=False)[2][:2].T
+    return AnswerPlane(plane[1:], plane[0], starts + list(answers.values()), ranks)
 
 
 COMMAND = command(answers, transforms=ALL_METHODS)

@@ -25,10 +25,11 @@ def test_planted_opinions_are_found_whatever_the_scale(rng):
     train[:, 3] = 7  # a constant is not divided by its deviation
     test, gold = planted(rng, 200, 0)
     moved, _ = planted(rng, 200, 30)
-    found = classify(train, labels, {"en": test, "de": moved})
+    found, own = classify(train, labels, {"en": test, "de": moved})
     assert np.mean(np.array(found["en"]) == gold) > 0.95
-    # German stands elsewhere: by the English mean it is all one opinion.
-    assert len(set(found["de"])) == 1
+    # German stands elsewhere: by the English mean it is all one opinion; by its mean a shift changes nothing.
+    assert len(set(found["de"])) == 1 < len(set(own["de"]))
+    assert classify(train + 9, labels, {"de": moved - 90})[1]["de"] == own["de"]
 
 
 def test_the_penalty_is_that_of_a_grid_search(rng):
@@ -44,7 +45,7 @@ def test_the_penalty_is_that_of_a_grid_search(rng):
         LogisticRegression(max_iter=50_000), {"C": np.logspace(-4, 4, 10)}, cv=StratifiedKFold(5), scoring="accuracy"
     ).fit(x[order], np.array(labels)[order])
     expected = search.predict((test - train.astype(float).mean(axis=0)) / train.astype(float).std(axis=0))
-    found = classify(train, labels, {"en": test})["en"]
+    found = classify(train, labels, {"en": test})[0]["en"]
     assert np.mean(np.array(found) == expected) > 0.97  # the solver stops where it has started from
 
 
@@ -55,7 +56,17 @@ def test_amazon(tmp_path, capsys):
         rows = [f"{i % 2}\t{'abc' if i % 2 else 'def'} {'gh'[i // 2 % 2]} {i}\n" for i in range(20)]
         (folder / f"{name}.tsv").write_text("".join(rows))
     options = ["--data", str(folder), "--layers", "2", "--languages", "en", "de", "ja"]
-    command = ["amazon", *ENCODER, *options, "--transforms", "original", "lsar", "--out", str(tmp_path / "out")]
+    command = [
+        "amazon",
+        *ENCODER,
+        *options,
+        "--transforms",
+        "original",
+        "center",
+        "lsar",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert main(command) == 0
     values = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
     assert values["original", "accuracy en"]["value"] > 90
@@ -67,9 +78,15 @@ def test_amazon(tmp_path, capsys):
     assert "Amazon reviews, trained on English" in capsys.readouterr().out
     # Of stars the metric says so: the papers' numbers are of good and bad.
     (folder / "en_train.tsv").write_text("".join(f"{i % 3}\t{'abc'[i % 3]} {i}\n" for i in range(30)))
-    original = [word for word in command if word != "lsar"]
+    # Centered equals the original where each test set is standardised by its statistics, as in the paper's text.
+    own = "accuracy mean, by language"
+    assert values["center", own]["value"] == values["original", own]["value"]
+    original = [word for word in command if word not in ("center", "lsar")]
     assert main([*original[:-1], str(tmp_path / "stars")]) == 0
-    assert {r["metric"] for r in read(tmp_path / "stars")} >= {"accuracy mean, 3 classes", "accuracy ja, 3 classes"}
+    assert {r["metric"] for r in read(tmp_path / "stars")} >= {
+        "accuracy mean, 3 classes",
+        "accuracy ja, 3 classes, by language",
+    }
     (folder / "de_test.tsv").write_text("4\tabc\n")
     assert main(command) == 1
     message = "test set of de: the label '4' is not in the training set, which has 0, 1, 2"

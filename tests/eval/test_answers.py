@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eval.data.xquad import XQUAD_R, read_xquad
-from eval.task import Panel, Setting
+from eval.task import Panel, Score, Setting
 from eval.tasks import answers as tasks
 from eval.tasks.answers import answers
 from lsar_jax import EncoderSpec
@@ -37,33 +37,42 @@ def recorded(monkeypatch, place, name):
 
 @pytest.mark.parametrize("shown", [("en", "th", "zh"), ("zh", "th")])
 def test_one_question(tmp_path, monkeypatch, rng, shown):
-    monkeypatch.setattr("eval.tasks.answers._QUESTIONS", 5)
+    monkeypatch.setattr("eval.tasks.answers._QUESTIONS", 3)
     calls = recorded(monkeypatch, tasks, "draw_answers")
     write_letters(tmp_path / "xquad", rng, XQUAD_R)
-    task = answers(tmp_path / "xquad", shown)
+    task = answers(tmp_path / "xquad", shown, question=4)
     [texts] = task.parts
     x = {key: rng.standard_normal((len(text), 6)).astype(np.float32) for key, text in texts.items()}
+    # Far from the origin and of different lengths: a dot product of raw embeddings, in their plane.
+    x = {key: 3 + rows * rng.uniform(1, 9, (len(rows), 1)).astype(np.float32) for key, rows in x.items()}
     found = [
         item for name in ("lsar", "cbie", "lir", "original") for item in task.scores(x, Method(name, {}, None), SETTING)
     ]
     task.draw([], dict(item for item in found if isinstance(item, Panel)), tmp_path)
     assert is_png(tmp_path / "answers.png")
-    [(panels, candidate_codes, codes, asked, *_)] = calls
+    [(panels, candidate_codes, codes, title, _)] = calls
     assert list(panels) == [f"layer 2, {name}" for name in ("original", "lir", "lsar")]
-    assert (tuple(codes), asked) == (shown, "en" if "en" in shown else shown[0])
     plane = panels["layer 2, lir"]
-    candidates = np.concatenate([x["c", code] for code in shown])
-    likeness = cosines(x["q", asked][:1], candidates).sum(axis=-1)[0]
-    np.testing.assert_array_equal(np.argsort(plane.ranks), np.argsort(-likeness))
-    assert plane.ranks.min() == 1
-    assert [candidate_codes[place] for place in plane.answers] == list(codes)
-    starts = {code: candidate_codes.index(code) for code in codes}
     questions = read_xquad(tmp_path / "xquad")
-    assert [place - starts[code] for code, place in zip(codes, plane.answers, strict=True)] == [
-        questions[code].answers[0] for code in codes
-    ]
+    # The English question alone, and all candidates of the shown languages; scores have a smaller pool.
+    assert texts["asked", "en"] == [questions["en"].questions[4]] == [title.split("\n")[0]]
+    assert [len(x["c", code]) for code in ("ar", "th")] == [3, 8]
+    small = tasks._scores(dict.fromkeys(XQUAD_R, range(3)), {key: rows[:3] for key, rows in x.items()})
+    assert [item.value for item in found if isinstance(item, Score)][:2] == [score.value for score in small]
+    assert (tuple(codes), candidate_codes) == (shown, [code for code in shown for _ in range(8)])
+    candidates = np.concatenate([x["c", code] for code in shown]).astype(float)
+    np.testing.assert_array_equal(np.argsort(plane.ranks), np.argsort(-candidates @ x["asked", "en"][0]))
+    assert plane.ranks.min() == 1
+    rows = np.concatenate([candidates, x["asked", "en"]])
+    values = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)
+    points = np.concatenate([plane.candidates, plane.question[None]]).astype(float)
+    np.testing.assert_allclose(points.T @ points, np.diag(values[:2] ** 2), rtol=1e-4, atol=1e-3 * values[0])
+    assert plane.answers.tolist() == [8 * n + questions[code].answers[4] for n, code in enumerate(shown)]
 
 
-def test_a_language_that_is_not_in_xquad_r():
+def test_refusals(tmp_path, rng):
     with pytest.raises(ValueError, match="--shown is 'en fr'; give some of "):
         answers(Path("nowhere"), ("en", "fr"))
+    write_letters(tmp_path / "xquad", rng, XQUAD_R)
+    with pytest.raises(ValueError, match="--question is 6; give 0 to 5"):
+        answers(tmp_path / "xquad", question=6)
