@@ -22,9 +22,8 @@ def _section(paper: Paper) -> str:
     about = textwrap.fill(paper.about, 120, break_long_words=False, break_on_hyphens=False)
     states = [card.state.partition(" because ")[0] for card in paper.cards]
     counts = ", ".join(f"{states.count(state)} {state}" for state in ("right", "by the code", "deviates", "missing"))
-    lines = [f"## {paper.name}", "", about, "", f"| {counts} | Command | Published | Here | Verdict |"]
-    lines += ["| --- | --- | --- | --- | --- |", *map(_row, paper.cards)]
-    return "\n".join([*lines, *(["", paper.after] if paper.after else [])]) + "\n"
+    lines = [f"## {paper.name}", "", about, "", f"| {counts} | Command | Published | Here | Verdict |\n|{' --- |' * 5}"]
+    return "\n".join([*lines, *map(_row, paper.cards), *(["", paper.after] if paper.after else [])]) + "\n"
 
 
 def _row(card: Card) -> str:
