@@ -4,7 +4,8 @@ Only the data that is needed is fetched: byte ranges of parquet files, and JSON 
 up to the last row that is read. If the Hub cannot be reached, cached files are used. A local folder can be read
 instead if it has the layout of the Hub: one folder of files per configuration.
 
-Data: wikimedia/wikipedia (20231101.{language}), google/wiki40b ({language}).
+Data: wikimedia/wikipedia (20231101.{language}), google/wiki40b ({language}), oscar-corpus/oscar
+(unshuffled_deduplicated_{language}).
 """
 
 import csv
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.corpora.row_files import BUFFER, is_parquet, rows_in
-from lsar_jax.corpora.sentence_filters import COUNT, Filter, oscar_lines, take, wiki40b_pieces
+from lsar_jax.corpora.sentence_filters import COUNT, Filter, document_lines, oscar_lines, take, wiki40b_pieces
 from lsar_jax.files import check_file
 from lsar_jax.hub import Repository, check_no_revision
 from lsar_jax.languages import code_or_none, own_name
@@ -26,8 +27,9 @@ __all__ = ["HUB_SETS", "PINNED", "HubFiles", "hub", "hub_files"]
 
 # Known datasets of text: what the name of a language's folder begins with, and the filter of sentences.
 HUB_SETS: dict[str, tuple[str, Filter]] = {
-    "wikimedia/wikipedia": ("20231101.", oscar_lines),
+    "wikimedia/wikipedia": ("20231101.", document_lines),
     "google/wiki40b": ("", wiki40b_pieces),
+    "oscar-corpus/oscar": ("unshuffled_deduplicated_", oscar_lines),
 }
 
 # The commits that are read by default: our own choice for Wikipedia, MTEB's for the others.
@@ -96,7 +98,7 @@ def hub(
     field: str = "text",
     count: int | None = COUNT,
 ) -> list[str]:
-    """Returns the first sentences of one language in a dataset, by its filter in ``HUB_SETS``, or ``oscar_lines``.
+    """Returns the first sentences of one language in a dataset, by its filter in ``HUB_SETS``, or the first lines.
 
     Args:
       id: id of a dataset on the Hub, or a folder of its files with the same layout.
@@ -118,7 +120,7 @@ def hub(
     folder = Path(id)
     # A folder is recognised as a copy of a known dataset by its name.
     names = [name for name in HUB_SETS if name == str(id) or (folder.is_dir() and name.endswith(f"/{folder.name}"))]
-    start, filter = HUB_SETS[names[0]] if names else ("", oscar_lines)
+    start, filter = HUB_SETS[names[0]] if names else ("", document_lines)
     files = hub_files(id, revision, f"{start}{code_or_none(language) or language}/*")
     languages = [name.removeprefix(start) for name in files.configs if name.startswith(start)]
     config = start + own_name(language, languages, files.name)

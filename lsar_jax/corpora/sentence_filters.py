@@ -1,32 +1,49 @@
 """Filters that turn documents into sentences as the papers do for OSCAR and Wiki-40B.
 
 Both follow the published code of LSAR (Xie et al., EMNLP 2022), ``download_oscar.py`` and
-``download_wiki.py`` (which is based on LIR's, Yang et al., EMNLP 2021), with two differences. They
+``download_wiki.py`` (which is based on LIR's, Yang et al., EMNLP 2021), with three differences. They
 yield exactly the requested number of sentences, whereas the published code finishes the last document;
-and they leave out blank lines. Sentences keep the order of the documents.
+they leave out blank lines; and they read files in order, whereas the code also shuffles OSCAR's files.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import islice, repeat
 
-__all__ = ["COUNT", "Filter", "check_count", "not_blank", "oscar_lines", "take", "wiki40b_pieces"]
+import numpy as np
+
+__all__ = ["COUNT", "Filter", "check_count", "document_lines", "not_blank", "oscar_lines", "take", "wiki40b_pieces"]
 
 # Sentences per language in the papers.
 COUNT = 10_000
 
 _MIN_CHARACTERS = 10
+# Documents of OSCAR that are held to draw from, as in LSAR's code.
+_BUFFER = 100_000
 
 Filter = Callable[[Iterable[str], int | None], Iterator[str]]
 
 
-def oscar_lines(documents: Iterable[str], count: int | None = COUNT) -> Iterator[str]:
-    """Yields the first non-blank lines of documents, after stripping white space around each document.
+def document_lines(documents: Iterable[str], count: int | None = COUNT) -> Iterator[str]:
+    """Yields the first non-blank lines of documents, after stripping white space around each document."""
+    return islice((line for text in documents for line in text.strip().split("\n") if line.strip()), count)
+
+
+def oscar_lines(documents: Iterable[str], count: int | None = COUNT, seed: int = 42) -> Iterator[str]:
+    r"""Yields the non-blank lines of documents in a random order, after stripping white space around each document.
+
+    The order is that of the ``shuffle`` of Hugging Face's streamed datasets, with a buffer of 100,000 documents, which
+    are read first.
 
     Args:
       documents: texts with any number of lines.
       count: maximum number of lines; None for all.
+      seed: seed of the order; LSAR's code has 42.
+
+    Example:
+      >>> list(lj.corpora.oscar_lines(["a\nb", "c", "d\n\ne"], 3))
+      ['d', 'e', 'c']
     """
-    return islice((line for text in documents for line in text.strip().split("\n") if line.strip()), count)
+    return document_lines(_shuffled(documents, np.random.default_rng(seed)), count)
 
 
 def wiki40b_pieces(documents: Iterable[str], count: int | None = COUNT) -> Iterator[str]:
@@ -67,6 +84,21 @@ def take(documents: Iterable[str], filter: Filter, count: int | None, where: obj
     if not sentences:
         raise ValueError(f"{where} has no sentence that {getattr(filter, '__name__', 'the filter')} keeps")
     return sentences
+
+
+def _shuffled(documents: Iterable[str], rng: np.random.Generator) -> Iterator[str]:
+    # Drawn by thousands, as there, so that the last documents are shuffled from the same state.
+    places = (place for _ in repeat(None) for place in rng.integers(0, _BUFFER, 1000).tolist())
+    held: list[str] = []
+    for text in documents:
+        if len(held) < _BUFFER:
+            held.append(text)
+        else:
+            place = next(places)
+            yield held[place]
+            held[place] = text
+    rng.shuffle(held)
+    yield from held
 
 
 def _pieces(text: str) -> Iterator[str]:

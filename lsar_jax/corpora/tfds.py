@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.corpora.by_language import add_once, chosen
-from lsar_jax.corpora.sentence_filters import COUNT, Filter, not_blank, oscar_lines, take, wiki40b_pieces
+from lsar_jax.corpora.sentence_filters import COUNT, Filter, document_lines, not_blank, take, wiki40b_pieces
 from lsar_jax.extras import import_extra
 from lsar_jax.files import read_json
 from lsar_jax.languages import code_or_none
@@ -34,8 +34,8 @@ def prepared(
 ) -> list[str]:
     r"""Returns the first sentences of a prepared dataset of texts.
 
-    Documents are split by ``wiki40b_pieces`` for Wiki-40B, not at all for ``builders.Monolingual``, and by
-    ``oscar_lines`` for all others.
+    Documents are split by ``wiki40b_pieces`` for Wiki-40B, not at all for ``builders.Monolingual``, and into
+    lines for all others.
 
     Args:
       folder_or_name: the folder of one version of a dataset, or its name under ``TFDS_DATA_DIR`` or
@@ -67,7 +67,7 @@ def prepared(
     if chosen not in texts:
         raise ValueError(f"{folder} has no text field {chosen!r}; choose one with field=: {', '.join(texts) or 'none'}")
     documents = (row[chosen] for row in rows(folder, split))
-    return take(documents, _FILTERS.get(name, oscar_lines), count, f"split {split!r} of {folder}")
+    return take(documents, _FILTERS.get(name, document_lines), count, f"split {split!r} of {folder}")
 
 
 def places(name: str | Path) -> list[Path]:

@@ -119,6 +119,9 @@ def test_other_layouts(tmp_path):
     assert hub(folder, "zh") == [piece, f"and {piece}", piece, f"und {piece}"]
     assert hub(folder, "zh-Hant") == ["traditional"]
     assert hub(folder, "zh", split="test") == ["of the test split"]
+    # OSCAR's documents are drawn at random.
+    write(tmp_path / "oscar", "unshuffled_deduplicated_de/train/0000.parquet", ["a\nb", "c", "d\n\ne"])
+    assert hub(tmp_path / "oscar", "de", count=3) == ["d", "e", "c"]
 
 
 def test_refuses(wikipedia, tmp_path, monkeypatch):
@@ -149,7 +152,7 @@ def test_refuses_files(wikipedia, tmp_path):
     with pytest.raises(ValueError, match="train-00000-of-00002.parquet of .* cannot be read as parquet"):
         hub(folder, "de")
     write(folder, "20231101.fr/train-00000-of-00001.parquet", [" \n", ""])
-    with pytest.raises(ValueError, match="split 'train' of .*wikipedia has no sentence that oscar_lines keeps"):
+    with pytest.raises(ValueError, match="split 'train' of .*wikipedia has no sentence that document_lines keeps"):
         hub(folder, "fr")
 
 

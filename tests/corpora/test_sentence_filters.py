@@ -4,7 +4,8 @@ from itertools import count
 
 import pytest
 
-from lsar_jax.corpora.sentence_filters import COUNT, not_blank, oscar_lines, take, wiki40b_pieces
+from lsar_jax.corpora import sentence_filters
+from lsar_jax.corpora.sentence_filters import COUNT, document_lines, not_blank, oscar_lines, take, wiki40b_pieces
 
 
 def endless(text):
@@ -12,14 +13,34 @@ def endless(text):
     return (text.format(number) for number in count())
 
 
-def test_oscar_lines():
+def test_document_lines():
     documents = ["  one \ntwo\n\n \nthree\r\n\n", "", " \n ", "four\u2028still four"]
-    assert list(oscar_lines(documents)) == ["one ", "two", "three", "four\u2028still four"]
-    assert list(oscar_lines(documents, 2)) == ["one ", "two"]
+    assert list(document_lines(documents)) == ["one ", "two", "three", "four\u2028still four"]
+    assert list(document_lines(documents, 2)) == ["one ", "two"]
     # Exactly the number, in the middle of a document.
-    found = list(oscar_lines(endless("a {0}\nb {0}\nc {0}")))
+    found = list(document_lines(endless("a {0}\nb {0}\nc {0}")))
     assert len(found) == COUNT == 10_000
     assert found[-1] == "a 3333"
+
+
+@pytest.mark.parametrize(
+    ("buffer", "count", "first"),
+    [
+        (3, 8, [0, 2, 1, 5, 6, 7, 3, 4]),
+        (5, 2000, [0, 3, 6, 2, 8, 4]),
+        (1000, 900, [420, 231, 127]),
+        (700, 5000, [62, 541]),
+    ],
+)
+def test_oscar_is_drawn_at_random(monkeypatch, buffer, count, first):
+    monkeypatch.setattr(sentence_filters, "_BUFFER", buffer)
+    documents = [f" {number}\nsame" for number in range(count)]
+    # The first numbers are those of datasets 2.14.7: IterableDataset.shuffle(seed=42, buffer_size=buffer).
+    found = list(oscar_lines(documents, None))[::2]
+    assert found[: len(first)] == list(map(str, first))
+    assert sorted(map(int, found)) == list(range(count))
+    assert list(oscar_lines(documents, 3)) == [found[0], "same", found[1]]
+    assert list(oscar_lines(documents, None, seed=0)) != found
 
 
 def test_wiki40b_pieces():
@@ -42,7 +63,7 @@ def test_not_blank():
 
 def test_take_reads_no_more_than_it_needs():
     documents = iter("abc")
-    assert take(documents, oscar_lines, 2, "a place") == ["a", "b"]
+    assert take(documents, document_lines, 2, "a place") == ["a", "b"]
     assert next(documents) == "c"
     with pytest.raises(ValueError, match="a place has no sentence that wiki40b_pieces keeps"):
         take(["short"], wiki40b_pieces, 3, "a place")

@@ -89,7 +89,7 @@ def test_refuses_names(folder, tmp_path, monkeypatch):
         ("wiki40b", {}, ValueError, r"wiki40b holds several .*; name one of de/1.0.0, zh-cn/1.0.0"),
         ("wiki40b/de", {"split": "dev"}, ValueError, "split 'dev' of .* cannot be read: Unknown split 'dev'"),
         (two, {"field": "c"}, ValueError, "has no text field 'c'; choose one with field=: a, b"),
-        (two, {"field": "b"}, ValueError, "split 'train' of .* has no sentence that oscar_lines keeps"),
+        (two, {"field": "b"}, ValueError, "split 'train' of .* has no sentence that document_lines keeps"),
     ):
         with pytest.raises(error, match=message):
             prepared(name, **options)
