@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.style import heat_map, page
+from lsar_jax.measures.compared_methods import CSLS
 from lsar_jax.measures.resampling import Interval
 from lsar_jax.report.planes import lines, mark
 
@@ -97,15 +98,21 @@ def tradeoff_figure(panels: Mapping[str, Mapping[str, tuple[float, float]]], pat
     """Draws each method at its mean difference in one language and across languages; nothing without methods."""
     if not panels:
         return
-    names = list(dict.fromkeys(name for methods in panels.values() for name in methods))
+    names = list(dict.fromkeys(name.replace(CSLS, "") for methods in panels.values() for name in methods))
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     title = "What methods cost in one language and gain across languages, mean difference in points"
+    title += " (hollow: by CSLS)" * any(CSLS in name for methods in panels.values() for name in methods)
     size = (4.4 * columns + 2.4, 4 * rows + 0.4)
     with page(path, rows, columns, size=size, title=title, legend="right center", sharey=True) as axes:
         for axis, (panel, methods) in zip(axes.flat, panels.items(), strict=False):
             for name, (alone, across) in methods.items():
-                axis.scatter(alone, across, s=40, label=name, **mark(names.index(name)))
+                plain = name.replace(CSLS, "")
+                # The plain method, where it is drawn, is in the legend for both.
+                label = "" if name != plain and plain in methods else name
+                drawn = axis.scatter(alone, across, s=40, label=label, **mark(names.index(plain)))
+                if name != plain:
+                    drawn.set_facecolor("none")
             axis.axhline(0, color="0.6", linewidth=0.8, zorder=0)
             axis.axvline(0, color="0.6", linewidth=0.8, zorder=0)
             axis.set(title=panel, xlabel="in one language")

@@ -7,7 +7,7 @@ each of the others. Methods that were fitted on the evaluated sentences themselv
 method is at its mean difference in one language and across languages, a panel for each encoder and layer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import nan
@@ -91,13 +91,23 @@ def _both(before: Mapping[str, Result], after: Mapping[str, Result]) -> dict[str
 
 
 def mean_gains(found: CostsAndGains) -> dict[str, dict[str, tuple[float, float]]]:
-    """Returns panel -> method -> mean difference in one language and across languages, of methods that have both."""
-    panels: dict[str, dict[str, tuple[float, float]]] = {}
+    """Returns panel -> method -> mean difference in one language and across languages, of methods that have both.
+
+    The means of a panel are over the columns that all of its methods have.
+    """
+    kinds: tuple[Kind, Kind] = ("in one language", "across languages")
+    panels: dict[str, list[str]] = {}
     for where, name in dict.fromkeys(place[:2] for place in found.gains):
-        both = [_mean(found, where, name, kind) for kind in ("in one language", "across languages")]
-        if np.isfinite(both).all():
-            panels.setdefault(where, {})[name] = both[0], both[1]
-    return panels
+        if np.isfinite([_mean(found, where, name, kind) for kind in kinds]).all():
+            panels.setdefault(where, []).append(name)
+    means = {}
+    for where, names in panels.items():
+        shared = [c for c in found.kinds if all((where, name, c) in found.gains for name in names)]
+        means[where] = {
+            name: (_mean(found, where, name, kinds[0], shared), _mean(found, where, name, kinds[1], shared))
+            for name in names
+        }
+    return means
 
 
 def summary(found: CostsAndGains) -> list[str]:
@@ -241,10 +251,10 @@ def _over_seeds(results: Sequence[Result]) -> Result:
     return replace(results[0], value=float(np.mean([r.value for r in results])), queries=queries)
 
 
-def _mean(found: CostsAndGains, where: str, method: str, kind: Kind) -> float:
+def _mean(found: CostsAndGains, where: str, method: str, kind: Kind, columns: Collection[str] | None = None) -> float:
     values = [
         gain.value
         for (at, name, column), gain in found.gains.items()
-        if (at, name, found.kinds[column]) == (where, method, kind)
+        if (at, name, found.kinds[column]) == (where, method, kind) and (columns is None or column in columns)
     ]
     return float(np.mean(values)) if values else np.nan
