@@ -39,6 +39,7 @@ def training():
 
 
 TRAINING = training()
+OF_HEADS = {"trained_on": "data/oracle", "learning_rate": TRAINING[0], "batch": TRAINING[1]}
 # The tokens that an encoder's checkpoint takes; those of the others are 512.
 LENGTHS = {"LaBSE": 256, "S-BERT": 128}
 # The languages that Wu and Dredze average over.
@@ -76,6 +77,7 @@ def measures(planned, number):
         where = {"tatoeba": "tatoeba", "sts17": "sts17", "code-switch": "tatoeba"}.get(number.task)
         options = {"data": str(getattr(command, where)) if where else CARDS["ki-table-3"].steps[0].options["data"]}
         right = number.method == "original" or folder_of(number.method) in {Path(run).name for run in command.runs}
+        options |= OF_HEADS
     elif step.task == number.task:
         options = {name: getattr(command, name, None) for name in number.quantity.options} | {
             "pooling": command.pooling
@@ -197,6 +199,11 @@ def study_mistakes(step):
     elif step.task == "train.align":
         if run.encoder.max_length != 96 or run.text.words.name != f"words-{run.out.parent.name}":
             found.append(f"alignment on {run.text.words}, {run.encoder.max_length} tokens, in {run.out}")
+        options = run.options.complete(run.objective, 1)
+        theirs = next(number.quantity.options for number in PUBLISHED if number.method == run.objective)
+        ours = {f"alignment_{name}": getattr(options, name) for name in ("steps", "batch", "learning_rate")}
+        if not ours.items() <= theirs.items():
+            found.append(f"alignment by {ours}")
     elif {*map(language_of, run.text.test)} != NINE or len(run.seeds) != 5 or run.encoder.max_length != 128:
         found.append(f"fine-tuning of {run.seeds}, {run.encoder.max_length} tokens, on {run.text.test}")
     elif run.out.parent.name != run.task or run.training.features != (run.out.name in ("features", "linear")):
@@ -222,7 +229,7 @@ def training_mistakes(card):
                 found.append(f"trained by {used}")
             how = (run.layers, run.encoder.pooling, run.encoder.max_length, str(run.text.data))
             pooling = None if key == "laser1" else "pooler"
-            if how != ((layer_of_ki(key),), pooling, LENGTHS.get(setting.name, 512), "data/oracle"):
+            if how != ((layer_of_ki(key),), pooling, LENGTHS.get(setting.name, 512), OF_HEADS["trained_on"]):
                 found.append(f"{key}: trained by {how}")
     four = {folder_of(number.method) for number in PUBLISHED if (number.paper, number.table) == (card.paper, "Table 3")}
     for step in card.steps:

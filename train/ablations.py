@@ -32,15 +32,14 @@ def objectives(base: Base) -> list[Objective]:
     """Returns the rows of the table with a base; with ``none``, ORACLE alone."""
     if base == "none":
         return [Objective("none", True), *ALONE.values()]
-    rows = [Objective(base, False)]
-    for separation in ("paper", "code"):
-        rows.append(Objective(base, True, separation))
-        rows.append(Objective(base, True, separation, without=("clustering",)))
-    rows.append(Objective(base, True, without=("separation",)))
-    if base == "dream":
-        rows.append(Objective(base, False, halves=True))
-    rows.append(Objective(base, True, "code", "all", halves=base == "dream"))
-    return rows
+    halves = base == "dream"
+    return [
+        Objective(base, False),
+        *(Objective(base, True, by, without=no) for by in ("paper", "code") for no in ((), ("clustering",))),
+        Objective(base, True, without=("separation",)),
+        *([Objective(base, False, halves=True)] if halves else []),
+        Objective(base, True, "code", "all", halves=halves),
+    ]
 
 
 @dataclass(frozen=True)

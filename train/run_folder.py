@@ -15,7 +15,7 @@ from lsar_jax.processes import check_alike, is_first, wait_for_all
 
 __all__ = ["ALIGNMENT", "claimed", "flat_options"]
 
-# How an encoder, or linear maps, in the same folder were aligned: objective, encoder and text.
+# How an encoder, or linear maps, in the same folder were aligned: objective, encoder, text, steps, batch and rate.
 ALIGNMENT = "alignment.json"
 
 # Files of a run that has begun. A log alone, of a run without a checkpoint, may be replaced.

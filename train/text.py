@@ -30,7 +30,8 @@ class TextOptions:
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
       held_out: number of pairs per language to hold out for testing; below 1, the share of each language's pairs.
       split_seed: seed that chooses the held-out pairs.
-      validation: share of the remaining pairs used for validation, which chooses the best epoch.
+      validation: share of the remaining pairs used for validation, which chooses the best epoch; with 0, the held-out
+        pairs are, as in ORACLE's code, so that they are no longer unseen.
       share: share of the pairs left for training to train on; a smaller share is part of a larger one.
     """
 
@@ -45,7 +46,7 @@ class TextOptions:
 
     def check(self) -> None:
         """Raises ValueError if a number is out of range."""
-        above_zero(held_out=self.held_out, validation=self.validation, share=self.share)
+        above_zero(held_out=self.held_out, share=self.share)
         below_one(validation=self.validation)
         check_option(self.share <= 1, "at most 1", share=self.share)
 
@@ -61,7 +62,7 @@ class TextOptions:
         itself, so that they are the same ones whatever other text there is.
         """
         pairs: dict[str, list[Pair]] = {}
-        tested: set[str] = set()
+        tests: dict[str, list[Pair]] = {}
         for data, split in ((self.data, self.split), *((data, "") for data in self.more)):
             found = read_bitext(data, () if self.more else self.languages, "--data", split=split)
             for code in canonical_keys(dict.fromkeys(self.languages or found)):
@@ -70,16 +71,17 @@ class TextOptions:
                 with errors_of(f"{data}, {code}"):
                     others, test = held_out(found[code], self.held_out, self.split_seed)
                 pairs.setdefault(code, []).extend(others)
-                tested |= {text_key(text) for pair in test for text in pair}
+                tests.setdefault(code, []).extend(test)
         if absent := sorted({language_code(code) for code in self.languages} - set(pairs)):
             texts = ", ".join(map(str, (self.data, *self.more)))
             raise FileNotFoundError(f"{texts} have no text in {', '.join(absent)}")
+        tested = {text_key(text) for test in tests.values() for pair in test for text in pair}
         split_pairs: TrainingPairs = {}
         for code in sorted(pairs):
             ordered = shuffled(distinct(pairs[code]), self.split_seed)
             untested = [pair for pair in ordered if not any(text_key(text) in tested for text in pair)]
             count = round(self.validation * len(untested))
-            split_pairs[code] = untested[count:], untested[:count]
+            split_pairs[code] = untested[count:], untested[:count] if self.validation else tests[code]
         validated = {text_key(english) for _, validation in split_pairs.values() for english, _ in validation}
         # Pairs are in the order of a hash, so that the first ones are a random sample.
         return {

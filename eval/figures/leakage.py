@@ -18,32 +18,35 @@ Scores = Mapping[tuple[int, str, str], Mapping[str, Sequence[float]]]
 _LOOKS = {"meaning": {"color": COLOURS[0]}, "language": {"color": COLOURS[5], "hatch": "//", "edgecolor": "white"}}
 
 
-def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
-    """Draws accuracy by meaning against accuracy by language on Tatoeba, as in Figure 3, if there are scores of it.
+def leakage(scores: Scores, layers: Sequence[int], column: str, path: Path, *, pairs: bool = False) -> None:
+    """Draws accuracy by meaning against accuracy by language in a column, if there are scores of it.
 
-    Each point is an objective; its marker shows the base, its colour what is added to the base. Markers are hollow, so
-    that points in one place are seen.
+    Each point is an objective, or with ``pairs``, as in Figure 3, one of its language pairs, and the mean is grey. The
+    marker shows the base, the colour what is added to it. Markers are hollow, so that points in one place are seen.
     """
     from matplotlib import color_sequences
 
-    if not _has(scores, "Tatoeba"):
+    if not _has(scores, column):
         return
     named = [_named(name) for layer in layers for name in _objectives(scores, layer)]
     markers = dict(zip(dict.fromkeys(base for base, _ in named), cycle("oDs^vP*X"), strict=False))
     # The ten colours of tab10, then their lighter forms.
     tab20 = color_sequences["tab20"]
     colours = dict(zip(dict.fromkeys(added for _, added in named), cycle(tab20[::2] + tab20[1::2]), strict=False))
-    size, title = (6.2 * len(layers) + 2, 5.6), "Tatoeba: retrieval by meaning and by language"
+    size, title = (6.2 * len(layers) + 2, 5.6), f"{column}: retrieval by meaning and by language"
     with page(path, 1, len(layers), size=size, title=title, legend="right center", sharey=True) as [axes]:
         for axis, layer in zip(axes, layers, strict=True):
             for name in _objectives(scores, layer):
                 base, added = _named(name)
-                x, y = (scores[layer, name, part]["Tatoeba"] for part in ("language", "meaning"))
+                sides = [scores[layer, name, part] for part in ("language", "meaning")]
+                each = [[np.mean(of[key]) for key in of if pairs and f"{column}, " in key] for of in sides]
+                axis.scatter(*each, s=20, marker=markers[base], color=colours[added], facecolors="none", label=name)
+                x, y = (of[column] for of in sides)
                 axis.errorbar(
                     np.mean(x), np.mean(y), xerr=_deviation(x), yerr=_deviation(y), fmt=markers[base], capsize=2,
-                    color=colours[added], markersize=6, markerfacecolor="none", markeredgewidth=1.6, label=name,
+                    color="0.5" if pairs else colours[added], markersize=6, markerfacecolor="none", markeredgewidth=1.6,
                 )  # fmt: skip
-            _draw_original(axis, scores, layer, "Tatoeba")
+            _draw_original(axis, scores, layer, column)
             axis.set(xlabel="accuracy by language embeddings, % (lower is better)", title=f"layer {layer}")
             axis.grid(alpha=0.3)
         axes[0].set_ylabel("accuracy by meaning embeddings, % (higher is better)")

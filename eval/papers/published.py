@@ -2,8 +2,8 @@
 
 ``published.csv`` holds every number in the words of its paper, and ``protocols.csv`` says how each table was measured.
 ``quantities.toml`` says what a number is called in our results, or why none of ours is the same quantity. A number
-stands beside ours only if the task, the metric, the languages, the number of queries, the options and the fitting text
-are the same; encoders and layers are compared in ``eval/papers/comparison.py``.
+stands beside ours only if the task, the metric, the languages, the number of queries, the options, the fitting text
+and the training of heads and aligned encoders are the same; ``eval/papers/comparison.py`` compares encoders and layers.
 """
 
 import csv
@@ -20,7 +20,7 @@ from lsar_jax.measures.results import Result
 __all__ = ["PROTOCOLS", "PUBLISHED", "Published", "Quantity", "items_of", "published"]
 
 _FOLDER = Path(__file__).parent
-# Methods that are the same whatever text they are fitted on.
+# Methods that are not fitted here: the same whatever text there is, or heads, whose training is asked for.
 _FIXED = ("original", "zero=", "meaning ", "language ")
 
 
@@ -37,6 +37,7 @@ class Quantity(NamedTuple):
     sizes: Mapping[str, int] = {}
     fit: str = ""
     options: Mapping[str, Any] = {}
+    least: Mapping[str, int] = {}
     power: int = 0
     unlike: str = ""
     other: str = ""
@@ -83,9 +84,9 @@ class Published(NamedTuple):
         return suffix == "" or (suffix != method and re.match(r" \w+=", suffix) is not None)
 
     def measured(self, result: Result) -> bool:
-        """Whether a result of this task and metric was measured so, and its methods were fitted so."""
+        """Whether a result of this task and metric was measured so, and its methods were fitted or trained so."""
         same = self.quantity
-        used = {**result.options, "max_length": result.max_length, "pooling": result.pooling}
+        used = {**result.parameters, **result.options, "max_length": result.max_length, "pooling": result.pooling}
         text = str(result.options.get("fit_on")).lower().replace("-", "")
         return (
             not self.other
@@ -93,6 +94,7 @@ class Published(NamedTuple):
             and same.n in (None, result.n)
             and (self.method.startswith(_FIXED) or same.fit.lower().replace("-", "") in text)
             and all(used.get(name) == value for name, value in same.options.items())
+            and all(result.fitted_languages.get(code, 0) >= count for code, count in same.least.items())
         )
 
 
@@ -135,7 +137,9 @@ def _quantity(task: str, setting: str, metric: str, method: str) -> tuple[Quanti
                 fit = re.search("OSCAR|Wiki-40B|evaluated|MultiUN|OPUS-100", setting)
                 pooling = {"pooling": "mean"} if "mean pooling" in setting else {}
                 n = found.sizes.get(groups[0], found.n) if groups else found.n
-                same = found._replace(n=n, fit=fit[0] if fit else found.fit, options={**found.options, **pooling})
+                trained = next(of for words, of in _WORDS["trained"].items() if re.fullmatch(words, method))
+                options = {**found.options, **pooling, **trained["options"]}
+                same = found._replace(n=n, fit=fit[0] if fit else found.fit, options=options, least=trained["least"])
                 return same, found.ours.format(*groups)
     raise ValueError(f"quantities.toml has none for {task!r}, {setting!r}, {metric!r}")
 

@@ -4,6 +4,7 @@ A cell is the mean over seeds and the sample standard deviation. As in Table 1 o
 ``-`` mark means that are more than one standard deviation of the first encoder above or below its mean.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -51,10 +52,7 @@ class Spread(NamedTuple):
 
 def by_task(results: Sequence[Result]) -> list[list[Result]]:
     """Returns the results of each task, which are in one table."""
-    tasks: dict[str, list[Result]] = {}
-    for result in results:
-        tasks.setdefault(result.task, []).append(result)
-    return list(tasks.values())
+    return [[of for of in results if of.task == task] for task in dict.fromkeys(of.task for of in results)]
 
 
 def is_transfer(result: Result) -> bool:
@@ -178,14 +176,10 @@ def with_maps(transform: str) -> str:
 
 def encoder_names(results: Sequence[Result]) -> list[str]:
     """Returns the name of each result's encoder, with the layer if it has several, and with the maps if any."""
-    layers: dict[str, set[int]] = {}
-    for result in results:
-        layers.setdefault(result.encoder, set()).add(result.layer)
-    names = []
-    for result in results:
-        layer = f", layer {result.layer}" if len(layers[result.encoder]) > 1 else ""
-        names.append(f"{result.encoder}{layer}{with_maps(result.transform)}")
-    return names
+    layers = Counter(encoder for encoder, _ in {(result.encoder, result.layer) for result in results})
+    return [
+        f"{of.encoder}{f', layer {of.layer}' * (layers[of.encoder] > 1)}{with_maps(of.transform)}" for of in results
+    ]
 
 
 def result_key(result: Result) -> tuple[str, int, str]:

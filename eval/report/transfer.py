@@ -155,9 +155,11 @@ def _options(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]:
     """The scores of each seed: of each test, and their means."""
-    spec, metric, aligned = EncoderSpec.from_dict(transfer["encoder"]), transfer["metric"], transfer.get("alignment")
+    spec, metric = EncoderSpec.from_dict(transfer["encoder"]), transfer["metric"]
+    aligned = transfer.get("alignment") or {}
     options = {name: config.get(name) for name in ("train", "dev", *_TRAINING, *_TEXT)}
-    options |= {"training": table.training_of(options), "fit_on": (aligned or {}).get("text", "")}
+    options |= {"training": table.training_of(options), "fit_on": aligned.get("text", "")}
+    options |= {f"alignment_{name}": aligned.get(name) for name in ("steps", "batch", "learning_rate")}
     unaligned = "linear" if transfer["maps"] else "features" if options["features"] else "original"
     scores = []
     for seed, end in transfer["seeds"].items():
@@ -175,9 +177,9 @@ def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Res
     names = {test: s["language"] for test, s in tests.items() if tested.count(s["language"]) == 1}
     return [
         Result(
-            task=f"transfer-{transfer['task']}", languages=languages, encoder=(aligned or {}).get("encoder", spec.id),
+            task=f"transfer-{transfer['task']}", languages=languages, encoder=aligned.get("encoder", spec.id),
             revision=spec.revision, layer=spec.layer, pooling=spec.pooling, dtype=spec.dtype,
-            max_length=config["max_length"], transform=(aligned or {}).get("objective", unaligned), parameters={},
+            max_length=config["max_length"], transform=aligned.get("objective", unaligned), parameters={},
             fitted_on=str(config["train"]), metric=f"{metric} {names.get(test, test)}", value=value, n=count, seed=seed,
             seconds=0.0, options={"test": test, **options}, direction="higher",
         )

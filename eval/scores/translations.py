@@ -1,9 +1,9 @@
 """Search for translations in pairs of languages: the task that Tatoeba, any parallel text and code-switching share.
 
-The score is the accuracy of the nearest neighbour, in each direction and as the mean of both, with means over
-languages. A method that depends on the language is tested on the languages that it was fitted on. The original
-embeddings, and transforms that are the same for all languages, are tested on all languages; those that were not fitted
-on are also reported separately.
+The score is the accuracy of the nearest neighbour, in each direction, as the mean of both and as their difference (Ki
+et al. 2024, section 6.1), with means over languages. A method that depends on the language is tested on the languages
+that it was fitted on. The original embeddings, and transforms that are the same for all languages, are tested on all
+languages; those that were not fitted on are also reported separately.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,13 +72,16 @@ def _scores(groups: Mapping[str, Sequence[str]], x: Embedded, method: Method, se
         way: {code: 100.0 * top1_hits(x[asked, code], x[read, code], method.bank) for code in tested}
         for way, (asked, read) in ((way, way.split("-")) for way in _WAYS)
     }
+    ways = [(way, of, "") for way, of in hits.items()]
     both = {code: np.mean([of[code] for of in hits.values()], axis=0) for code in tested}
-    for way, values, end in (*((way, of, "") for way, of in hits.items()), ("en-xx", both, ", both ways")):
+    gap = {code: hits["xx-en"][code] - hits["en-xx"][code] for code in tested}
+    for way, values, end in (*ways, ("en-xx", both, ", both ways"), ("xx-en", gap, " minus en-xx")):
         queries = {code: QueryScores(values[code]) for code in tested}
         for code in tested:
-            yield Score.of(Metric(f"{way.replace('xx', code)} accuracy{end}"), [code], queries[code])
+            metric = Metric(f"{way} accuracy{end}".replace("xx", code), "neither" if values is gap else "higher")
+            yield Score.of(metric, [code], queries[code])
         for of, codes in means.items():
-            metric = Metric(f"{way} {of}{end}")
+            metric = Metric(f"{way} {of}{end}", metric.direction)
             if of in shown and not end:
                 metric = Metric(metric.name, kind="across languages", column=_WAYS[way], shown=True)
             yield Score.of(metric, codes, strata_of([queries[code] for code in codes]))

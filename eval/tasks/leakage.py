@@ -8,7 +8,8 @@ The evaluation follows Ki, Park and Kim 2024: a translation should be found by i
 and not by its language embedding (lower is better). Retrieval is tested in both directions on LASER's Tatoeba, on
 held-out pairs of the training text, and on code-switched sentences. On STS17, the score is Spearman's correlation with
 human similarity scores, averaged over all tracks. Several seeds of a run are reported as mean and sample standard
-deviation. The last table shows whether training was cut short, or never improved on the first epoch.
+deviation. A table shows whether training was cut short, or never improved on the first epoch; the last has the p-values
+of ORACLE, which are results too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,14 +21,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import tyro
-from jaxtyping import Float
 
 from eval.data.tatoeba import XTREME_36
 from eval.evaluate import encode_texts, evaluate
 from eval.figures import leakage as draw
 from eval.fit_options import FitOptions
 from eval.fitting import choose
-from eval.scores.heads import COLUMNS, TRAINED, Scores, chance, summary
+from eval.scores.heads import COLUMNS, TRAINED, Scores, chance, oracle_tests, summary
 from eval.task import Embedded, Task, Texts
 from eval.tasks.benchmarks.sts17 import sts17
 from eval.tasks.benchmarks.tatoeba import tatoeba
@@ -38,7 +38,6 @@ from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.languages import language_code
 from lsar_jax.measures.results import Result, write_results
 from lsar_jax.measures.run_record import recorded
-from lsar_jax.objectives.disentangle import ALONE
 from lsar_jax.options.encoder import EncoderOptions
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text, oracle_weights
 
@@ -105,6 +104,7 @@ class Leakage:
             results += evaluate(task, encoder, layers, fitting, max_length=longest, cache=cache).results
         if not results:
             raise ValueError("no task was run, because the data of all tasks are missing; see the lines above")
+        results += oracle_tests(results)
         write_results(results, self.out / "results.jsonl")
 
         def encoded(of: Texts) -> dict[int, Embedded]:
@@ -112,8 +112,7 @@ class Leakage:
             return {layer: {key: value[n] for key, value in x.items()} for n, layer in enumerate(layers)}
 
         # Pictures leave out ablations, which would crowd them, unless there is nothing else.
-        alone = {objective.name for objective in ALONE.values()}
-        whole = [run for run in runs if not run.config["without"] or run.objective in alone] or runs
+        whole = [run for run in runs if not run.config["without"] or run.objective.startswith("oracle alone")] or runs
         self._report(results, runs, whole, trained)
         if "tatoeba" in texts:
             code = "de" if ("xx", "de") in texts["tatoeba"] else next(code for _, code in texts["tatoeba"])
@@ -129,6 +128,7 @@ class Leakage:
     def _tasks(self, text: Data, config: Mapping[str, Any]) -> Iterator[Task]:
         """The tasks whose data is there; the shortest comes first, so that errors in its data appear early."""
         pairs = {name: config[name] for name in ("held_out", "split", "split_seed")}
+        trained_on = " and ".join([config["data"], *config.get("more", ())])
         tasks: dict[str, tuple[Data, Callable[[], Task]]] = {
             "sts17": (self.sts17, lambda: sts17(pin(self.sts17))),
             "code-switch": (self.tatoeba, lambda: code_switch(pin(self.tatoeba), self.dictionaries)),
@@ -138,8 +138,8 @@ class Leakage:
         for name, (data, make) in tasks.items():
             try:
                 # The text that methods of this task would be fitted on; the heads are not fitted here.
-                options = {"data": str(data), "fit_on": "train" if name == "bitext" else "evaluated"}
-                yield replace(make(), options=options)
+                fit_on = "train" if name == "bitext" else "evaluated"
+                yield replace(make(), options={"data": str(data), "fit_on": fit_on, "trained_on": trained_on})
             except FileNotFoundError as error:
                 console.print(f"not run: {name}: {error}")
 
@@ -156,7 +156,12 @@ class Leakage:
             ["layer, objective", "rate, batch, patience", "epochs", "best"],
             [[f"{run.layer}, {run.objective}", *run.training] for run in runs],
         )
-        draw.leakage(scores, layers, self.out / "leakage.png")
+        tests = [(r, str(r.parameters["objective"])) for r in results if r.metric.endswith(" p of ORACLE")]
+        if tests:
+            rows = [[f"{r.layer}, {name}", f"{r.task}, {r.transform}", f"{r.value:.4f}"] for r, name in tests]
+            print_table("ORACLE against its base: a paired test over queries", ["layer, objective", "", "p"], rows)
+        draw.leakage(scores, layers, "Tatoeba", self.out / "leakage.png")
+        draw.leakage(scores, layers, "held-out", self.out / "held-out.png", pairs=True)
         draw.front(scores, layers, oracle_weights(runs), self.out / "front.png")
         title = "STS17: similarity by meaning and by language"
         draw.objective_bars(scores, layers, "STS17", "Spearman, %", title, self.out / "sts.png")
@@ -170,18 +175,14 @@ class Leakage:
     ) -> None:
         """Draws the pairs of a language, a panel for each objective, by its first run at the layer."""
         sides = {"English": x["en", code][:_HELD_OUT], code: x["xx", code][:_HELD_OUT]}
-        first = {run.objective: run for run in reversed(runs) if run.layer == layer}
-        panels = {name: _embeddings(run, sides) for name, run in reversed(first.items())}
+        panels: dict[str, dict[str, np.ndarray]] = {}
+        for run in runs:
+            if run.layer == layer and run.objective not in panels:
+                heads = list(zip(PARTS, run.heads(run.seeds[0]), strict=True))
+                of_run = {f"{side} {part}": np.asarray(head(x)) for side, x in sides.items() for part, head in heads}
+                panels[run.objective] = of_run
         title = f"{len(sides[code])} {pairs} of English and {code}, layer {layer}"
         draw.pair_planes(panels, title, self.out / name)
-
-
-def _embeddings(
-    run: TrainedRun, sides: Mapping[str, Float[np.ndarray, "pair dim"]]
-) -> dict[str, Float[np.ndarray, "pair dim"]]:
-    """The meaning and the language embeddings of each side, by a run's first seed."""
-    heads = dict(zip(PARTS, run.heads(run.seeds[0]), strict=True))
-    return {f"{side} {part}": np.asarray(head(x)) for side, x in sides.items() for part, head in heads.items()}
 
 
 def _print(scores: Scores, layer: int, by_chance: dict[str, float]) -> None:

@@ -68,7 +68,7 @@ def test_families_and_their_histograms():
     np.testing.assert_allclose(list(shares.values()), expected)
 
 
-def test_the_front_joins_weights_in_their_order(tmp_path, monkeypatch):
+def test_the_front_joins_weights_and_pairs_are_points(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
     meaning, weights = {2.0: 80.0, 0.0: 70.0, 10.0: 60.0}, {f"oracle, weight {w:g}": w for w in (10.0, 0.0, 2.0)}
@@ -82,3 +82,11 @@ def test_the_front_joins_weights_in_their_order(tmp_path, monkeypatch):
     assert [text.get_text() for text in axis.texts] == ["0", "2", "10"]
     leakage.front(scores, [8], dict(list(weights.items())[:1]), tmp_path / "b.png")
     assert len(made) == 1
+    # As in Figure 3, a language pair is a point, and their mean is grey.
+    of = [{"held-out": [n], "held-out, de": [n - 4, n], "held-out, gn": [n + 2]} for n in (80.0, 9.0)]
+    scores = {(8, "meat", "meaning"): of[0], (8, "meat", "language"): of[1] | {"Tatoeba": [50.0]}}
+    leakage.leakage(scores, [8], "held-out", tmp_path / "c.png", pairs=True)
+    [axis] = made[1].axes
+    np.testing.assert_allclose(axis.collections[0].get_offsets(), [(7, 78), (11, 82)])
+    np.testing.assert_allclose(axis.lines[0].get_xydata(), [(9, 80)])
+    assert axis.lines[0].get_color() == "0.5"

@@ -143,9 +143,7 @@ def test_trained_heads_are_found_or_their_training_is_named(empty):
     four = ("dream-halves", "dream-halves-oracle-code-all", "meat", "meat-oracle-code-all")
     assert heads.startswith(", ".join(f"results/bert/oracle/layer-2/{run}" for run in four))
     [line] = re.findall(r"`(python -m train\.ablations [^`]+)`", heads)
-    assert "--bases dream meat" in line
-    assert f"--encoder {TINY}" in line
-    assert "--layers 2 " in line
+    assert all(part in line for part in ("--bases dream meat", f"--encoder {TINY}", "--layers 2 "))
     for run in four:
         (empty / "results/bert/oracle/layer-2" / run).mkdir(parents=True)
         (empty / "results/bert/oracle/layer-2" / run / "trained.json").write_text("{}")

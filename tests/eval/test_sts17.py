@@ -39,13 +39,14 @@ def test_sts17(tmp_path, capsys):
     one = results["original", "Pearson 1.en-en"], results["original", "Spearman 1.en-en"]
     assert one[0]["value"] == pytest.approx(100 * pearsonr(cosine, [1.5, 5, 0, 3]).statistic, abs=1e-3)
     assert one[1]["value"] == pytest.approx(100 * spearmanr(cosine, [1.5, 5, 0, 3]).statistic, abs=1e-3)
-    for r in results.values():
-        assert -100 <= r["low"] <= r["high"] <= 100
+    assert all(-100 <= r["low"] <= r["high"] <= 100 for r in results.values() if "minus" not in r["metric"])
     for correlation in ("Pearson", "Spearman"):
         of = {name: results["center", f"{correlation} {name}"]["value"] for name in ("1.en-en", "6.tr-en")}
         assert results["center", f"{correlation} mean"]["value"] == pytest.approx(np.mean(list(of.values())))
         assert results["center", f"{correlation} monolingual mean"]["value"] == of["1.en-en"]
         assert results["center", f"{correlation} cross-lingual mean"]["value"] == of["6.tr-en"]
+        gap = results["center", f"{correlation} monolingual minus cross-lingual"]["value"]
+        assert gap == pytest.approx(of["1.en-en"] - of["6.tr-en"])
     # The scores of pairs, for paired tests, have the same mean.
     for result in read_results(tmp_path / "out" / "results.jsonl"):
         assert result.queries.mean == pytest.approx(result.value)

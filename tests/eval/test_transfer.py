@@ -132,11 +132,14 @@ def test_maps_and_layers_have_rows_of_their_own(tmp_path, capsys):
     mapped = write(tmp_path, "strong", scores=[71.0, 72.0, 73.0], maps="linear maps")
     lower = write(tmp_path, "weak")
     same = {"id": "bundled", "revision": "sha256:bundled"}
-    changed(mapped, encoder=same)
+    changed(mapped, encoder=same, alignment={"objective": "linear", "steps": 6, "batch": 8, "learning_rate": 0.5})
     changed(lower, encoder=same | {"layer": 8})
     assert main(["transfer", plain, mapped, "--out", str(tmp_path / "pos")]) == 0
-    rows = transfer_rows(read_results(tmp_path / "pos" / "results.jsonl"))
-    assert list(rows) == ["bundled", "bundled + linear"]
+    results = read_results(tmp_path / "pos" / "results.jsonl")
+    assert list(transfer_rows(results)) == ["bundled", "bundled + linear"]
+    names = [f"alignment_{name}" for name in ("steps", "batch", "learning_rate")]
+    found = {result.transform: [result.options[name] for name in names] for result in results}
+    assert found == {"original": [None, None, None], "linear": [6, 8, 0.5]}
     output = " ".join(capsys.readouterr().out.split())
     assert f"{mapped}: fr_pud tested without linear maps, as there are none" in output
     assert f"{plain}: fr_pud" not in output

@@ -33,6 +33,7 @@ def bitext(tmp_path, rng):
 
 
 def test_bitext(bitext, tmp_path):
+    (bitext / "en-th.tsv").rename(bitext / "en-gn.tsv")
     options = ["--data", str(bitext), "--held-out", "15", "--transforms", "original", "center", "lsar"]
     options += ["--near-misses", "2"]
     assert main(["bitext", *OPTIONS, *options, "--fit-on", "train", "--seen", "de", "fr", "--out", str(tmp_path)]) == 0
@@ -41,8 +42,15 @@ def test_bitext(bitext, tmp_path):
     assert results["lsar", "en-xx mean over 3"]["n"] == 45
     assert results["lsar", "en-xx mean over 3"]["low"] <= results["lsar", "en-xx mean over 3"]["value"]
     # What is of one language cannot be used on another; what is shared can.
-    assert results["lsar", "xx-en mean over 1 unseen"]["value"] == results["lsar", "th-en accuracy"]["value"]
-    assert ("center", "en-th accuracy") not in results
+    assert results["lsar", "xx-en mean over 1 unseen"]["value"] == results["lsar", "gn-en accuracy"]["value"]
+    assert ("center", "en-gn accuracy") not in results
+    # Of languages that encoders have not seen, of the others, and differences of the directions.
+    for name, codes in {"mean over 3": ("de", "fr", "gn"), "mean of gn": ("gn",), "mean but gn": ("de", "fr")}.items():
+        into, out = (results["lsar", f"{way} {name}"]["value"] for way in ("xx-en", "en-xx"))
+        assert out == pytest.approx(np.mean([results["lsar", f"en-{code} accuracy"]["value"] for code in codes]))
+        gap = results["lsar", f"xx-en {name} minus en-xx"]
+        assert (gap["value"], gap["direction"]) == (pytest.approx(into - out), "neither")
+    assert ("lsar", "en-xx mean of gn and ay") not in results
     assert results["lsar", "en-de accuracy"]["fitted_on"] == "bitext but the held-out pairs, up to 10000 a language"
     assert not [name for name, _ in results if "csls" in name]
     # By hand: fitted on the 25 pairs that are left, of which English is there once.

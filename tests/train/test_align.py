@@ -66,6 +66,8 @@ def test_what_is_written(folder, strong, capsys, refused):
     assert (config["stay_close"], config["warmup"]) == (1.0, 0)
     trained = json.loads((strong / "trained.json").read_text())
     assert (trained["objective"], trained["steps"], trained["stopped_by"]) == ("strong", 6, "steps")
+    alignment = json.loads((strong / "bert-strong" / "alignment.json").read_text())
+    assert (alignment["steps"], alignment["batch"], alignment["learning_rate"]) == (6, 8, 1e-3)
     assert (strong / "curves.png").read_bytes()[:4] == b"\x89PNG"
     lines = log_of(strong)
     assert [line["event"] for line in lines] == ["train", "validation"] * 3

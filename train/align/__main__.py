@@ -212,6 +212,7 @@ class Align:
         """Records what was aligned, for tables that name it: train.finetune copies it."""
         text = " and ".join(map(str, self.text.places(self.objective)))
         record = {"objective": self.objective, "encoder": encoder.spec.id, "text": text}
+        record |= {name: getattr(self.options, name) for name in ("steps", "batch", "learning_rate")}
         write_json(folder / ALIGNMENT, record)
 
     def _end(self, trained: Trained, plan: BatchPlan, validation: float, written: str) -> None:

@@ -24,7 +24,7 @@ from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Tas
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.correlations import pseudo_values, resampled_correlations
 from lsar_jax.measures.metric import Kind
-from lsar_jax.measures.query_scores import strata_of
+from lsar_jax.measures.query_scores import difference_of, strata_of
 from lsar_jax.measures.ranking import paired_cosine
 
 __all__ = ["COMMAND", "sts17"]
@@ -56,7 +56,10 @@ def sts17(data: Data = Path("data/sts17")) -> Task:
 
 
 def _scores(tracks: Mapping[str, Track], x: Embedded, method: Method, _: Setting) -> Iterator[Score]:
-    """Yields the correlations of each track, and their means over all, the monolingual and the cross-lingual ones."""
+    """Yields the correlations of each track, and their means over all, the monolingual and the cross-lingual ones.
+
+    Monolingual minus cross-lingual is the gap in section 6.2 of Ki et al. 2024.
+    """
     kinds = {count: [name for name, of in tracks.items() if len(set(of.languages)) == count] for count in (1, 2)}
     means = {"mean": list(tracks), "monolingual mean": kinds[1], "cross-lingual mean": kinds[2]}
     groups = {name: of for name, of in ({name: [name] for name in tracks} | means).items() if of}
@@ -83,6 +86,10 @@ def _scores(tracks: Mapping[str, Track], x: Embedded, method: Method, _: Setting
             languages = tracks[group].languages if group in tracks else codes
             of_pairs = strata_of([queries[name] for name in names])
             yield Score(metric, mean, languages, n, of_pairs, float(low), float(high))
+        if all(kinds.values()):
+            gap = difference_of(*([queries[name] for name in names] for names in kinds.values()))
+            metric = Metric(f"{correlation} monolingual minus cross-lingual", "neither")
+            yield Score.of(metric, sorted({code for of in tracks.values() for code in of.languages}), gap)
 
 
 COMMAND = command(sts17)
