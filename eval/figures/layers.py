@@ -41,11 +41,15 @@ def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str,
 
 
 def _draw_means(means: Float[np.ndarray, "layer dim"], outliers: np.ndarray, title: str, path: Path) -> None:
-    """Draws the mean embedding of each layer by dimension, with the largest outliers labelled."""
+    """Draws the mean embedding of each layer by dimension, with the largest outliers labelled.
+
+    The band is the mean and three standard deviations over dimensions (Hämmerl et al. 2023, Figures 2 and 4).
+    """
     rows = -(-len(means) // 4)
     with page(path, rows, 4, size=(11.6, 1.7 * rows), title=title, sharex=True) as axes:
         for layer, (axis, values, flags) in enumerate(zip(axes.flat, means, outliers, strict=False)):
             dimensions = np.flatnonzero(flags)
+            axis.axhspan(*values.mean() + values.std(ddof=1) * np.array([-3, 3]), color="0.9", lw=0)
             axis.plot(values, lw=0.5, color="0.35")
             axis.plot(dimensions, values[dimensions], "o", ms=2.5, color="tab:red")
             for d in dimensions[np.argsort(-np.abs(values[dimensions]))][:3]:

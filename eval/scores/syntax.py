@@ -1,4 +1,9 @@
-"""Syntax in the means of languages: its correlation with what LSAR removes and leaves (Xie et al. 2022)."""
+"""URIEL's signals in the means of languages: their correlation with what LSAR removes and leaves (Xie et al. 2022).
+
+In what LSAR removes, the paper finds no prominent correlation along a single direction. Along one, the likeness of two
+languages is minus the distance of their means, as a cosine is 1 or -1 there; the score is the largest of all directions
+in magnitude, which grows with their number by chance.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -6,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from eval.data.typology import syntactic_distances, syntax_correlation
+from eval.data.typology import Signals, english_cosines, uriel_correlation, uriel_distances
 from eval.fit_options import EVALUATED, FitOptions
 from eval.task import Method, Metric, Panel, Score, Setting
 from lsar_jax.console.output import console
@@ -14,10 +19,8 @@ from lsar_jax.console.output import console
 __all__ = ["english_distances", "syntax_scores"]
 
 
-def english_distances(
-    codes: Sequence[str], uriel: Path | None, options: FitOptions
-) -> tuple[dict[str, float], str] | None:
-    """The syntactic distances from English and the name of the measure; None if unavailable, and prints why."""
+def english_distances(codes: Sequence[str], uriel: Path | None, options: FitOptions) -> Signals:
+    """The distances from English and the names of their measures; empty if unavailable, and prints why."""
     if options.fit_on == EVALUATED:
         why = "the language means would coincide, because LSAR is fitted on the measured sentences"
     elif "lsar" not in options.transforms:
@@ -26,36 +29,48 @@ def english_distances(
         why = "it needs English and at least three other languages"
     else:
         try:
-            return syntactic_distances(codes, precomputed=uriel)
+            return uriel_distances(codes, precomputed=uriel)
         except ImportError as error:
             why = str(error)
     console.print(f"skipping the correlation with syntax: {why}")
-    return None
+    return {}
 
 
 def syntax_scores(
-    methods: Sequence[Method],
-    test: Mapping[str, Float[np.ndarray, "_ dim"]],
-    setting: Setting,
-    distances: Mapping[str, float],
-    measure: str,
+    methods: Sequence[Method], test: Mapping[str, Float[np.ndarray, "_ dim"]], setting: Setting, signals: Signals
 ) -> Iterator[tuple[Method, Score] | Panel]:
-    """Yields the correlation of syntactic similarity and the cosines of language means with English's."""
+    """Yields the correlation of each kind of similarity to English and the likeness of language means to English's."""
     drawn: dict[str, dict[str, dict[str, tuple[float, float]]]] = {}
     means: dict[str, Float[np.ndarray, " dim"]] = {code: x.mean(axis=0) for code, x in test.items()}
     for method in (method for method in methods if method.name == "lsar"):
-        left = {code: method(mean[None], code)[0] for code, mean in means.items()}
-        gone = {code: means[code] - left[code] for code in means}
         where = f"layer {setting.spec.layer}, {method.label}"
-        for what, vectors in (("removed", gone), ("left", left)):
-            try:
-                found = syntax_correlation(vectors, distances)
-            except ValueError as error:  # one direction makes all cosines 1 or -1
-                console.print(f"{where}: skipping the correlation with syntax in the part {what} by LSAR: {error}")
-                continue
-            yield method, Score(Metric(f"syntax, {what} ({measure})", "neither", unit=""), found.r, list(test), found.n)
-            console.print(f"{where}: in the part {what}, r = {found.r:.3f} over {found.n} languages ({measure})")
-            panels = drawn.setdefault(method.label, {})
-            panels[f"the part {what} by {method.label}, r = {found.r:.3f}"] = found.points
+        for kind, (distances, measure) in signals.items():
+            for part, likenesses in _parts(method, means).items():
+                try:
+                    tried = [uriel_correlation(likeness, distances) for likeness in likenesses]
+                except ValueError as error:  # one direction makes all cosines 1 or -1
+                    console.print(f"{where}: skipping the correlation with {kind}, {part}: {error}")
+                    continue
+                r, points = max(tried, key=lambda found: abs(found[0]))
+                yield (
+                    method,
+                    Score(Metric(f"{kind}, {part} ({measure})", "neither", unit=""), r, list(test), len(points)),
+                )
+                console.print(f"{where}: {kind}, {part}: r = {r:.3f} over {len(points)} languages ({measure})")
+                if kind == "syntax" and part in ("removed", "left"):
+                    panels = drawn.setdefault(method.label, {})
+                    panels[f"the part {part} by {method.label}, r = {r:.3f}"] = points
     if drawn and setting.first:
         yield Panel("syntax", list(drawn.values()))
+
+
+def _parts(method: Method, means: Mapping[str, Float[np.ndarray, " dim"]]) -> dict[str, list[dict[str, float]]]:
+    """The likeness to English in the parts that LSAR removes and leaves, and along each direction that it removes."""
+    left = {code: method(mean[None], code)[0] for code, mean in means.items()}
+    gone = {code: means[code] - left[code] for code in means}
+    parts = {"removed": [english_cosines(gone)], "left": [english_cosines(left)]}
+    if method.transform is not None:
+        off = {code: mean - means["en"] for code, mean in means.items() if code != "en"}
+        basis = np.asarray(method.transform.steps[0].arrays()["basis"])
+        parts["along one direction"] = [{code: -abs(float(of @ u)) for code, of in off.items()} for u in basis.T]
+    return parts

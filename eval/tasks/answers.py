@@ -29,8 +29,6 @@ __all__ = ["COMMAND", "answers"]
 
 # Number of questions used per language; the candidate sentences up to the last answer to them form the pool.
 _QUESTIONS = 100
-# The methods of the picture, in its order.
-_SHOWN = FEW_METHODS
 
 
 def answers(
@@ -57,19 +55,19 @@ def answers(
     pictured = list(dict.fromkeys(map(language_code, shown)))
     if not pictured or not {*pictured} <= {*XQUAD_R}:
         raise ValueError(f"--shown is {' '.join(shown)!r}; give some of {', '.join(XQUAD_R)}")
-    texts, places, answered = _read(data, pictured, question, question_text, answer_text)
+    texts, places = _read(data, pictured, question, question_text, answer_text)
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
         yield from _scores(places, x)
-        if setting.first and method.name in _SHOWN:
-            yield Panel(setting.title(method), _plane(x, answered))
+        if setting.first and method.name in FEW_METHODS:
+            yield Panel(setting.title(method), _plane(x, {code: places[code][question] for code in pictured}))
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
         candidates = [code for code in pictured for _ in texts["c", code]]
         title = (
             f"{texts['asked', 'en'][0]}\nIts answers and the other candidates; opacity falls with a candidate's rank"
         )
-        planes = {name: plane for method in _SHOWN for name, plane in panels.items() if name.split()[2] == method}
+        planes = {name: plane for method in FEW_METHODS for name, plane in panels.items() if name.split()[2] == method}
         if planes:
             draw_answers(planes, candidates, pictured, title, out / "answers.png")
 
@@ -85,32 +83,31 @@ def answers(
 
 def _read(
     data: Data, shown: Sequence[str], question: int, question_text: str, answer_text: str
-) -> tuple[Texts, dict[str, Sequence[int]], dict[str, int]]:
-    """Texts, the place of each question's answer in each language, and of the shown question's in the shown ones.
+) -> tuple[Texts, dict[str, Sequence[int]]]:
+    """Texts, and the place of each question's answer in each language.
 
     The candidates are those of the pool, and all candidates of the shown languages.
     """
     questions = read_xquad(data, XQUAD_R)
-    count = min(_QUESTIONS, *(len(q.ids) for q in questions.values()))
     if not 0 <= question < len(ids := questions["en"].ids):
         raise ValueError(f"--question is {question}; give 0 to {len(ids) - 1}, a question of the English file")
     texts: dict[tuple[str, str], Sequence[str]] = {}
     for code, q in questions.items():
-        if q.ids[:count] != questions[XQUAD_R[0]].ids[:count]:
-            raise ValueError(f"the first {count} questions of XQuAD-R differ between {XQUAD_R[0]} and {code}")
-        texts["q", code] = question_texts(q, question_text)[:count]
-        texts["c", code] = answer_texts(q, answer_text)[: None if code in shown else max(q.answers[:count]) + 1]
+        if q.ids != ids:
+            raise ValueError(f"the questions of XQuAD-R differ between en and {code}")
+        texts["q", code] = question_texts(q, question_text)[:_QUESTIONS]
+        texts["c", code] = answer_texts(q, answer_text)[: None if code in shown else max(q.answers[:_QUESTIONS]) + 1]
     texts["asked", "en"] = question_texts(questions["en"], question_text)[question : question + 1]
-    answered = {code: questions[code].answers[questions[code].ids.index(ids[question])] for code in shown}
-    return texts, {code: q.answers[:count] for code, q in questions.items()}, answered
+    return texts, {code: q.answers for code, q in questions.items()}
 
 
 def _scores(answers: Mapping[str, Sequence[int]], x: Embedded) -> Iterator[Score]:
     """Yields preference and spread, from the place of each question's answer in each language."""
     asked = [x["q", code] for code in answers]
-    candidates = [x["c", code][: max(places) + 1] for code, places in answers.items()]
+    places = np.array(list(answers.values()))[:, : len(asked[0])]
+    candidates = [x["c", code][: last + 1] for code, last in zip(answers, places.max(axis=1), strict=True)]
     starts = np.cumsum([0, *map(len, candidates[:-1])])
-    found = search_pool(asked, candidates, np.tile(starts + np.array(list(answers.values())).T, (len(answers), 1)))
+    found = search_pool(asked, candidates, np.tile(starts + places.T, (len(answers), 1)))
     preferred, spreads = (found.values[name] / 100 for name in ("preference", "spread"))
     # Translations of a question form a cluster.
     translations = np.tile(np.arange(len(asked[0])), len(asked))

@@ -8,13 +8,13 @@
 
 - The exact mean cosine of two sentences within a language, across languages and overall, and the mean cosine of 10,000
   random pairs within each language; the same of a sentence in English and one in another language.
-- The mean of each outlier dimension and its contribution to that cosine, in the original embeddings; of a folder of
-  text, also their contribution within the languages (Hämmerl et al.'s Table 2).
+- The mean of each outlier dimension and its contribution to that cosine, after each method too, as in their section
+  6.4; of a folder of text, also their contribution within the languages (their Table 2).
 - IsoScore; NMI between k-means clusters and languages; the accuracy of a linear language probe.
 - The share of the ten nearest neighbours that are in the query's language, beside that language's share of the pool;
   and the hub measures of ``lsar_jax.geometry``. ``--scores cosine csls`` adds the same after local scaling.
-- The correlation between URIEL's syntactic similarity to English and the cosine with English's mean, for the part of
-  the language means that LSAR removes and for the part that it leaves (Xie et al. 2022).
+- The correlation between URIEL's similarities to English and the cosine with English's mean, for the part of the
+  language means that LSAR removes and for the part that it leaves, and along single directions (Xie et al. 2022).
 
 The results have the cosines within each language, too.
 """
@@ -30,6 +30,7 @@ from jaxtyping import Float
 from eval.anisotropy import ByLanguage, Contributions, of_pairs, outliers, within
 from eval.command import Options, command
 from eval.data.measured_text import MeasuredText, read_measured
+from eval.data.typology import Signals
 from eval.figures.embedding_space import draw_pair, draw_space
 from eval.figures.layers import draw_layers
 from eval.figures.removed import draw_syntax
@@ -105,7 +106,7 @@ def geometry(
         searches=True,
         every_layer=True,
         least=3,
-        draw=partial(_draw, measured, alone, "" if distances is None else distances[1]),
+        draw=partial(_draw, measured, alone, distances["syntax"][1] if distances else ""),
     )
 
 
@@ -176,8 +177,9 @@ def _neighbours(x: ByLanguage, bank: Bank) -> Iterator[Score]:
 def _outlier_scores(
     mean: Float[np.ndarray, " dim"], shares: Float[np.ndarray, " dim"], names: Sequence[str], x: ByLanguage
 ) -> Iterator[Score]:
-    """Yields the mean and the contribution of each outlier dimension of a mean embedding."""
-    for d in outliers(mean).tolist():
+    """Yields the mean and the contribution of each outlier dimension of a mean embedding that is not just rounding."""
+    rounding = 1e-5 * max(np.abs(rows).max() for rows in x.values())
+    for d in outliers(np.where(np.abs(mean) > rounding, mean, 0)).tolist():
         for name, value in zip(names, (mean[d], shares[d]), strict=True):
             yield Score(_plain(f"{name} dimension {d}"), float(value), list(x), sum(map(len, x.values())))
 
@@ -185,8 +187,8 @@ def _outlier_scores(
 def _within_languages(
     x: ByLanguage, contributions: Mapping[str, Contributions], method: Method, parallel: bool
 ) -> Iterator[Score]:
-    """Yields the anisotropy within each language, and the outliers of the original embeddings."""
-    if method.transform is None and not parallel:
+    """Yields the anisotropy within each language, and the outliers."""
+    if not parallel:
         center = np.mean([rows.mean(axis=0) for rows in x.values()], axis=0)
         shares = np.mean([exact for _, exact in contributions.values()], axis=0)
         yield from _outlier_scores(center, shares, ("mean within, of", "contribution within, of"), x)
@@ -196,14 +198,13 @@ def _within_languages(
 
 
 def _with_english(test: ByLanguage, english: ByLanguage, method: Method, parallel: bool) -> Iterator[Score]:
-    """Yields the anisotropy of English and another language, and the outliers of the original embeddings."""
+    """Yields the anisotropy of English and another language, and the outliers."""
     languages, count = list(test), sum(map(len, test.values()))
     drawn, exact = np.mean([of_pairs(test[code], side, parallel=parallel) for code, side in english.items()], axis=0)
     for name, cosines in zip(_ENGLISH, (exact, drawn), strict=True):
         yield Score(_plain(name), float(cosines.sum()), languages, count)
-    if method.transform is None:
-        center = np.mean([test[code].mean(axis=0) for code in english], axis=0)
-        yield from _outlier_scores(center, exact, ("mean of", "contribution of"), test)
+    center = np.mean([test[code].mean(axis=0) for code in english], axis=0)
+    yield from _outlier_scores(center, exact, ("mean of", "contribution of"), test)
 
 
 def _plain(name: str) -> Metric:
@@ -212,15 +213,14 @@ def _plain(name: str) -> Metric:
 
 
 def _of_layer(
-    distances: tuple[dict[str, float], str] | None, x: Embedded, methods: Sequence[Method], setting: Setting
+    distances: Signals, x: Embedded, methods: Sequence[Method], setting: Setting
 ) -> Iterator[tuple[Method, Score] | Panel]:
     fit, test = ({c: value for (group, c), value in x.items() if group == g} for g in ("fit", _MEASURED))
     # The accuracy of ``language="auto"``.
     for code, value in (fit_identifier(fit, source=setting.spec).accuracy(test) if fit else {}).items():
         score = Score(Metric("auto accuracy"), value, [code], len(test[code]), fitted_on=setting.text)
         yield Method("identifier", {}), score
-    if distances is not None:
-        yield from syntax_scores(methods, test, setting, *distances)
+    yield from syntax_scores(methods, test, setting, distances)
     if setting.first:
         yield Panel("space", ([method for method in methods if method.bank is None], test))
 

@@ -43,7 +43,7 @@ def oscar_lines(documents: Iterable[str], count: int | None = COUNT, seed: int =
       >>> list(lj.corpora.oscar_lines(["a\nb", "c", "d\n\ne"], 3))
       ['d', 'e', 'c']
     """
-    return document_lines(_shuffled(documents, np.random.default_rng(seed)), count)
+    return document_lines(_shuffled(iter(documents), np.random.default_rng(seed)), count)
 
 
 def wiki40b_pieces(documents: Iterable[str], count: int | None = COUNT) -> Iterator[str]:
@@ -86,17 +86,13 @@ def take(documents: Iterable[str], filter: Filter, count: int | None, where: obj
     return sentences
 
 
-def _shuffled(documents: Iterable[str], rng: np.random.Generator) -> Iterator[str]:
+def _shuffled(documents: Iterator[str], rng: np.random.Generator) -> Iterator[str]:
+    held = list(islice(documents, _BUFFER))
     # Drawn by thousands, as there, so that the last documents are shuffled from the same state.
     places = (place for _ in repeat(None) for place in rng.integers(0, _BUFFER, 1000).tolist())
-    held: list[str] = []
-    for text in documents:
-        if len(held) < _BUFFER:
-            held.append(text)
-        else:
-            place = next(places)
-            yield held[place]
-            held[place] = text
+    for text, place in zip(documents, places, strict=False):
+        yield held[place]
+        held[place] = text
     rng.shuffle(held)
     yield from held
 

@@ -23,24 +23,13 @@ def test_document_lines():
     assert found[-1] == "a 3333"
 
 
-@pytest.mark.parametrize(
-    ("buffer", "count", "first"),
-    [
-        (3, 8, [0, 2, 1, 5, 6, 7, 3, 4]),
-        (5, 2000, [0, 3, 6, 2, 8, 4]),
-        (1000, 900, [420, 231, 127]),
-        (700, 5000, [62, 541]),
-    ],
-)
-def test_oscar_is_drawn_at_random(monkeypatch, buffer, count, first):
+@pytest.mark.parametrize(("buffer", "first"), [(3, "0 2 1 5 6 7 3 4"), (1000, "3 4 2 7 6 1 5 0")])
+def test_oscar_is_drawn_at_random(monkeypatch, buffer, first):
+    # The order of datasets 2.14.7: IterableDataset.shuffle(seed=42, buffer_size=buffer).
     monkeypatch.setattr(sentence_filters, "_BUFFER", buffer)
-    documents = [f" {number}\nsame" for number in range(count)]
-    # The first numbers are those of datasets 2.14.7: IterableDataset.shuffle(seed=42, buffer_size=buffer).
-    found = list(oscar_lines(documents, None))[::2]
-    assert found[: len(first)] == list(map(str, first))
-    assert sorted(map(int, found)) == list(range(count))
-    assert list(oscar_lines(documents, 3)) == [found[0], "same", found[1]]
-    assert list(oscar_lines(documents, None, seed=0)) != found
+    documents = [f" {number}\n\nsame" for number in range(8)]
+    assert list(oscar_lines(documents, None))[::2] == first.split()
+    assert list(oscar_lines(documents, 3)) == [first[0], "same", first[2]]
 
 
 def test_wiki40b_pieces():

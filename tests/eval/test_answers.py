@@ -54,9 +54,10 @@ def test_one_question(tmp_path, monkeypatch, rng, shown):
     assert list(panels) == [f"layer 2, {name}" for name in ("original", "lir", "lsar")]
     plane = panels["layer 2, lir"]
     questions = read_xquad(tmp_path / "xquad")
-    # The English question alone, and all candidates of the shown languages; scores have a smaller pool.
+    # The English question alone, and all candidates of the shown languages.
     assert texts["asked", "en"] == [questions["en"].questions[4]] == [title.split("\n")[0]]
     assert [len(x["c", code]) for code in ("ar", "th")] == [3, 8]
+    # Without the candidates after the last answer to a question of the pool.
     small = tasks._scores(dict.fromkeys(XQUAD_R, range(3)), {key: rows[:3] for key, rows in x.items()})
     assert [item.value for item in found if isinstance(item, Score)][:2] == [score.value for score in small]
     assert (tuple(codes), candidate_codes) == (shown, [code for code in shown for _ in range(8)])

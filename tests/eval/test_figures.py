@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eval.figures import leakage, style
+from eval.figures import layers, leakage, style
 from eval.figures.language_families import family
 from eval.figures.plots import bars, by_rank, sweep_figure
 from eval.figures.removed import family_histograms
@@ -54,6 +54,16 @@ def test_the_best_rank_of_each_layer(tmp_path, monkeypatch):
         "original": [0, 9], "lsar, best rank": [2, 8], "lir": [3, 6],
     }  # fmt: skip
     np.testing.assert_array_equal(ranks.images[0].get_array(), [[1, 8], [2, 7]])
+
+
+def test_the_band_of_the_means(tmp_path, monkeypatch, rng):
+    made, means = [], rng.standard_normal((3, 9)) + 5
+    monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
+    layers._draw_means(means, means > 6, "", tmp_path / "a.png")
+    for axis, values in zip(made[0].axes, means, strict=False):
+        [band] = axis.patches
+        far = 3 * values.std(ddof=1)
+        assert (band.get_y(), band.get_height()) == pytest.approx((values.mean() - far, 2 * far))
 
 
 def test_families_and_their_histograms():

@@ -2,7 +2,6 @@
 
 import io
 import zipfile
-from hashlib import sha256
 from importlib import metadata
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy import sparse
 
 from eval.data import typology
 from eval.data.tatoeba import XTREME_36
-from eval.data.typology import syntactic_distances, syntax_correlation
+from eval.data.typology import english_cosines, uriel_correlation, uriel_distances
 from tests.optional import need
 
 NAMES = ["fra", "eng", "zho", "cmn", "pes", "tgl", "deu"]
@@ -39,23 +38,30 @@ def packed(matrix):
     return buffer.getvalue()
 
 
-def write(folder, content=None, member=MATRIX, names=NAMES):
+def syntactic_distances(languages, precomputed):
+    return uriel_distances(languages, precomputed=precomputed)["syntax"]
+
+
+def write(folder, content=None, member=MATRIX, names=NAMES, **others):
     path = folder / "distances2.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(member, packed(sparse.csr_matrix(upper())) if content is None else content)
+        for kind, matrix in others.items():
+            archive.writestr(f"{kind}_upper_round1_sparse.npz", packed(sparse.csr_matrix(matrix)))
     (folder / "distances_languages.txt").write_text(",".join(names) + "\n")
     return path
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix])
-def test_precomputed_distances_are_read_from_the_upper_triangle(tmp_path, kind):
-    path = write(tmp_path, packed(kind(upper())))
-    found, measure = syntactic_distances(["deu", "en", "zh", "fr", "tl", "fa", "de"], precomputed=path)
-    assert list(found.items()) == sorted(TO_ENGLISH.items())
-    digest, listed = (
-        sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("distances2.zip", "distances_languages.txt")
-    )
-    assert measure == f"precomputed syntactic_upper_round2, sha256:{digest}, languages sha256:{listed}"
+def test_precomputed_distances_are_read_from_the_upper_triangles(tmp_path, kind):
+    near = upper() / 2
+    near[1, 6] = 0  # a missing pair
+    path = write(tmp_path, packed(kind(upper())), phonological=near, genetic=upper())
+    signals = uriel_distances(["deu", "en", "zh", "fr", "tl", "fa", "de"], precomputed=path)
+    assert list(signals) == ["syntax", "phonology", "genetic"]
+    assert signals["syntax"] == (TO_ENGLISH, "precomputed syntactic distances of URIEL")
+    halves = {code: value / 2 for code, value in TO_ENGLISH.items() if code != "de"}
+    assert signals["phonology"] == (halves, "precomputed phonological distances of URIEL")
 
 
 def test_macro_language_comes_before_its_member(tmp_path):
@@ -107,18 +113,19 @@ def test_damaged_and_missing_files(tmp_path):
 
 
 def test_cosine_from_the_wheel(wheel):
-    found, measure = syntactic_distances(["fr", "en", "de"], precomputed=None)
-    assert measure == "cosine of syntax_knn, lang2vec 1.1.2"
-    assert list(found) == ["de", "fr"]
-    assert found["fr"] == pytest.approx(0.188, abs=5e-4)
-    features = typology._features()
-    assert np.stack(list(features.values())).shape == (7970, 103)
-    english, german = features["eng"], features["deu"]
-    # Features are 0 or 1: the product counts those that both have.
-    both = (english * german).sum()
-    assert found["de"] == pytest.approx(1 - both / np.sqrt(english.sum() * german.sum()))
+    signals = uriel_distances(["fr", "en", "de"], precomputed=None)
+    assert signals["syntax"][0]["fr"] == pytest.approx(0.188, abs=5e-4)
+    known, features = typology._features()
+    shapes = {kind: of.shape for kind, of in features.items()}
+    assert shapes == {"syntax": (7970, 103), "phonology": (7970, 28), "inventory": (7970, 158)}
+    for kind, (found, measure) in signals.items():
+        assert (list(found), measure) == (["de", "fr"], f"cosine of {kind}_knn, lang2vec 1.1.2")
+        english, german = (features[kind][known.index(name)] for name in ("eng", "deu"))
+        # Features are 0 or 1: the product counts those that both have.
+        both = (english * german).sum()
+        assert found["de"] == pytest.approx(1 - both / np.sqrt(english.sum() * german.sum()))
     # Tagalog, not Filipino; the macro-languages, not Mandarin or Iranian Persian.
-    names = typology._uriel_names(["tl", "zh", "fa", "ar", "et", "sw", "id", "ms"], features)
+    names = typology._uriel_names(["tl", "zh", "fa", "ar", "et", "sw", "id", "ms"], known)
     assert list(names.values()) == ["tgl", "zho", "fas", "ara", "est", "swa", "ind", "msa"]
     every, _ = syntactic_distances(XTREME_36, precomputed=None)
     assert all(0 < every[code] < 0.6 for code in XTREME_36)
@@ -142,14 +149,17 @@ def plane(cosines):
     return {code: np.array([value, np.sqrt(1 - value**2)]) for code, value in {"en": 1.0, **cosines}.items()}
 
 
+def syntax_correlation(vectors, distances):
+    return uriel_correlation(english_cosines(vectors), distances)
+
+
 def test_correlation_by_hand():
     # Cosines 1, 2, 4 (/10) about their mean: -4, -1, 5 (/30). Nearness .5, .8, .5: -1, 2, -1 (/10).
     # r = (4 - 2 - 5) / sqrt(42 * 6) = -3 / sqrt(252).
     vectors = plane({"de": 0.1, "fr": 0.2, "es": 0.4, "ja": 0.9})
-    found = syntax_correlation(vectors, {"de": 0.5, "fr": 0.2, "es": 0.5, "zh": 0.7})
-    assert found.r == pytest.approx(-3 / np.sqrt(252))
-    assert found.n == 3
-    assert found.points["fr"] == pytest.approx((0.8, 0.2))
+    r, points = syntax_correlation(vectors, {"de": 0.5, "fr": 0.2, "es": 0.5, "zh": 0.7})
+    assert r == pytest.approx(-3 / np.sqrt(252))
+    assert points == {"de": pytest.approx((0.5, 0.1)), "es": pytest.approx((0.5, 0.4)), "fr": pytest.approx((0.8, 0.2))}
     with pytest.raises(ValueError, match="3 languages that differ; the distances of de, fr have a range of 0"):
         syntax_correlation(plane({"fr": 0.1, "de": 0.2}), TO_ENGLISH)
     with pytest.raises(ValueError, match="the distances of de, es, fr have a range of 0"):
