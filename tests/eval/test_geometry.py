@@ -17,7 +17,7 @@ from eval.scores.syntax import syntax_scores
 from eval.tasks import geometry
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.ranking import language_nmi, probe_accuracy, probe_folds
-from lsar_jax.transforms import fit_center, fit_lsar, fit_outliers
+from lsar_jax.transforms import fit_center, fit_lsar
 from tests.eval.test_answers import SETTING, cosines, recorded
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
@@ -127,44 +127,41 @@ def test_planted_outliers(tmp_path, rng):
     for name, value in expected.items():
         assert scores[name].value == pytest.approx(value, rel=1e-5, abs=1e-6), name
     assert (scores["cosine within ar"].languages, scores["cosine within ar"].n) == (["ar"], 20)
-    # A method has its outliers: what is still one after it, and none where only rounding is left.
-    kept = {"ar": x["ar"][:, 7].mean(), "sw": x["sw"][:, 7].mean()}
-    zero = fit_outliers({code: np.where(np.arange(96) == 7, 0, rows) for code, rows in x.items()})
-    for method, dimensions in ((zero, {7}), (fit_center(x), set())):
-        moved = {("measured", code): np.asarray(method(rows, code)) for code, rows in x.items()}
-        found = {s.metric.name: s.value for s in task.scores(moved, Method("lir", {}, method), SETTING)}
-        named = {name for name in found if "dimension" in name and "within" not in name}
-        assert named == {f"{what} of dimension {d}" for what in ("mean", "contribution") for d in dimensions}
-        if dimensions:
-            assert found["mean of dimension 7"] == pytest.approx(np.mean([*kept.values()]), rel=1e-5)
+    # A method has its outliers, and none where only rounding is left.
+    centred = {code: rows - rows.mean(axis=0) for code, rows in x.items()}
+    zeroed = {code: rows * (np.arange(96) == 7) for code, rows in x.items()}
+    lir = Method("lir", {}, fit_center(x))
+    for moved, names in ((centred, set()), (zeroed, {name for name in scores if name.endswith(" dimension 7")})):
+        found = task.scores({("measured", code): rows for code, rows in moved.items()}, lir, SETTING)
+        assert {score.metric.name for score in found if "dimension" in score.metric.name} == names
 
 
 def test_signals_in_what_lsar_removes_and_leaves(capsys, rng):
     x = {code: rng.standard_normal((5, 8)).astype(np.float32) for code in ("de", "en", "es", "fi", "hi")}
+    others = ("de", "es", "fi", "hi")
     near = {"syntax": np.array([0.2, 0.3, 0.5, 0.6]), "inventory": np.array([0.9, 0.1, 0.3, 0.2])}
-    signals = {kind: (dict(zip(("de", "es", "fi", "hi"), of, strict=True)), "measure") for kind, of in near.items()}
+    signals = {kind: (dict(zip(others, of, strict=True)), "measure") for kind, of in near.items()}
     means = {code: rows.mean(axis=0) for code, rows in x.items()}
     lsar = fit_lsar({code: rows + rng.standard_normal(8).astype(np.float32) for code, rows in x.items()}, 3)
     left = {code: np.asarray(lsar(mean[None]))[0] for code, mean in means.items()}
-    basis = np.asarray(lsar.steps[0].arrays()["basis"])
-    along = np.array([-abs((means[code] - means["en"]) @ basis) for code in ("de", "es", "fi", "hi")]).T
+
+    def english(of):
+        return [[cosines(of[code][None], of["en"][None]).sum() for code in others]]
+
+    along = np.array([means[code] - means["en"] for code in others]) @ np.asarray(lsar.steps[0].arrays()["basis"])
+    parts = {"removed": english({code: means[code] - left[code] for code in x}), "left": english(left)}
+    parts["along one direction"] = -abs(along.T)
     # A method that removes nothing: all cosines are 0 in that part, which is left out.
-    parts = {"removed": {code: means[code] - left[code] for code in x}, "left": left}
-    for method, expected in ((Method("lsar", {}, lsar), parts), (Method("lsar", {}, None), {"left": means})):
-        *scores, panel = syntax_scores([method], x, SETTING, signals)
-        values = {score.metric.name: score.value for _, score in scores}
-        for kind, distances in near.items():
-            for what, of in expected.items():
-                like = [cosines(of[code][None], of["en"][None]).sum() for code in ("de", "es", "fi", "hi")]
-                r = np.corrcoef(like, 1 - distances)[0, 1]
-                assert values.pop(f"{kind}, {what} (measure)") == pytest.approx(r, abs=1e-5)
-                assert kind != "syntax" or f"the part {what} by lsar, r = {r:.3f}" in panel.values[0]
-            if method.transform is not None:
-                every = [np.corrcoef(like, 1 - distances)[0, 1] for like in along]
-                largest = max(every, key=abs)
-                assert values.pop(f"{kind}, along one direction (measure)") == pytest.approx(largest, abs=1e-5)
-        assert not values
-        assert len(panel.values[0]) == len(expected)
+    for transform, expected in ((lsar, parts), (None, {"left": english(means)})):
+        *scores, panel = syntax_scores([Method("lsar", {}, transform)], x, SETTING, signals)
+        twins = {
+            f"{kind}, {part} (measure)": max((np.corrcoef(like, 1 - of)[0, 1] for like in likes), key=abs)
+            for kind, of in near.items()
+            for part, likes in expected.items()
+        }
+        assert {score.metric.name: score.value for _, score in scores} == pytest.approx(twins, abs=1e-5)
+        r = [f"the part {what} by lsar, r = {twins[f'syntax, {what} (measure)']:.3f}" for what in [*expected][:2]]
+        assert list(panel.values[0]) == r
     assert "layer 2, lsar: skipping the correlation with inventory, removed: " in capsys.readouterr().out
 
 
