@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from lsar_jax.checks import above_zero, below_one, check_option, errors_of
+from lsar_jax.checks import above_zero, at_least, below_one, check_option, errors_of
 from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled, text_key
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import text_sha256
@@ -28,8 +28,9 @@ class TextOptions:
       more: further parallel text, given as in --data.
       languages: language codes; by default, all available.
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
+      sample: number of pairs per language to draw at random from each text, before all else; by default, all.
       held_out: number of pairs per language to hold out for testing; below 1, the share of each language's pairs.
-      split_seed: seed that chooses the held-out pairs.
+      split_seed: seed that chooses the sample and the held-out pairs.
       validation: share of the remaining pairs used for validation, which chooses the best epoch; with 0, the held-out
         pairs are, as in ORACLE's code, so that they are no longer unseen.
       share: share of the pairs left for training to train on; a smaller share is part of a larger one.
@@ -39,6 +40,7 @@ class TextOptions:
     more: tuple[Data, ...] = ()
     languages: tuple[str, ...] = ()
     split: str = ""
+    sample: int | None = None
     held_out: int | float = 500
     split_seed: int = 0
     validation: float = 0.05
@@ -46,6 +48,7 @@ class TextOptions:
 
     def check(self) -> None:
         """Raises ValueError if a number is out of range."""
+        at_least(1, sample=self.sample)
         above_zero(held_out=self.held_out, share=self.share)
         below_one(validation=self.validation)
         check_option(self.share <= 1, "at most 1", share=self.share)
@@ -64,7 +67,8 @@ class TextOptions:
         pairs: dict[str, list[Pair]] = {}
         tests: dict[str, list[Pair]] = {}
         for data, split in ((self.data, self.split), *((data, "") for data in self.more)):
-            found = read_bitext(data, () if self.more else self.languages, "--data", split=split)
+            languages = () if self.more else self.languages
+            found = read_bitext(data, languages, "--data", split, self.sample, self.split_seed)
             for code in canonical_keys(dict.fromkeys(self.languages or found)):
                 if code not in found:
                     continue

@@ -46,6 +46,7 @@ def bitext(
     seen: tuple[str, ...] = (),
     near_misses: int = 0,
     split: str = "",
+    sample: int | None = None,
 ) -> Task:
     """Retrieval of translations on held-out pairs of any parallel text.
 
@@ -58,12 +59,13 @@ def bitext(
       seen: languages that transforms may be fitted on; by default, all for which there is text to fit on.
       near_misses: up to so many near misses of each English sentence are made for xsim++.
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
+      sample: number of pairs per language to draw at random, by split_seed, before all else; by default, all.
     """
 
     @cache
     def parts(codes: tuple[str, ...]) -> Parts:
         result: Parts = {}
-        for code, pairs in read_bitext(data, codes, "--data", split=split).items():
+        for code, pairs in read_bitext(data, codes, "--data", split, sample, split_seed).items():
             try:
                 result[code] = split_pairs(pairs, held_out, split_seed)
             except ValueError as error:
@@ -124,4 +126,4 @@ def _cosines(x: Embedded, methods: Sequence[Method], _: Setting) -> Iterator[tup
             yield method, Score.of(Metric(f"cosine en-{code}", unit=""), [code], cosines)
 
 
-COMMAND = command(bitext, rare=("split_seed", "split", "seen"))
+COMMAND = command(bitext, rare=("split_seed", "split", "sample", "seen"))

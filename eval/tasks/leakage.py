@@ -127,7 +127,7 @@ class Leakage:
 
     def _tasks(self, text: Data, config: Mapping[str, Any]) -> Iterator[Task]:
         """The tasks whose data is there; the shortest comes first, so that errors in its data appear early."""
-        pairs = {name: config[name] for name in ("held_out", "split", "split_seed")}
+        pairs = {name: config[name] for name in ("held_out", "sample", "split", "split_seed") if name in config}
         trained_on = " and ".join([config["data"], *config.get("more", ())])
         tasks: dict[str, tuple[Data, Callable[[], Task]]] = {
             "sts17": (self.sts17, lambda: sts17(pin(self.sts17))),

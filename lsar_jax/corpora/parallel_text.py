@@ -1,9 +1,12 @@
 """Parallel text from ``en-xx.tsv`` tables (English, xx, perhaps a domain), Moses files or prepared datasets."""
 
 import hashlib
+import heapq
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 from lsar_jax.corpora.builders import Parallel
@@ -17,7 +20,9 @@ Pair = tuple[str, str]
 _log = logging.getLogger("lsar_jax")
 
 
-def read_bitext(data: Data, languages: Sequence[str], option: str, split: str = "") -> dict[str, list[Pair]]:
+def read_bitext(
+    data: Data, languages: Sequence[str], option: str, split: str = "", sample: int | None = None, seed: int = 0
+) -> dict[str, list[Pair]]:
     """Returns sentence pairs of English and each language.
 
     Rows with an empty side are left out, and their number is logged.
@@ -27,6 +32,8 @@ def read_bitext(data: Data, languages: Sequence[str], option: str, split: str = 
       languages: codes of the languages to read; by default, all available.
       option: command-line option that names the folder, used in error messages.
       split: split of a ``hub:`` or ``tfds:`` dataset; by default, its only split, or else ``test``.
+      sample: number of pairs of each language to draw at random, of which alone the memory depends; by default, all.
+      seed: seed of the sample, which does not depend on the order of the pairs.
 
     Raises:
       FileNotFoundError: a language has no file.
@@ -36,18 +43,25 @@ def read_bitext(data: Data, languages: Sequence[str], option: str, split: str = 
     tables = named_tables(data)
     if tables is None and split:
         raise ValueError(f"--split {split} applies only to hub:ID and tfds:NAME, but {data} is a folder; omit --split")
-    sides = _files(Path(data), languages, option) if tables is None else named_pairs(tables, languages, split)
-    result, skipped = {}, 0
-    for code, (first, second) in sides.items():
-        stripped = [(english.strip(), other.strip()) for english, other in zip(first, second, strict=True)]
-        result[code] = [pair for pair in stripped if all(pair)]
-        skipped += len(stripped) - len(result[code])
+    found = _files(Path(data), languages, option) if tables is None else named_pairs(tables, languages, split)
+    skipped = 0
+
+    def filled(pairs: Iterable[Pair]) -> Iterator[Pair]:
+        nonlocal skipped
+        for english, other in pairs:
+            if all(pair := (english.strip(), other.strip())):
+                yield pair
+            else:
+                skipped += 1
+
+    draw = list if sample is None else partial(shuffled, seed=seed, most=sample)
+    result = {code: draw(filled(pairs)) for code, pairs in found.items()}
     if skipped:
         _log.warning("left out %d rows of %s with an empty side", skipped, data)
     return result
 
 
-def _files(folder: Path, languages: Sequence[str], option: str) -> dict[str, tuple[list[str], list[str]]]:
+def _files(folder: Path, languages: Sequence[str], option: str) -> dict[str, Iterator[Pair]]:
     try:
         pairs = Parallel.known(folder)
     except FileNotFoundError:
@@ -60,8 +74,8 @@ def _files(folder: Path, languages: Sequence[str], option: str) -> dict[str, tup
     )
     result = {}
     for code, pair in chosen(places, languages or None, folder, "en-{}.tsv", advice + option).items():
-        first, second, _ = Parallel.load(folder, pair, "train")
-        result[code] = (first, second) if pair.startswith("en-") else (second, first)
+        sides = ("source", "target") if pair.startswith("en-") else ("target", "source")
+        result[code] = map(itemgetter(*sides), Parallel.stream(folder, pair, "train"))
     return result
 
 
@@ -103,6 +117,19 @@ def held_out(pairs: Sequence[Pair], count: int | float, seed: int = 0) -> tuple[
     return order[number:], order[:number]
 
 
-def shuffled(pairs: Sequence[Pair], seed: int = 0) -> list[Pair]:
-    """Returns the pairs in an order that depends only on the seed and their English sentences."""
-    return sorted(pairs, key=lambda pair: hashlib.sha256(f"{seed}\t{pair[0]}".encode()).digest())
+def shuffled(pairs: Iterable[Pair], seed: int = 0, most: int | None = None) -> list[Pair]:
+    """Returns the pairs, or the first ``most``, in an order that depends only on the seed and their English sentences.
+
+    No more than ``most`` pairs are in memory at a time.
+
+    Example:
+      >>> from lsar_jax.corpora.parallel_text import shuffled
+      >>> pairs = [("one", "eins"), ("two", "zwei"), ("three", "drei")]
+      >>> shuffled(pairs, most=2) == shuffled(reversed(pairs))[:2]
+      True
+    """
+
+    def order(pair: Pair) -> bytes:
+        return hashlib.sha256(f"{seed}\t{pair[0]}".encode()).digest()
+
+    return sorted(pairs, key=order) if most is None else heapq.nsmallest(most, pairs, key=order)

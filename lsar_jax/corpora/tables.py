@@ -8,6 +8,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,8 @@ def text_in(row: Mapping[str, Any], column: str, where: str) -> str:
     return str(value)
 
 
-def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> dict[str, tuple[list[str], list[str]]]:
-    """Returns the English side and the other side of each language, without trailing line breaks.
+def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> dict[str, Iterator[tuple[str, str]]]:
+    """Returns the pairs of an English sentence and its translation of each language, without trailing line breaks.
 
     Args:
       tables: tables whose configurations are named after one language, or after English and another, such as
@@ -157,8 +158,8 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
 
     Raises:
       FileNotFoundError: a file is missing, or a language has no pairs with English.
-      ValueError: two configurations are the same pair of languages, the split is unknown, or there are no columns with
-        sentence pairs.
+      ValueError: two configurations are the same pair of languages; or, when pairs are read, the split is unknown, or
+        there are no columns with sentence pairs.
     """
     # The configurations of each language, and whether English is first.
     there: dict[str, dict[str, bool]] = {}
@@ -166,13 +167,12 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
         codes = [code_or_none(part) for part in (config.split("-") if "-" in config else (config, "en"))]
         if len(codes) == 2 and None not in codes and codes.count("en") == 1:
             there.setdefault(str(codes[codes[0] == "en"]), {})[config] = codes[0] == "en"
-    result: dict[str, tuple[list[str], list[str]]] = {}
+    result: dict[str, Iterator[tuple[str, str]]] = {}
     for code, configs in chosen(there, languages or None, tables.name, "pairs of English and {}").items():
         if len(configs) > 1:
             raise ValueError(f"{' and '.join(configs)} of {tables.name} are the same pair of languages; omit one")
         [(config, english_first)] = configs.items()
-        pairs = [_sentences(row, code, english_first, where) for where, row in numbered_rows(tables, config, split)]
-        result[code] = ([english for english, _ in pairs], [other for _, other in pairs])
+        result[code] = map(partial(_sentences, code, english_first), numbered_rows(tables, config, split))
     return result
 
 
@@ -181,8 +181,9 @@ def _parts(data: Data) -> tuple[str, str]:
     return (kind, place) if place else ("", str(data))
 
 
-def _sentences(row: dict[str, Any], code: str, english_first: bool, where: str) -> tuple[str, str]:
+def _sentences(code: str, english_first: bool, numbered: tuple[str, dict[str, Any]]) -> tuple[str, str]:
     """Returns the English sentence of a row and its translation."""
+    where, row = numbered
     inside = row.get("translation")
     row = inside if isinstance(inside, dict) else row
     # An id may be in a column that is named like Indonesian.

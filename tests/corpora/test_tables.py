@@ -1,8 +1,11 @@
 """Data by name: what the Hub's and TFDS's sets give equals the files that they are made of."""
 
 import json
+import tracemalloc
+from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from eval.data.reviews import read_reviews
@@ -12,11 +15,12 @@ from eval.data.xquad import read_xquad
 from eval.tasks.benchmarks.tatoeba import COMMAND
 from lsar_jax.corpora.builders import DatasetFiles, Parallel, XquadR, prepare
 from lsar_jax.corpora.hub_datasets import PINNED, hub_files
-from lsar_jax.corpora.parallel_text import read_bitext
+from lsar_jax.corpora.parallel_text import read_bitext, shuffled
 from lsar_jax.corpora.tables import named_pairs, named_tables, pin
 from tests.dataset_hub import COMMIT, point, serve
 from tests.dataset_hub import write_rows as lines
 from tests.eval.test_tasks import write_pairs
+from train.text import TextOptions
 
 ENGLISH = ["a cat", "the dog barks", "no", "we see b", "go a"]
 OTHER = {"deu": ["eine katze", "der hund bellt", "nein", "wir sehen b", "geh a"], "fra": ["c", "d", "e", "f", "g h"]}
@@ -94,8 +98,9 @@ def test_which_column_is_english(config, row, tmp_path):
     lines(tmp_path, f"{config}/test/0000.parquet", [row, row])
     tables = named_tables(f"hub:{tmp_path}")
     code = "id" if "id" in config else "de"
-    assert named_pairs(tables, [code]) == {code: (["e", "e"], ["o", "o"])}
-    assert named_pairs(tables, (), "train") == {code: (["e"], ["o"])}
+    for languages, split, count in (([code], "", 2), ((), "train", 1)):
+        [(name, pairs)] = named_pairs(tables, languages, split).items()
+        assert (name, list(pairs)) == (code, [("e", "o")] * count)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +115,7 @@ def test_which_column_is_english(config, row, tmp_path):
 def test_rows_that_are_no_sentences(rows, message, tmp_path):
     lines(tmp_path, "de-en/test.jsonl", rows)
     with pytest.raises(ValueError, match=message):
-        named_pairs(named_tables(f"hub:{tmp_path}"), ())
+        list(named_pairs(named_tables(f"hub:{tmp_path}"), ())["de"])
 
 
 def test_prepared_pairs_say_which_side_is_english(tmp_path):
@@ -122,6 +127,32 @@ def test_prepared_pairs_say_which_side_is_english(tmp_path):
     expected = read_bitext(tmp_path / "bitext", (), "--data")
     for data in ("parallel", "tfds:parallel"):
         assert read_bitext(data.replace("parallel", f"{tmp_path}/prepared/parallel"), (), "--data") == expected
+
+
+def test_a_sample_of_pairs_depends_on_the_seed_alone(rng, tmp_path):
+    """Neither on the order nor on the form of the text; and no more than the sample is in memory."""
+    words = ["".join("abcdefghij"[int(digit)] for digit in f"{number:05}") for number in range(20_000)]
+    rows = [f"{word}{'x' * 200}\t{word}\n" for word in words]
+    drawn = {}
+    for name, order in (("a", rows), ("b", rng.permutation(rows))):
+        for code in ("de", "fr"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / f"en-{code}.tsv").write_text("".join(order))
+        tracemalloc.start()
+        drawn[name] = read_bitext(tmp_path / name, (), "--data", sample=50)
+        assert tracemalloc.get_traced_memory()[1] < 1e6
+        tracemalloc.stop()
+    assert drawn["a"] == drawn["b"] == read_bitext(tmp_path / "a", ["de", "fr"], "--data", sample=50, seed=0)
+    assert drawn["a"]["de"] == shuffled(read_bitext(tmp_path / "a", (), "--data")["de"])[:50]
+    numbers = [words.index(word) for _, word in drawn["a"]["de"]]
+    assert abs(np.mean(numbers) - 10_000) < 3 * 20_000 / np.sqrt(12 * 50)
+    assert read_bitext(tmp_path / "b", (), "--data", sample=50, seed=1) != drawn["b"]
+    # What is trained on is drawn from the sample.
+    text = TextOptions(tmp_path / "a", sample=50, held_out=5, validation=0.2)
+    assert [len(part) for part in text.pairs()["de"]] == [36, 9]
+    assert {pair for part in text.pairs()["de"] for pair in part} <= set(drawn["a"]["de"])
+    with pytest.raises(ValueError, match="--sample is 0; it must be at least 1"):
+        replace(text, sample=0).check()
 
 
 def test_pairs_that_are_wrong(tatoeba, tmp_path):
@@ -149,7 +180,7 @@ def test_pairs_that_are_wrong(tatoeba, tmp_path):
     with pytest.raises(ValueError, match="spa-eng of .*hub has the splits dev, train; choose one with --split"):
         read_pairs(f"hub:{hub}", ["es"])
     with pytest.raises(ValueError, match="no split 'dev' in configuration 'deu-eng' of .*: it has test"):
-        named_pairs(named_tables(f"hub:{hub}"), ["de"], "dev")
+        list(named_pairs(named_tables(f"hub:{hub}"), ["de"], "dev")["de"])
     with pytest.raises(FileNotFoundError, match="has no dataset nowhere/LANGUAGE"):
         read_pairs("tfds:nowhere/{}", ["de"])
 

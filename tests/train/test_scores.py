@@ -46,6 +46,6 @@ def test_attachment_by_hand():
     right = ParsedSentence(
         ("a", "b", "c", "."), ("DET", "VERB", "NOUN", "PUNCT"), (2, 0, 2, 2), ("det", "root", "obj", "punct")
     )
-    assert attachment(right, [2, 0, 1, 3], ["det", "obj", "obj", "punct"]) == (3, 2, 1)
-    assert attachment(right, [2], ["det"]) == (3, 1, 1)
+    assert attachment(right, dict(enumerate([(2, "det"), (0, "obj"), (1, "obj"), (3, "punct")]))) == (3, 2, 1)
+    assert attachment(right, {2: (2, "obj")}) == (1, 1, 1)
     assert accuracy(["a", "b"], ["a", "c"]) == 50

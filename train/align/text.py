@@ -48,7 +48,7 @@ class AlignText(TextOptions):
         if objective != "sentence":
             return "word pairs (--words)", tuple(name for name in vars(self) if name not in ("words", "languages"))
         if self.questions is not None:
-            return "questions (--questions)", ("words", "data", "more", "split")
+            return "questions (--questions)", ("words", "data", "more", "split", "sample")
         return "sentences (--data, --more)", ("words", "question_text", "answer_text")
 
     def places(self, objective: AlignObjective) -> list[Data]:

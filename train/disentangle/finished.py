@@ -110,9 +110,9 @@ def oracle_weights(runs: Sequence[TrainedRun]) -> dict[str, float]:
 
 def check_text(data: Data, run: TrainedRun) -> None:
     """Checks that the pairs that are held out now were not trained on; does nothing if the data do not exist."""
-    names = ("split", "held_out", "split_seed", "validation")
+    names = ("split", "sample", "held_out", "split_seed", "validation", "share")
     more, languages = tuple(run.config.get("more", ())), tuple(sorted(run.config["pairs"]))
-    numbers = {name: run.config[name] for name in names} | {"share": run.config.get("share", 1.0)}
+    numbers = {name: run.config[name] for name in names if name in run.config}
     try:
         pairs = TextOptions(data, more, languages, **numbers).pairs()
     except FileNotFoundError:

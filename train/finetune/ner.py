@@ -22,7 +22,7 @@ def _labels(sentences: Sequence[TaggedSentence]) -> Labels:
 
 
 def _score(found: Predictions) -> dict[str, float]:
-    return {"F1": span_f1([sentence.tags for sentence in found.sentences], found.tags("O"))}
+    return {"F1": span_f1(*found.tags())}
 
 
 def spans(tags: Sequence[str]) -> set[Span]:

@@ -1,6 +1,6 @@
 """Dependency parses of Universal Dependencies; the tags say which words are punctuation, which is not scored."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -28,13 +28,13 @@ def _examples(sentences: Sequence[ParsedSentence], options: ExampleOptions) -> l
     tokenized = tokenize_words(tokenizer, words, most, language, spaced=spaces_words(language), last=last)
     examples = []
     for number, (sentence, tokens) in enumerate(zip(sentences, tokenized, strict=True)):
-        # A word without tokens stands where the word before it does; those at the end were cut off.
+        # A word without tokens stands where the word before it does, and does not count; those at the end were cut off.
         count = 1 + max(np.flatnonzero(tokens.starts >= 0), default=-1)
         positions = np.maximum.accumulate(np.concatenate([[0], tokens.stands[:count]])).astype(np.int32)
         positions[0] = of_sentence(tokens.ids, tokenizer.specials, last)
         heads = np.array([0, *sentence.heads[:count]], np.int32)
         relations = np.array([-1, *(numbers.get(name, -1) for name in sentence.relations[:count])], np.int32)
-        slots = np.arange(-1, count, dtype=np.int32)
+        slots = np.append(-1, np.where(tokens.starts[:count] < 0, -1, np.arange(count))).astype(np.int32)
         counted = (heads <= count) & (slots >= 0)
         heads = np.where(counted, heads, 0)
         examples.append(TaskExample(tokens.ids, len(tokens.ids), positions, relations, heads, counted, number, slots))
@@ -46,20 +46,24 @@ def _score(found: Predictions) -> dict[str, float]:
     for example, (scores, best) in zip(found.examples, found.outputs, strict=True):
         sentence, count = found.sentences[example.sentence], len(example.positions)
         # As in the authors' code, the best tree is that of the sum of probabilities, not of their logarithms.
-        heads = best_tree(np.exp(np.asarray(scores, np.float64)[:count, :count]))[1:]
-        relations = [found.labels[int(best[word, head])] for word, head in enumerate(heads, start=1)]
-        total += attachment(sentence, heads.tolist(), relations)
+        heads = best_tree(np.exp(np.asarray(scores, np.float64)[:count, :count])).tolist()
+        labels = [found.labels[int(best[slot, head])] for slot, head in enumerate(heads)]
+        arcs = zip(example.words.tolist(), heads, labels, strict=True)
+        total += attachment(sentence, {word: (head, label) for word, head, label in arcs if word >= 0})
     return {"LAS": 100 * total[2] / max(total[0], 1), "UAS": 100 * total[1] / max(total[0], 1)}
 
 
-def attachment(right: ParsedSentence, heads: Sequence[int], relations: Sequence[str]) -> tuple[int, int, int]:
+def attachment(right: ParsedSentence, arcs: Mapping[int, tuple[int, str]]) -> tuple[int, int, int]:
     """Returns how many words count, how many of them have the right head, and how many the right relation too.
 
-    Punctuation and symbols do not count; words beyond the number of predicted heads are wrong.
+    Punctuation and symbols do not count. ``arcs`` has the predicted head and relation of each word that may count.
     """
-    counted = [word for word, tag in enumerate(right.tags) if tag not in ("PUNCT", "SYM")]
-    attached = [word for word in counted if word < len(heads) and right.heads[word] == heads[word]]
-    return len(counted), len(attached), sum(right.relations[word] == relations[word] for word in attached)
+    pairs = [
+        ((right.heads[word], right.relations[word]), arc)
+        for word, arc in arcs.items()
+        if right.tags[word] not in ("PUNCT", "SYM")
+    ]
+    return len(pairs), sum(one[0] == other[0] for one, other in pairs), sum(one == other for one, other in pairs)
 
 
 def best_tree(scores: Float[np.ndarray, "word word"]) -> Int[np.ndarray, " word"]:

@@ -56,13 +56,13 @@ class Predictions(NamedTuple):
     outputs: Sequence[tuple[Any, ...]]
     labels: Labels
 
-    def tags(self, none: str) -> list[list[str]]:
-        """Returns the predicted tags of each sentence; ``none`` for words without tokens."""
-        tags = [[none] * len(sentence.words) for sentence in self.sentences]
+    def tags(self) -> tuple[list[list[str]], list[list[str]]]:
+        """Returns the right and the predicted tags of each sentence; words without tokens are left out."""
+        right, predicted = ([[] for _ in self.sentences] for _ in range(2))
         for example, row in zip(self.examples, self.outputs, strict=True):
-            for word, label in zip(example.words, row[0], strict=False):
-                tags[example.sentence][word] = self.labels[int(label)]
-        return tags
+            right[example.sentence] += [self.sentences[example.sentence].tags[word] for word in example.words]
+            predicted[example.sentence] += [self.labels[int(label)] for label in row[0][: len(example.words)]]
+        return right, predicted
 
 
 class TransferTask(NamedTuple):
@@ -108,6 +108,6 @@ def tagging_examples(sentences: Sequence[Any], options: ExampleOptions) -> list[
 
 
 def accuracy(right: Iterable[str], predicted: Iterable[str]) -> float:
-    """Returns the share of equal labels, in percent."""
+    """Returns the share of equal labels, in percent; 0 if there are none."""
     equal = [label == guess for label, guess in zip(right, predicted, strict=True)]
-    return 100 * sum(equal) / len(equal)
+    return 100 * sum(equal) / max(len(equal), 1)

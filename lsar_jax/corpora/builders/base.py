@@ -89,6 +89,12 @@ class DatasetFiles(ABC):
         return tuple(written) or cls(folder).configs
 
     @classmethod
+    def stream(cls, folder: str | Path, config: str, split: str) -> Iterator[Row]:
+        """Yields the rows that ``load`` gathers."""
+        written = Path(folder) / config / VERSION
+        return rows(written, split) if written.is_dir() else cls(folder).rows(config, split)
+
+    @classmethod
     def load(cls, folder: str | Path, config: str, split: str) -> Any:
         """Reads a split from a folder of files, or from one that ``prepare`` wrote; ``gather`` makes the result.
 
@@ -96,8 +102,7 @@ class DatasetFiles(ABC):
           FileNotFoundError: the folder, a file, the language or the pair does not exist.
           ValueError: a file is malformed; the error names the file and the line.
         """
-        written = Path(folder) / config / VERSION
-        return cls.gather(rows(written, split) if written.is_dir() else cls(folder).rows(config, split))
+        return cls.gather(cls.stream(folder, config, split))
 
 
 def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
