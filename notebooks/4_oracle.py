@@ -47,7 +47,7 @@ plt.rcParams.update({"figure.facecolor": "white", "figure.dpi": 90, "axes.grid":
 # %% [markdown]
 # ## The text and the embeddings
 #
-# The Universal Declaration of Human Rights gives 25 paragraphs to fit on and 25 to test on, in English and nine other
+# The Universal Declaration of Human Rights gives 25 paragraphs to fit on and 25 to test on, in English and seven other
 # languages. Of the 25 paragraphs to fit on, five are kept for validation. The encoder stays as it is; only the heads
 # are trained.
 

@@ -130,18 +130,25 @@ def train_module(task: str) -> Any:
 
 
 def plan(card: Card, choice: CardOptions) -> list[Planned]:
-    """Completes the commands of a card, in order; raises ValueError for a step or an encoder that the card lacks."""
+    """Completes the commands of a card that the paper has for the encoder, or for its first if it lacks this one.
+
+    Raises:
+      ValueError: the card lacks a chosen step, or the encoder that is named.
+    """
     for number in choice.steps:
         whole_number("--steps", number, 1, len(card.steps), f"the commands of {card.name}")
     settings = [entry for step in card.steps for entry in step.encoders.items() if entry[1].name]
     if choice.named:
         known = dict.fromkeys(name.casefold() for key, setting in settings for name in (key, setting.name))
         check_choice("--as", choice.named.casefold(), known)
+    names = [name for step in card.steps if (name := choice.setting(step).name)]
+    name = (names or [setting.name for _, setting in settings] or [""])[0]
     planned = []
     for number, step in enumerate(card.steps, 1):
         again = [earlier.task for earlier in card.steps[:number]].count(step.task)
         folder = choice.folder(card) / (f"{step.task}-{again}" if again > 1 else step.task)
-        if not choice.steps or number in choice.steps:
+        of_encoder = not step.encoders or name in {setting.name for setting in step.encoders.values()}
+        if number in choice.steps or (of_encoder and not choice.steps):
             planned.append(plan_step(step, choice, folder, number))
     return planned
 

@@ -71,6 +71,17 @@ def test_commands_of_all_cards_are_complete(empty):
                 assert entry.command.out == Path("results/repro") / name / "bert" / entry.out.name
 
 
+@pytest.mark.parametrize(("encoder", "aligned"), [("xlm-r-large", False), ("xlm-r-base", True), ("bundled", True)])
+def test_commands_that_the_paper_has_not_for_an_encoder_are_left_out(encoder, aligned):
+    planned = plan(CARDS["wu-dredze-tables-1-3-4"], CardOptions(encoder=encoder))
+    tasks = [entry.step.task for entry in planned]
+    counts = [tasks.count(name) for name in ("train.word_pairs", "train.align", "train.finetune", "transfer")]
+    assert counts == ([2, 8, 40, 2] if aligned else [0, 0, 4, 1])
+    assert ("strong" in planned[-1].line) == aligned
+    [one] = plan(CARDS["wu-dredze-tables-1-3-4"], CardOptions(encoder=encoder, steps=(3,)))
+    assert one.step.task == "train.align"
+
+
 def test_list(empty, capsys):
     assert main(["repro"]) == 0
     printed = capsys.readouterr().out
