@@ -39,8 +39,8 @@ def read_pairs(data: Data, languages: Sequence[str]) -> dict[str, tuple[list[str
             paths = [Path(data, f"tatoeba.{name}-eng.{side}") for side in ("eng", name)]
             there[code] = line_pairs(*paths), paths
     pairs = {}
-    for code, (found, places) in there.items():
-        english, other = map(list, zip(*found, strict=True))
+    for code, (sides, places) in there.items():
+        english, other = map(list, zip(*sides, strict=True))
         for place, lines in zip(places, (english, other), strict=True):
             check_not_blank(lines, str(place))
         pairs[code] = (english, other)

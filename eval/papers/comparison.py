@@ -21,7 +21,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
@@ -30,7 +30,7 @@ from eval.papers.card import PaperSetting
 from eval.papers.published import Published
 from lsar_jax.files import write_text
 from lsar_jax.measures.compared_methods import label
-from lsar_jax.measures.results import Result
+from lsar_jax.measures.results import Result, group_by
 
 __all__ = ["COLUMNS", "VERDICTS", "ComparedValue", "OurValue", "cells", "compare", "grouped", "write_rows"]
 
@@ -73,10 +73,9 @@ class ComparedValue(NamedTuple):
 
 def grouped(results: Sequence[Result], setting: PaperSetting, metrics: tuple[str, ...]) -> list[OurValue]:
     """Our values, each the mean over its seeds, in the order of the results."""
-    groups: dict[tuple[Any, ...], list[Result]] = {}
-    for r in results:
-        key = r.task, r.encoder, r.layer, r.metric, r.fitted_on, label(r.transform, r.parameters)
-        groups.setdefault(key, []).append(r)
+    groups = group_by(
+        results, lambda r: (r.task, r.encoder, r.layer, r.metric, r.fitted_on, label(r.transform, r.parameters))
+    )
     ours = []
     for (*_, method), seeds in groups.items():
         first, values, margins = seeds[0], [r.value for r in seeds], []

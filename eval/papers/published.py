@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval.papers.card import read_toml
-from lsar_jax.measures.results import Result
+from lsar_jax.measures.results import Result, group_by
 
 __all__ = ["PROTOCOLS", "PUBLISHED", "Published", "Quantity", "items_of", "published"]
 
@@ -164,9 +164,7 @@ PUBLISHED = tuple(
 # (paper, table) -> how it was measured.
 PROTOCOLS = {(row["paper"], item): row["protocol"] for row in _rows("protocols.csv") for item in items_of(row["table"])}
 
-_BY_NAME: dict[tuple[str, str], list[Published]] = {}
-for _value in PUBLISHED:
-    _BY_NAME.setdefault((_value.task, _value.metric), []).append(_value)
+_BY_NAME = group_by(PUBLISHED, lambda number: (number.task, number.metric))
 
 
 def published(result: Result) -> list[Published]:

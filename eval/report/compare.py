@@ -16,11 +16,11 @@ from typing import Annotated, NamedTuple
 
 import tyro
 
-from eval.report.seed_scores import MEAN, by_task, is_transfer, seed_test, tasks_test
+from eval.report.seed_scores import MEAN, is_transfer, seed_test, tasks_test
 from lsar_jax.console.output import console, print_table
 from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.resampling import paired_interval, paired_test
-from lsar_jax.measures.results import Result, read_results
+from lsar_jax.measures.results import Result, group_by, read_results
 
 __all__ = ["Compare", "Difference", "differences"]
 
@@ -55,7 +55,7 @@ class Compare:
         tables = [read_results(folder / "results.jsonl") for folder in self.folders]
         title = f"{self.second} minus {self.first}"
         if tables and all(results and is_transfer(results[0]) for results in tables):
-            self._over_seeds(title, [of_task for results in tables for of_task in by_task(results)])
+            self._over_seeds(title, [of for results in tables for of in group_by(results, lambda r: r.task).values()])
             return
         if len(tables) != 1:
             raise ValueError(

@@ -23,14 +23,14 @@ from markdown_it import MarkdownIt
 
 from eval.figures.plots import tradeoff_figure
 from eval.papers.published import published
-from eval.report.seed_scores import by_task, is_transfer, transfer_table
+from eval.report.seed_scores import is_transfer, transfer_table
 from eval.report.tables import Cell, Table, number, plain
 from eval.report.tradeoff import TITLE, blocks, compare, mean_gains, summary
 from lsar_jax.console.output import console
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.resampling import paired_test
-from lsar_jax.measures.results import Result, read_results
+from lsar_jax.measures.results import Result, group_by, read_results
 from lsar_jax.report.page_kit import render
 
 __all__ = ["ResultsPage", "provenance", "tables"]
@@ -62,10 +62,9 @@ class ResultsPage:
 
     def run(self) -> None:
         """Writes ``report.md``, ``report.html`` and, if several methods were tested, the picture of costs and gains."""
-        sections: dict[str, list[tuple[Path, list[Result]]]] = {}
-        for path in sorted(self.folder.rglob("results.jsonl")):
-            if results := read_results(path):
-                sections.setdefault(_alike(results[0]), []).append((path.parent, results))
+        paths = sorted(self.folder.rglob("results.jsonl"))
+        found = [(path.parent, results) for path in paths if (results := read_results(path))]
+        sections = group_by(found, lambda of: _alike(of[1][0]))
         if not sections:
             raise FileNotFoundError(f"there are no results under {self.folder}; run python -m eval all first")
         pages = [self.folder / name for name in ("report.md", "report.html", _PICTURE)]
@@ -122,16 +121,13 @@ def tables(results: Sequence[Result]) -> list[Table]:
     Metrics are those that cover more than two languages, or two if a paper reports them; all if none covers more.
     """
     if is_transfer(results[0]):
-        return [transfer_table(of_task) for of_task in by_task(results)]
+        return [transfer_table(of_task) for of_task in group_by(results, lambda r: r.task).values()]
     if not results[0].encoder:
         return [_count_table(results)]
-    by_metric: dict[str, list[Result]] = {}
-    for r in results:
-        by_metric.setdefault(r.metric, []).append(r)
     few = all(len(r.languages) <= 2 for r in results)
     return [
         _table(of_metric)
-        for of_metric in by_metric.values()
+        for of_metric in group_by(results, lambda r: r.metric).values()
         if few or any(len(r.languages) > 2 or (len(r.languages) == 2 and published(r)) for r in of_metric)
     ]
 
@@ -168,9 +164,8 @@ def _count_table(results: Sequence[Result]) -> Table:
 
 def _table(results: Sequence[Result]) -> Table:
     """The table of a metric."""
-    grid: dict[str, dict[str, list[Result]]] = {}
-    for r in results:
-        grid.setdefault(_row(r, results), {}).setdefault(_column(r, results), []).append(r)
+    by_row = group_by(results, lambda r: _row(r, results))
+    grid = {method: group_by(of, lambda r: _column(r, results)) for method, of in by_row.items()}
     columns = list(dict.fromkeys(column for row in grid.values() for column in row))
     best = {c: max(_mean(row[c]) for row in grid.values() if c in row) for c in columns}
     papers = list({id(value): value for r in results for value in published(r)}.values())

@@ -16,7 +16,7 @@ from eval.report.tables import Cell, Table
 from lsar_jax.measures.results import Result
 
 __all__ = [
-    "AVERAGE", "MEAN", "SeedTest", "Spread", "by_task", "encoder_names", "is_transfer", "result_key", "scores_by_test",
+    "AVERAGE", "MEAN", "SeedTest", "Spread", "encoder_names", "is_transfer", "result_key", "scores_by_test",
     "seed_test", "sizes", "tasks_test", "training_of", "transfer_rows", "transfer_table", "with_maps",
 ]  # fmt: skip
 
@@ -48,11 +48,6 @@ class Spread(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.text} {self.note}".rstrip()
-
-
-def by_task(results: Sequence[Result]) -> list[list[Result]]:
-    """Returns the results of each task, which are in one table."""
-    return [[of for of in results if of.task == task] for task in dict.fromkeys(of.task for of in results)]
 
 
 def is_transfer(result: Result) -> bool:

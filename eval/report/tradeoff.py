@@ -20,7 +20,7 @@ from eval.report.tables import Cell, Table, difference_cell
 from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.metric import Kind
 from lsar_jax.measures.resampling import Interval, simultaneous_intervals
-from lsar_jax.measures.results import Result
+from lsar_jax.measures.results import Result, group_by
 
 __all__ = ["TITLE", "CostsAndGains", "blocks", "compare", "mean_gains", "summary"]
 
@@ -168,17 +168,13 @@ def _table(title: str, differences: Differences, where: str, kinds: Mapping[str,
 
 def _columns(results: Sequence[Result]) -> dict[str, dict[tuple[str, str], Result]]:
     """Column -> encoder and layer, and method -> its result, the mean over seeds."""
-    groups: dict[str, dict[str, list[Result]]] = {}
-    for r in results:
-        by_data = groups.setdefault(f"{r.task}, {r.column or r.metric}", {})
-        by_data.setdefault(str(r.options.get("data") or ""), []).append(r)
-    return {
-        name if len(by_data) == 1 else f"{name} ({data})": {
-            place: _over_seeds(several) for place, several in _widest(of_data).items()
-        }
-        for name, by_data in groups.items()
-        for data, of_data in by_data.items()
-    }
+    columns = {}
+    for name, of in group_by(results, lambda r: f"{r.task}, {r.column or r.metric}").items():
+        by_data = group_by(of, lambda r: str(r.options.get("data") or ""))
+        for data, of_data in by_data.items():
+            column = name if len(by_data) == 1 else f"{name} ({data})"
+            columns[column] = {place: _over_seeds(several) for place, several in _widest(of_data).items()}
+    return columns
 
 
 def _widest(results: Sequence[Result]) -> dict[tuple[str, str], list[Result]]:
@@ -186,10 +182,9 @@ def _widest(results: Sequence[Result]) -> dict[tuple[str, str], list[Result]]:
 
     Of means over several sets of languages, that which most methods have, and of these the largest.
     """
-    groups: dict[str, dict[tuple[str, str], list[Result]]] = {}
-    for r in results:
-        groups.setdefault(r.metric, {}).setdefault((f"{r.encoder}, layer {r.layer}", _name(r)), []).append(r)
-    widest = max(groups.values(), key=lambda of: (len(of), max(len(r[0].languages) for r in of.values())))
+    by_metric = group_by(results, lambda r: r.metric).values()
+    groups = [group_by(of, lambda r: (f"{r.encoder}, layer {r.layer}", _name(r))) for of in by_metric]
+    widest = max(groups, key=lambda of: (len(of), max(len(r[0].languages) for r in of.values())))
     first: dict[str, dict[str, Any]] = {}
     for (where, name), several in widest.items():
         task, layer = several[0].task, several[0].layer

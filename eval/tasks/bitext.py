@@ -25,6 +25,7 @@ from eval.data.fit_text import FitText
 from eval.scores.near_misses import near_misses as near_misses_of
 from eval.scores.translations import translations
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.parallel_text import held_out as split_pairs
 from lsar_jax.corpora.tables import Data
@@ -66,10 +67,8 @@ def bitext(
     def parts(codes: tuple[str, ...]) -> Parts:
         result: Parts = {}
         for code, pairs in read_bitext(data, codes, "--data", split, sample, split_seed).items():
-            try:
+            with errors_of(f"{data}, {code}"):
                 result[code] = split_pairs(pairs, held_out, split_seed)
-            except ValueError as error:
-                raise ValueError(f"{data}, {code}: {error}") from error
         return result
 
     def train(codes: Sequence[str], count: int) -> dict[str, list[str]]:

@@ -72,7 +72,7 @@ def _files(folder: Path, languages: Sequence[str], option: str) -> dict[str, Ite
         ". Put tables of tab-separated domain, English and xx there (for example the messages of Debian's gimp-data, "
         "inkscape and gnucash-common), or Moses files (NAME.en-xx.en and NAME.en-xx.xx), or name another folder with "
     )
-    result = {}
+    result: dict[str, Iterator[Pair]] = {}
     for code, pair in chosen(places, languages or None, folder, "en-{}.tsv", advice + option).items():
         sides = ("source", "target") if pair.startswith("en-") else ("target", "source")
         result[code] = map(itemgetter(*sides), Parallel.stream(folder, pair, "train"))

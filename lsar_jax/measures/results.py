@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -11,7 +11,7 @@ from importlib.metadata import version
 from math import nan
 from pathlib import Path
 from statistics import fmean as mean
-from typing import Any
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import jax
@@ -24,8 +24,10 @@ from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.resampling import Interval, interval
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["Result", "by_method", "read_results", "result_of", "write_results"]
+__all__ = ["Result", "by_method", "group_by", "read_results", "result_of", "write_results"]
 
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 _QUERIES = "queries.npz"
 # Its array of the digest of the results and all names.
 _LINES = "lines"
@@ -146,13 +148,24 @@ def result_of(spec: EncoderSpec, method: Method, metric: Metric, **values: Any) 
 
 def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], Interval]]:
     """Returns method label -> (layer, metric) -> value and interval, or the mean over seeds, in the results' order."""
-    table: dict[str, dict[tuple[int, str], list[Result]]] = {}
-    for r in results:
-        table.setdefault(label(r.transform, r.parameters), {}).setdefault((r.layer, r.metric), []).append(r)
-    return {
-        name: {key: of[0].interval if len(of) == 1 else Interval(mean(r.value for r in of)) for key, of in row.items()}
-        for name, row in table.items()
-    }
+
+    def cell(of: Sequence[Result]) -> Interval:
+        return of[0].interval if len(of) == 1 else Interval(mean(r.value for r in of))
+
+    rows = group_by(results, lambda r: label(r.transform, r.parameters)).items()
+    return {name: {key: cell(of) for key, of in group_by(row, _place).items()} for name, row in rows}
+
+
+def _place(result: Result) -> tuple[int, str]:
+    return result.layer, result.metric
+
+
+def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Returns the items of each key, in their order."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:

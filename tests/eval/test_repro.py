@@ -71,15 +71,11 @@ def test_commands_of_all_cards_are_complete(empty):
                 assert entry.command.out == Path("results/repro") / name / "bert" / entry.out.name
 
 
-@pytest.mark.parametrize(("encoder", "aligned"), [("xlm-r-large", False), ("xlm-r-base", True), ("bundled", True)])
-def test_commands_that_the_paper_has_not_for_an_encoder_are_left_out(encoder, aligned):
-    planned = plan(CARDS["wu-dredze-tables-1-3-4"], CardOptions(encoder=encoder))
-    tasks = [entry.step.task for entry in planned]
-    counts = [tasks.count(name) for name in ("train.word_pairs", "train.align", "train.finetune", "transfer")]
-    assert counts == ([2, 8, 40, 2] if aligned else [0, 0, 4, 1])
-    assert ("strong" in planned[-1].line) == aligned
-    [one] = plan(CARDS["wu-dredze-tables-1-3-4"], CardOptions(encoder=encoder, steps=(3,)))
-    assert one.step.task == "train.align"
+@pytest.mark.parametrize(("encoder", "counts"), [("xlm-r-large", [0, 0, 4, 1]), ("bundled", [2, 8, 40, 2])])
+def test_commands_that_the_paper_has_not_for_an_encoder_are_left_out(encoder, counts):
+    tasks = [entry.step.task for entry in plan(CARDS["wu-dredze-tables-1-3-4"], CardOptions(encoder=encoder))]
+    names = ("train.word_pairs", "train.align", "train.finetune", "transfer")
+    assert [tasks.count(name) for name in names] == counts
 
 
 def test_list(empty, capsys):

@@ -37,10 +37,7 @@ def test_every_word_is_new_in_one_window(rng, room, overlap):
     assert seen == list(range(20))
 
 
-def test_words_without_tokens_are_left_out():
-    tokens = WordTokens(np.array([1, 7, 8, 2], np.int32), *[np.array([1, -1, 2], np.int32)] * 2)
-    [(ids, positions, words)] = windows(tokens, Specials(1, 1), 10)
-    assert (ids.tolist(), positions.tolist(), words.tolist()) == ([1, 7, 8, 2], [1, 2], [0, 2])
+def test_a_word_that_is_longer_than_a_window_is_cut():
     long = WordTokens(np.array([1, *range(10, 30), 2], np.int32), *[np.array([1], np.int32)] * 2)
     [(ids, positions, _)] = windows(long, Specials(1, 1), 6)
     assert (len(ids), positions.tolist()) == (8, [1])
@@ -58,8 +55,6 @@ def test_parses_that_are_cut():
     assert one.counted.tolist() == [False, False, True, True]
     assert one.heads.tolist() == [0, 0, 1, 0]
     assert one.labels.tolist() == [-1, 0, 1, 2]
-    [one] = task.examples([sentence], ExampleOptions(tokenizer, "en", 3, labels, False))
-    assert len(one.positions) == 4
     [one] = task.examples([sentence], ExampleOptions(tokenizer, "en", 10, labels, True))
     assert one.counted.tolist() == [False] + [True] * 4
     assert task.score(Predictions([sentence], [one], [perfect([4, 1, 0, 3], 1)], labels)) == {"LAS": 50.0, "UAS": 100.0}

@@ -35,7 +35,7 @@ def dictionary(rng, count):
 
 
 PAIRS = [
-    AlignedPair(("the", "GIMP", "saves"), ("das", "GIMP", "speichert"), frozenset({(0, 0), (1, 1), (2, 2), (0, 1)})),
+    AlignedPair(("the", "GIMP", "saves"), ("das", "GIMP", "speichert"), frozenset({(0, 0), (0, 2), (1, 1), (2, 1)})),
     AlignedPair(("OK",), ("OK",), frozenset({(0, 0)})),
     AlignedPair(("no", "link"), ("ohne",), frozenset()),
 ]
@@ -43,16 +43,17 @@ PAIRS = [
 
 def test_what_is_kept_and_counted():
     kept, counts = keep(PAIRS)
-    assert kept == [PAIRS[0]._replace(links={(2, 2)})]
-    # the-das and the-GIMP share a word.
+    # Without GIMP-GIMP, saves-GIMP is one to one; the-das and the-speichert share a word.
+    assert kept == [PAIRS[0]._replace(links={(2, 1)})]
     assert counts == LinkCounts(aligned=5, different=3, one_to_one=1, pairs=3, linked=1)
     assert keep(kept) == (kept, LinkCounts(1, 1, 1, 1, 1))
+    assert keep([AlignedPair(("gimp",), ("GIMP",), frozenset({(0, 0)}))])[0], "case counts"
 
 
 def test_files_of_any_aligner_are_filtered_when_read(tmp_path):
     write_aligned(tmp_path, "de", "train", PAIRS)
     assert (tmp_path / "en-de.train.words").read_text().splitlines()[0] == "the GIMP saves ||| das GIMP speichert"
-    assert (tmp_path / "en-de.train.links").read_text() == "0-0 0-1 1-1 2-2\n0-0\n\n"
+    assert (tmp_path / "en-de.train.links").read_text() == "0-0 0-2 1-1 2-1\n0-0\n\n"
     assert read_aligned(tmp_path, "train") == {"de": keep(PAIRS)[0]}
     assert list(read_aligned(tmp_path, "train", ["ger"])) == ["de"]
 

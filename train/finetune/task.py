@@ -58,7 +58,7 @@ class Predictions(NamedTuple):
 
     def tags(self) -> tuple[list[list[str]], list[list[str]]]:
         """Returns the right and the predicted tags of each sentence; words without tokens are left out."""
-        right, predicted = ([[] for _ in self.sentences] for _ in range(2))
+        right, predicted = ([list[str]() for _ in self.sentences] for _ in range(2))
         for example, row in zip(self.examples, self.outputs, strict=True):
             right[example.sentence] += [self.sentences[example.sentence].tags[word] for word in example.words]
             predicted[example.sentence] += [self.labels[int(label)] for label in row[0][: len(example.words)]]

@@ -35,24 +35,18 @@ def _moses(code: str) -> Split:
 
 
 @cache
-def _chinese() -> Split:
-    return _tool("rjieba").cut
-
-
-@cache
 def _japanese() -> Split:
     mecab, ipadic = _tool("MeCab", "mecab-python3"), _tool("ipadic")
     tagger = mecab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati")
     return lambda sentence: tagger.parse(sentence).split()
 
 
-@cache
-def _thai() -> Split:
-    return _tool("pythainlp.tokenize", "pythainlp").word_tokenize
-
-
 def _tool(module: str, package: str = "") -> Any:
     return import_extra(module, "align", "splitting text into words", package)
 
 
-_SPLITTERS: dict[str, Callable[[], Split]] = {"zh": _chinese, "ja": _japanese, "th": _thai}
+_SPLITTERS: dict[str, Callable[[], Split]] = {
+    "zh": lambda: _tool("rjieba").cut,
+    "ja": _japanese,
+    "th": lambda: _tool("pythainlp.tokenize", "pythainlp").word_tokenize,
+}
