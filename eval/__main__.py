@@ -34,7 +34,7 @@ REPORT = {
     "report": Command(
         "eval.report.page", "ResultsPage", "results of tasks on one page, and what methods cost and gain"
     ),
-    "compare": Command("eval.report.compare", "Compare", "test two methods on queries, or two encoders over seeds"),
+    "compare": Command("eval.report.compare", "Compare", "test whether two methods differ on the same queries"),
     "transfer": Command("eval.report.transfer", "Transfer", "tables of the runs of train.finetune, by encoder"),
 }
 REPRODUCE = {

@@ -124,11 +124,9 @@ class Suite:
             kind = getattr(importlib.import_module(TASKS[task].module), TASKS[task].kind)
             options: dict[str, Any] = {
                 "encoder": encoder,
-                "layers": self.layers,
+                **{name: getattr(self, name) for name in ("layers", "scores", "overwrite")},
                 "transforms": self.transforms or (FEW_METHODS if self.profile == "small" else ALL_METHODS),
-                "scores": self.scores,
-                "cache": self.out / "embeddings" if self.cache is None else self.cache,
-                "overwrite": self.overwrite,
+                "cache": self.cache or self.out / "embeddings",
                 "out": self.out / Path(folder).name / name,
                 **({} if self.max_length is None else {"max_length": self.max_length}),
                 **{key: self.data / value if isinstance(value, Path) else value for key, value in of_task.items()},

@@ -1,11 +1,9 @@
-"""Tests whether one method is better than another on the same queries, or one encoder over seeds, by more than chance.
+"""Tests whether one method is better than another on the same queries by more than chance.
 
     python -m eval compare results/tatoeba --first original --second lsar
-    python -m eval compare results/transfer/{pos,ner,parsing,xnli} --first bundled --second "bundled + strong"
 
 Prints the difference in means, its 95% interval over resampled queries, and the p-value of a paired randomisation
-test, for every metric with scores of individual queries. For the results of ``python -m eval transfer``, it compares
-two encoders by the scores of their seeds; of several tasks, also on average over the tasks.
+test, for every metric with scores of individual queries.
 """
 
 from collections.abc import Sequence
@@ -16,11 +14,10 @@ from typing import Annotated, NamedTuple
 
 import tyro
 
-from eval.report.seed_scores import MEAN, is_transfer, seed_test, tasks_test
 from lsar_jax.console.output import console, print_table
 from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.resampling import paired_interval, paired_test
-from lsar_jax.measures.results import Result, group_by, read_results
+from lsar_jax.measures.results import Result, read_results
 
 __all__ = ["Compare", "Difference", "differences"]
 
@@ -41,46 +38,25 @@ class Compare:
     """A paired test of two methods on saved results.
 
     Attributes:
-      folders: folder with results.jsonl and queries.npz; for transfer, one or more folders with results.jsonl.
-      first: name or label of a method, such as lsar or "lsar rank=10"; for transfer, name of an encoder.
-      second: name or label of the method, or name of the encoder, to compare with the first.
+      folder: folder with results.jsonl and queries.npz.
+      first: name or label of a method, such as lsar or "lsar rank=10".
+      second: name or label of the method to compare with the first.
     """
 
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    folder: Annotated[Path, tyro.conf.Positional]
     first: str = "original"
     second: str = "lsar"
 
     def run(self) -> None:
-        """Prints one row per layer and metric; for transfer, one row per test."""
-        tables = [read_results(folder / "results.jsonl") for folder in self.folders]
-        title = f"{self.second} minus {self.first}"
-        if tables and all(results and is_transfer(results[0]) for results in tables):
-            self._over_seeds(title, [of for results in tables for of in group_by(results, lambda r: r.task).values()])
-            return
-        if len(tables) != 1:
-            raise ValueError(
-                f"{len(tables)} folders were given; give one, or several that python -m eval transfer wrote"
-            )
+        """Prints one row per layer and metric."""
         rows: list[list[str | float]] = [
             [f"layer {d.first.layer}: {d.first.metric}", _label(d.second), d.first.value, d.second.value,
              f"{d.value:+.2f}", f"{d.low:+.2f} to {d.high:+.2f}", f"{d.p:.4f}"]
-            for d in differences(tables[0], self.first, self.second)
+            for d in differences(read_results(self.folder / "results.jsonl"), self.first, self.second)
         ]  # fmt: skip
+        title = f"{self.second} minus {self.first}"
         print_table(title, ["", "method", self.first, self.second, "difference", "95% of resamples", "p"], rows)
         console.print("p: two-sided paired randomisation test with 10,000 draws")
-
-    def _over_seeds(self, title: str, tables: Sequence[Sequence[Result]]) -> None:
-        together = tasks_test(tables, self.first, self.second) if len(tables) > 1 else None
-        for results in tables:
-            tests = dict.fromkeys(str(result.options["test"]) for result in results if result.seed is not None)
-            found = {test: seed_test(results, self.first, self.second, test) for test in tests}
-            rows = [[test, f"{of.difference:+.2f}", f"{of.p:.4f}", f"{of.least:.4f}"] for test, of in found.items()]
-            print_table(f"{results[0].task}: {title}", ["test", "difference", "p", "least p"], rows)
-        console.print("p: two-sided permutation test of the scores of all seeds, exact; uncorrected for several tests")
-        if together is not None:
-            difference, p = together
-            where = f"mean over {len(tables)} tasks, {MEAN}"
-            console.print(f"{where}: {difference:+.2f}, p = {p:.4f} by 100,000 draws within tasks")
 
 
 def differences(results: Sequence[Result], first: str, second: str) -> list[Difference]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 from scipy.stats import permutation_test
 
 from eval.report.tables import Cell, Table
@@ -17,14 +16,12 @@ from lsar_jax.measures.results import Result
 
 __all__ = [
     "AVERAGE", "MEAN", "SeedTest", "Spread", "encoder_names", "is_transfer", "result_key", "scores_by_test",
-    "seed_test", "sizes", "tasks_test", "training_of", "transfer_rows", "transfer_table", "with_maps",
+    "seed_test", "sizes", "training_of", "transfer_rows", "transfer_table", "with_maps",
 ]  # fmt: skip
 
 # The tests that stand for the mean of those that are not English, and for the mean of all.
 MEAN = "other languages"
 AVERAGE = "all languages"
-# Random assignments of a test over tasks.
-_DRAWS = 100_000
 
 
 class Spread(NamedTuple):
@@ -123,45 +120,17 @@ class SeedTest(NamedTuple):
     least: float  # the lowest p that this number of seeds can give: 0.1 with three seeds each, 0.008 with five
 
 
-def seed_test(results: Sequence[Result], first: str, second: str, test: str = MEAN) -> SeedTest:
-    """Tests whether two encoders differ by more than their seeds do, by all ways to assign the scores to the two.
+def seed_test(results: Sequence[Result], first: str, second: str) -> SeedTest:
+    """Tests whether the means of two encoders over other languages differ by more than their seeds do.
 
-    Of more than twenty scores, 200,000 ways are drawn. Raises ValueError if there are none.
+    It counts all ways to assign the scores to the two; of more than twenty scores, 200,000 ways are drawn.
     """
-    found, ways, least = _assigned(results, first, second, test)
-    return SeedTest(found, float((np.abs(ways) >= abs(found) - 1e-9).mean()), least)
-
-
-def tasks_test(tables: Sequence[Sequence[Result]], first: str, second: str) -> tuple[float, float]:
-    """Tests whether two encoders differ on average over tasks, by more than their seeds do: the difference and p.
-
-    The difference is the mean over tasks, in points of each task's own metric, of the difference in ``seed_test``.
-    Scores are assigned to the two encoders anew within each task, at random. Raises ValueError if two tables are of one
-    task.
-    """
-    tasks = [results[0].task for results in tables]
-    if again := {task for task in tasks if tasks.count(task) > 1}:
-        raise ValueError(f"several tables are of {min(again)}; give one for each task")
-    found, ways, _ = zip(*(_assigned(results, first, second, MEAN) for results in tables), strict=True)
-    rng = np.random.default_rng(0)
-    drawn = np.mean([rng.choice(of, _DRAWS) for of in ways], axis=0)
-    difference = float(np.mean(found))
-    as_large = int((np.abs(drawn) >= abs(difference) - 1e-9).sum())
-    return difference, (1 + as_large) / (1 + _DRAWS)
-
-
-def _assigned(
-    results: Sequence[Result], first: str, second: str, test: str
-) -> tuple[float, Float[np.ndarray, " way"], float]:
-    """The difference of two encoders, the differences of all ways to assign their scores, and the lowest p-value."""
     scores = scores_by_test(results)
-    for encoder in (first, second):
-        if test not in scores.get(encoder, ()):
-            raise ValueError(f"{encoder!r} has no scores of {test!r}; the encoders are {', '.join(scores)}")
-    sides = [np.array(scores[encoder][test]) for encoder in (first, second)]
+    sides = [np.array(scores[encoder][MEAN]) for encoder in (first, second)]
     found = permutation_test(sides, lambda a, b, axis: b.mean(axis) - a.mean(axis), n_resamples=200_000, rng=0)
     ways = found.null_distribution
-    return float(found.statistic), ways, (2 if len(sides[0]) == len(sides[1]) else 1) / len(ways)
+    p, least = float((np.abs(ways) >= abs(found.statistic) - 1e-9).mean()), 2 if len(sides[0]) == len(sides[1]) else 1
+    return SeedTest(float(found.statistic), p, least / len(ways))
 
 
 def with_maps(transform: str) -> str:

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.papers.published import PROTOCOLS, PUBLISHED, items_of, published
 from tests.made_results import made_result
 
 ROOT = Path(__file__).parents[2]
-TATOEBA_FILES = ROOT / "data" / "tatoeba"
 # A result on the papers' data, by task: number of languages, number of queries, and the options that matter.
 DATA = {
     "tatoeba": (36, 31_692, {}),
@@ -120,12 +118,6 @@ def test_syntax_is_that_of_36_languages():
     assert {number.value for number in published(result("geometry", metric, n=36))} == {0.6910, 0.6378, 0.7526, 0.6894}
     assert published(result("geometry", metric, n=35)) == []
     assert published(result("geometry", "syntax, removed (cosine of syntax_knn)", n=36)) == []
-
-
-@pytest.mark.skipif(not TATOEBA_FILES.is_dir(), reason="data/tatoeba is not there")
-def test_tatoeba_has_the_pairs_that_numbers_are_of():
-    english = [text for texts, _ in read_pairs(TATOEBA_FILES, XTREME_36).values() for text in texts]
-    assert (len(english), len(english) + len(set(english))) == (DATA["tatoeba"][1], DATA["geometry"][1])
 
 
 def test_methods_stand_beside_those_that_were_fitted_likewise():

@@ -207,8 +207,11 @@ def test_an_error_is_one_line(options, message, tmp_path, capsys, monkeypatch, f
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="data/tatoeba is not there")
 def test_tatoeba_of_laser():
-    sizes = {code: len(english) for code, (english, _) in read_pairs(DATA, XTREME_36).items()}
+    english = {code: texts for code, (texts, _) in read_pairs(DATA, XTREME_36).items()}
+    sizes = {code: len(texts) for code, texts in english.items()}
     assert list(sizes) == list(XTREME_36)
     # XTREME's sizes: all 1,000 but these.
     small = {"jv": 205, "te": 234, "ta": 307, "sw": 390, "th": 548, "kk": 575, "ml": 687, "ka": 746}
     assert {code: size for code, size in sizes.items() if size != 1000} == small
+    # The papers' numbers of Tatoeba, and of its text, are of so many.
+    assert (sum(sizes.values()), len({text for texts in english.values() for text in texts})) == (31_692, 28_234)

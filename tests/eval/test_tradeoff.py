@@ -37,16 +37,9 @@ def scored(rng, task, metric, transform, shift, layer=8, **more):
     """A result of 300 queries, most of them shifted from those of all other methods."""
     base = np.random.default_rng(len(metric)).uniform(0, 60, 300)
     values = base + shift + rng.normal(0, 1, 300) * (shift != 0)
+    fields = {"task": task, "transform": transform, "layer": layer, "value": float(values.mean()), **of_metric(metric)}
     one_map = transform not in ("original", "center", "cbie")
-    return made(
-        one_map=one_map,
-        task=task,
-        **of_metric(metric),
-        transform=transform,
-        layer=layer,
-        value=float(values.mean()),
-        **more,
-    ).resampled(QueryScores(values))
+    return made(one_map=one_map, **fields, **more).resampled(QueryScores(values))
 
 
 @pytest.fixture
@@ -126,12 +119,8 @@ def test_the_best_is_compared_with_each_of_the_others(results, rng):
     found = compare(rows)
     assert found.best == {"bundled, layer 8": "joint"}
     leads = found.leads["bundled, layer 8"]
-    assert {name: [gain.sign for gain in of.values()] for name, of in leads.items()} == {
-        "lsar": [0, 1],
-        "center": [1],
-        "whitening": [1, -1],
-        "cbie": [-1, -1],
-    }
+    signs = {name: [gain.sign for gain in of.values()] for name, of in leads.items()}
+    assert signs == {"lsar": [0, 1], "center": [1], "whitening": [1, -1], "cbie": [-1, -1]}
     joint = next(r for r in more if r.transform == "joint")
     assert leads["lsar"]["lareqa, mAP"].value == pytest.approx(joint.value - rows[1].value)
 

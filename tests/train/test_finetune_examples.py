@@ -55,29 +55,21 @@ def test_parses_that_are_cut():
     assert one.counted.tolist() == [False, False, True, True]
     assert one.heads.tolist() == [0, 0, 1, 0]
     assert one.labels.tolist() == [-1, 0, 1, 2]
-    [one] = task.examples([sentence], ExampleOptions(tokenizer, "en", 10, labels, True))
-    assert one.counted.tolist() == [False] + [True] * 4
-    assert task.score(Predictions([sentence], [one], [perfect([4, 1, 0, 3], 1)], labels)) == {"LAS": 50.0, "UAS": 100.0}
-
-
-def perfect(heads, label):
-    """What a head predicts for a sentence if it has these heads, and this label everywhere."""
-    n = len(heads) + 1
-    return np.log(np.eye(n)[[0, *heads]] + 1e-9), np.full((n, n), label)
 
 
 def test_words_that_do_not_count():
     """Of a long sentence the first words alone are parsed; of them and of tagged words, those with tokens count."""
     tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
     words, tags = ("a", "\u200b", *"bcdefabcdefabcdefa"), ("B-PER", "I-PER", *["O"] * 9, *["B-LOC"] * 9)
-    parsed = ParsedSentence(words, ("NOUN",) * 20, tuple(range(20)), ("root", *["obj"] * 19))
+    parsed = ParsedSentence(words, ("NOUN",) * 11 + ("PUNCT",) * 9, tuple(range(20)), ("root", *["obj"] * 19))
     task, labels = TASKS["parsing"], ("obj", "root")
     [one] = task.examples([parsed], ExampleOptions(tokenizer, "en", 12, labels))
     assert one.words.tolist() == [-1, 0, -1, *range(2, 12)]
     assert one.counted.tolist() == [word >= 0 for word in one.words]
-    for heads, right in ((range(12), 11), ([0, 0, *range(2, 12)], 11), ([0, 1, 1, *range(3, 12)], 10)):
-        scores = task.score(Predictions([parsed], [one], [perfect(heads, 0)], labels))
-        assert scores == {"UAS": 100 * right / 11, "LAS": 100 * (right - 1) / 11}
+    for heads, right in ((range(12), 10), ([0, 0, *range(2, 12)], 10), ([0, 1, 1, *range(3, 12)], 9)):
+        outputs = [(np.log(np.eye(13)[[0, *heads]] + 1e-9), np.zeros((13, 13), int))]
+        # The label is that of all words but the root.
+        assert task.score(Predictions([parsed], [one], outputs, labels)) == {"UAS": 10 * right, "LAS": 10 * right - 10}
     for name, metric, sentence in (("pos", "accuracy", parsed), ("ner", "F1", TaggedSentence(words, tags))):
         task, labels = TASKS[name], tuple(sorted({*sentence.tags}))
         examples = task.examples([sentence], ExampleOptions(tokenizer, "en", 12, labels))

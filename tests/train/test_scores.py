@@ -8,9 +8,8 @@ import pytest
 from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 
-from train.finetune.conllu_ner_xnli import ParsedSentence
 from train.finetune.ner import span_f1, spans
-from train.finetune.parsing import attachment, best_tree
+from train.finetune.parsing import best_tree
 from train.finetune.task import accuracy
 
 TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
@@ -28,6 +27,7 @@ def test_spans_and_f1_are_those_of_seqeval(rng):
     assert 0.2 < expected < 0.9
     assert span_f1(right, found) == pytest.approx(100 * expected, rel=1e-9)
     assert span_f1([["O"]], [["O"]]) == 0
+    assert accuracy(["a", "b"], ["a", "c"]) == 50
 
 
 def test_the_best_tree_is_that_of_networkx(rng):
@@ -40,12 +40,3 @@ def test_the_best_tree_is_that_of_networkx(rng):
                 graph.add_edge(head, word, weight=scores[word, head])
         tree = networkx.maximum_spanning_arborescence(graph)
         assert {(head, word) for word, head in enumerate(best_tree(scores)[1:].tolist(), 1)} == set(tree.edges)
-
-
-def test_attachment_by_hand():
-    right = ParsedSentence(
-        ("a", "b", "c", "."), ("DET", "VERB", "NOUN", "PUNCT"), (2, 0, 2, 2), ("det", "root", "obj", "punct")
-    )
-    assert attachment(right, dict(enumerate([(2, "det"), (0, "obj"), (1, "obj"), (3, "punct")]))) == (3, 2, 1)
-    assert attachment(right, {2: (2, "obj")}) == (1, 1, 1)
-    assert accuracy(["a", "b"], ["a", "c"]) == 50
