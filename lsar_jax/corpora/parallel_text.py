@@ -32,7 +32,7 @@ def read_bitext(
       languages: codes of the languages to read; by default, all available.
       option: command-line option that names the folder, used in error messages.
       split: split of a ``hub:`` or ``tfds:`` dataset; by default, its only split, or else ``test``.
-      sample: number of pairs of each language to draw at random, of which alone the memory depends; by default, all.
+      sample: number of pairs of each language to draw at random, on which alone the memory depends; by default, all.
       seed: seed of the sample, which does not depend on the order of the pairs.
 
     Raises:

@@ -199,10 +199,8 @@ def test_data_and_options_are_not_mixed(rng):
 def test_the_page(results, tmp_path, capsys):
     write_results(results, tmp_path / "lareqa" / "results.jsonl")
     assert main(["report", str(tmp_path)]) == 0
-    assert (
-        "layer 8: of the methods that need no language and are one affine map, lsar gains most"
-        in capsys.readouterr().out
-    )
+    best = "layer 8: of the methods that need no language and are one affine map, lsar gains most"
+    assert best in capsys.readouterr().out
     page = (tmp_path / "report.md").read_text()
     assert "for these 4 differences" in page
     assert "layer 8: lsar minus another method" in page
@@ -223,8 +221,7 @@ def test_local_scaling_that_reaches_a_method(rng):
         name: shift for name, shift in shifts.items() if shift
     }
     line = tradeoff.summary(found)[0]
-    assert re.fullmatch(
-        r".*layer 8: CSLS alone gains as much as center in lareqa, mAP \(\+[45].\d and \+[34].\d\)\.", line
-    )
+    said = r".*layer 8: CSLS alone gains as much as center in lareqa, mAP \(\+[45].\d and \+[34].\d\)\."
+    assert re.fullmatch(said, line)
     without = tradeoff.compare([scored(rng, *columns[0], name, shifts[name]) for name in ("original", "lsar")])
     assert not [line for line in tradeoff.summary(without) if "CSLS" in line]
