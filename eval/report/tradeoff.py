@@ -95,18 +95,11 @@ def mean_gains(found: CostsAndGains) -> dict[str, dict[str, tuple[float, float]]
 
     The means of a panel are over the columns that all of its methods have.
     """
-    kinds: tuple[Kind, Kind] = ("in one language", "across languages")
-    panels: dict[str, list[str]] = {}
-    for where, name in dict.fromkeys(place[:2] for place in found.gains):
-        if np.isfinite([_mean(found, where, name, kind) for kind in kinds]).all():
-            panels.setdefault(where, []).append(name)
+    both = [at for at in dict.fromkeys(place[:2] for place in found.gains) if not np.isnan(_means(found, *at)).any()]
     means = {}
-    for where, names in panels.items():
-        shared = [c for c in found.kinds if all((where, name, c) in found.gains for name in names)]
-        means[where] = {
-            name: (_mean(found, where, name, kinds[0], shared), _mean(found, where, name, kinds[1], shared))
-            for name in names
-        }
+    for where, panel in group_by(both, lambda at: at[0]).items():
+        shared = {*found.kinds}.intersection(*(_gains(found, *at) for at in panel))
+        means[where] = {name: _means(found, where, name, shared) for _, name in panel}
     return means
 
 
@@ -114,14 +107,10 @@ def summary(found: CostsAndGains) -> list[str]:
     """Returns lines about what CSLS reaches alone, and about the best method of each encoder and layer."""
     lines = scaling_alone(found.gains, found.kinds)
     for where, best in found.best.items():
-        signs = [
-            gain.sign
-            for (at, name, column), gain in found.gains.items()
-            if (at, name) == (where, best) and found.kinds[column] != "preference"
-        ]
-        alone = _mean(found, where, best, "in one language")
+        signs = [gain.sign for c, gain in _gains(found, where, best).items() if found.kinds[c] != "preference"]
+        alone, across = _means(found, where, best)
         cost = "" if np.isnan(alone) else f" and {alone:+.1f} in one language"
-        gain = f"{_mean(found, where, best, 'across languages'):+.1f} points across languages{cost}"
+        gain = f"{across:+.1f} points across languages{cost}"
         lines.append(
             f"{where}: of the methods that need no language and are one affine map, {best} gains most: {gain}, on "
             f"average; of {len(signs)} measures, {signs.count(1)} are significantly higher and {signs.count(-1)} "
@@ -246,10 +235,16 @@ def _over_seeds(results: Sequence[Result]) -> Result:
     return replace(results[0], value=float(np.mean([r.value for r in results])), queries=queries)
 
 
-def _mean(found: CostsAndGains, where: str, method: str, kind: Kind, columns: Collection[str] | None = None) -> float:
-    values = [
-        gain.value
-        for (at, name, column), gain in found.gains.items()
-        if (at, name, found.kinds[column]) == (where, method, kind) and (columns is None or column in columns)
-    ]
-    return float(np.mean(values)) if values else np.nan
+def _means(
+    found: CostsAndGains, where: str, method: str, columns: Collection[str] | None = None
+) -> tuple[float, float]:
+    """The mean differences of a method in one language and across languages; NaN where it has none."""
+    gains = {c: gain.value for c, gain in _gains(found, where, method).items() if columns is None or c in columns}
+    kinds = ("in one language", "across languages")
+    one, across = ([value for c, value in gains.items() if found.kinds[c] == kind] for kind in kinds)
+    return float(np.mean(one)) if one else nan, float(np.mean(across)) if across else nan
+
+
+def _gains(found: CostsAndGains, where: str, method: str) -> dict[str, Interval]:
+    """The differences of a method from the original embeddings, by column."""
+    return {column: gain for (*at, column), gain in found.gains.items() if at == [where, method]}
