@@ -126,12 +126,10 @@ def _matrix_rows(path: Path, name: str, known: list[str]) -> dict[str, dict[str,
     index, rows = known.index(name), {}
     try:
         with zipfile.ZipFile(path) as archive:
-            others = [member for member in archive.namelist() if member.endswith("_sparse.npz")]
-            for member in dict.fromkeys([_MATRIX, *others]):
+            for member in dict.fromkeys([_MATRIX, *(m for m in archive.namelist() if m.endswith("_sparse.npz"))]):
                 upper = load_npz(io.BytesIO(archive.read(member))).tocsr()  # refuses pickles
                 above, right = upper[:index, [index]].toarray()[:, 0], upper[[index], index:].toarray()[0]
-                values = np.concatenate([above, right]).astype(np.float64).tolist()
-                rows[member] = dict(zip(known, values, strict=True))
+                rows[member] = dict(zip(known, np.append(above, right).astype(float).tolist(), strict=True))
         return rows
     except Exception as error:  # a damaged file may raise anything
         raise ValueError(f"{path} is not lang2vec's distances2.zip, as {_LANGUAGES} lists it: {error}") from error

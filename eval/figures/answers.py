@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from eval.figures.style import page
 from lsar_jax.report.planes import Plane
 
-__all__ = ["AnswerPlane", "draw_answers", "opacity"]
+__all__ = ["AnswerPlane", "draw_answers"]
 
 
 class AnswerPlane(NamedTuple):
@@ -36,7 +36,8 @@ def draw_answers(
     size = (4.8 * len(panels) + 1.4, 4.8)
     with page(path, 1, len(panels), size=size, title=title, legend="right upper") as [axes]:
         for axis, (name, plane) in zip(axes, panels.items(), strict=True):
-            faces[:, 3] = opacity(plane.ranks)
+            # Falls with the logarithm of the rank, from 1 for the first to 0.1 for the last ones.
+            faces[:, 3] = np.maximum(0.1, 1 - np.log(plane.ranks) / np.log(max(len(plane.ranks), 2)))
             # The best last, so that none is hidden.
             order = np.argsort(-plane.ranks, kind="stable")
             others = order[~np.isin(order, plane.answers)]
@@ -51,8 +52,3 @@ def draw_answers(
             axis.plot([], [], "o", color=colour, label=code)
         for marker, text in (("*", "question"), ("D", "answer")):
             axis.plot([], [], marker, ms=7, color="0.7", mec="k", label=text)
-
-
-def opacity(ranks: Int[np.ndarray, " candidate"]) -> Float[np.ndarray, " candidate"]:
-    """Falls with the logarithm of the rank, from 1 for the first to 0.1 for the last ones."""
-    return np.maximum(0.1, 1 - np.log(ranks) / np.log(max(len(ranks), 2)))

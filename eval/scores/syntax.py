@@ -58,8 +58,7 @@ def syntax_scores(
                 )
                 console.print(f"{where}: {kind}, {part}: r = {r:.3f} over {len(points)} languages ({measure})")
                 if kind == "syntax" and part in ("removed", "left"):
-                    panels = drawn.setdefault(method.label, {})
-                    panels[f"the part {part} by {method.label}, r = {r:.3f}"] = points
+                    drawn.setdefault(method.label, {})[f"the part {part} by {method.label}, r = {r:.3f}"] = points
     if drawn and setting.first:
         yield Panel("syntax", list(drawn.values()))
 
@@ -68,9 +67,8 @@ def _parts(method: Method, means: Mapping[str, Float[np.ndarray, " dim"]]) -> di
     """The likeness to English in the parts that LSAR removes and leaves, and along each direction that it removes."""
     left = {code: method(mean[None], code)[0] for code, mean in means.items()}
     gone = {code: means[code] - left[code] for code in means}
-    parts = {"removed": [english_cosines(gone)], "left": [english_cosines(left)]}
-    if method.transform is not None:
-        off = {code: mean - means["en"] for code, mean in means.items() if code != "en"}
-        basis = np.asarray(method.transform.steps[0].arrays()["basis"])
-        parts["along one direction"] = [{code: -abs(float(of @ u)) for code, of in off.items()} for u in basis.T]
-    return parts
+    off = {code: mean - means["en"] for code, mean in means.items() if code != "en"}
+    assert method.transform is not None
+    basis = np.asarray(method.transform.steps[0].arrays()["basis"])
+    along = [{code: -abs(float(of @ direction)) for code, of in off.items()} for direction in basis.T]
+    return {"removed": [english_cosines(gone)], "left": [english_cosines(left)], "along one direction": along}

@@ -42,9 +42,9 @@ def test_one_question(tmp_path, monkeypatch, rng, shown):
     write_letters(tmp_path / "xquad", rng, XQUAD_R)
     task = answers(tmp_path / "xquad", shown, question=4)
     [texts] = task.parts
-    x = {key: rng.standard_normal((len(text), 6)).astype(np.float32) for key, text in texts.items()}
     # Far from the origin and of different lengths: a dot product of raw embeddings, in their plane.
-    x = {key: 3 + rows * rng.uniform(1, 9, (len(rows), 1)).astype(np.float32) for key, rows in x.items()}
+    x = {key: 3 + rng.normal(0, rng.uniform(1, 9, (len(of), 1)), (len(of), 6)) for key, of in texts.items()}
+    x = {key: rows.astype(np.float32) for key, rows in x.items()}
     found = [
         item for name in ("lsar", "cbie", "lir", "original") for item in task.scores(x, Method(name, {}, None), SETTING)
     ]

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from eval.data import typology
 from eval.data.tatoeba import XTREME_36
-from eval.data.typology import english_cosines, uriel_correlation, uriel_distances
+from eval.data.typology import uriel_correlation, uriel_distances
 from tests.optional import need
 
 NAMES = ["fra", "eng", "zho", "cmn", "pes", "tgl", "deu"]
@@ -103,13 +103,9 @@ def test_damaged_and_missing_files(tmp_path):
     for content, member, message in ((b"no array", MATRIX, "pickle"), (None, "SYNTACTIC.csv", MATRIX)):
         with pytest.raises(ValueError, match=f"not lang2vec's distances2.zip, .*{message}"):
             syntactic_distances(["fr"], precomputed=write(tmp_path, content, member))
-    path = write(tmp_path)
-    path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(ValueError, match="distances2.zip is not lang2vec's distances2.zip"):
-        syntactic_distances(["fr"], precomputed=path)
     (tmp_path / "distances_languages.txt").unlink()
     with pytest.raises(FileNotFoundError, match="there is no distances_languages.txt in"):
-        syntactic_distances(["fr"], precomputed=path)
+        syntactic_distances(["fr"], precomputed=tmp_path / "distances2.zip")
 
 
 def test_cosine_from_the_wheel(wheel):
@@ -119,7 +115,7 @@ def test_cosine_from_the_wheel(wheel):
     shapes = {kind: of.shape for kind, of in features.items()}
     assert shapes == {"syntax": (7970, 103), "phonology": (7970, 28), "inventory": (7970, 158)}
     for kind, (found, measure) in signals.items():
-        assert (list(found), measure) == (["de", "fr"], f"cosine of {kind}_knn, lang2vec 1.1.2")
+        assert measure == f"cosine of {kind}_knn, lang2vec 1.1.2"
         english, german = (features[kind][known.index(name)] for name in ("eng", "deu"))
         # Features are 0 or 1: the product counts those that both have.
         both = (english * german).sum()
@@ -144,26 +140,17 @@ def test_another_wheel_or_none(wheel, monkeypatch):
         syntactic_distances(["fr"], precomputed=None)
 
 
-def plane(cosines):
-    """Unit vectors with the given cosines with that of English."""
-    return {code: np.array([value, np.sqrt(1 - value**2)]) for code, value in {"en": 1.0, **cosines}.items()}
-
-
-def syntax_correlation(vectors, distances):
-    return uriel_correlation(english_cosines(vectors), distances)
-
-
 def test_correlation_by_hand():
     # Cosines 1, 2, 4 (/10) about their mean: -4, -1, 5 (/30). Nearness .5, .8, .5: -1, 2, -1 (/10).
     # r = (4 - 2 - 5) / sqrt(42 * 6) = -3 / sqrt(252).
-    vectors = plane({"de": 0.1, "fr": 0.2, "es": 0.4, "ja": 0.9})
-    r, points = syntax_correlation(vectors, {"de": 0.5, "fr": 0.2, "es": 0.5, "zh": 0.7})
+    likeness = {"de": 0.1, "fr": 0.2, "es": 0.4, "ja": 0.9}
+    r, points = uriel_correlation(likeness, {"de": 0.5, "fr": 0.2, "es": 0.5, "zh": 0.7})
     assert r == pytest.approx(-3 / np.sqrt(252))
-    assert points == {"de": pytest.approx((0.5, 0.1)), "es": pytest.approx((0.5, 0.4)), "fr": pytest.approx((0.8, 0.2))}
+    assert points == {"de": (0.5, 0.1), "es": (0.5, 0.4), "fr": (0.8, 0.2)}
     with pytest.raises(ValueError, match="3 languages that differ; the distances of de, fr have a range of 0"):
-        syntax_correlation(plane({"fr": 0.1, "de": 0.2}), TO_ENGLISH)
+        uriel_correlation({"fr": 0.1, "de": 0.2}, TO_ENGLISH)
     with pytest.raises(ValueError, match="the distances of de, es, fr have a range of 0"):
-        syntax_correlation(vectors, dict.fromkeys(("de", "es", "fr"), 0.4))
+        uriel_correlation(likeness, dict.fromkeys(("de", "es", "fr"), 0.4))
     # LSAR at rank L - 1 on the text that it was fitted on leaves nothing but rounding.
     with pytest.raises(ValueError, match="may be rounding, as after LSAR at rank L - 1 .*use other text"):
-        syntax_correlation(plane(dict.fromkeys(TO_ENGLISH, 0.99)), TO_ENGLISH)
+        uriel_correlation(dict.fromkeys(TO_ENGLISH, 0.99), TO_ENGLISH)

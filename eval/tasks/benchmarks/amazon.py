@@ -41,9 +41,7 @@ def amazon(data: Data = Path("data/amazon"), languages: tuple[str, ...] = ("en",
     texts, labels = read_reviews(data, "en", "train")
     known = sorted(set(labels))
     if len(known) < 2:
-        raise ValueError(
-            f"{data}, training set of en: all labels are {labels[0]!r}; there must be at least two different labels"
-        )
+        raise ValueError(f"{data}, training set of en: all labels are {labels[0]!r}; give two or more labels")
     tests = {code: read_reviews(data, code, "test") for code in dict.fromkeys(map(language_code, languages))}
     for code, (_, gold) in tests.items():
         if unknown := sorted({*gold} - {*known}):
