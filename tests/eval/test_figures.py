@@ -13,6 +13,14 @@ from tests.eval.test_tasks import is_png
 from train.curves import save_figure
 
 
+@pytest.fixture
+def made(monkeypatch):
+    """The figures that are drawn, which are not written."""
+    figures = []
+    monkeypatch.setattr(style, "save_figure", lambda figure, path: figures.append(figure))
+    return figures
+
+
 def test_a_page_is_written_for_the_screen_and_for_a_paper(tmp_path, monkeypatch):
     monkeypatch.setattr(style, "save_figure", save_figure)
     with style.page(tmp_path / "a.png", 1, 2, size=(6, 3), title="both", legend="right upper") as [axes]:
@@ -27,9 +35,7 @@ def test_a_page_is_written_for_the_screen_and_for_a_paper(tmp_path, monkeypatch)
     assert not (tmp_path / "b.png").exists()
 
 
-def test_bars_show_the_intervals_that_there_are(tmp_path, monkeypatch):
-    made = []
-    monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
+def test_bars_show_the_intervals_that_there_are(tmp_path, made):
     groups = {
         "layer 4": {"original": Interval(50.0, 45.0, 52.0), "lsar": Interval(60.0)},
         "layer 8": {"original": Interval(70.0)},
@@ -43,9 +49,7 @@ def test_bars_show_the_intervals_that_there_are(tmp_path, monkeypatch):
     assert not any(segment.size for segment in second.errorbar.lines[2][0].get_segments())
 
 
-def test_the_best_rank_of_each_layer(tmp_path, monkeypatch):
-    made = []
-    monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
+def test_the_best_rank_of_each_layer(tmp_path, made):
     labels = ["original", "lsar rank=2", "lsar rank=10", "lir components=1"]
     assert by_rank(labels) == {"lsar": {2: "lsar rank=2", 10: "lsar rank=10"}}
     sweep_figure({label: {4: n, 8: 9.0 - n} for n, label in enumerate(labels)}, (4, 8), "", tmp_path / "a.png")
@@ -56,9 +60,8 @@ def test_the_best_rank_of_each_layer(tmp_path, monkeypatch):
     np.testing.assert_array_equal(ranks.images[0].get_array(), [[1, 8], [2, 7]])
 
 
-def test_the_band_of_the_means(tmp_path, monkeypatch, rng):
-    made, means = [], rng.standard_normal((3, 9)) + 5
-    monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
+def test_the_band_of_the_means(tmp_path, made, rng):
+    means = rng.standard_normal((3, 9)) + 5
     layers._draw_means(means, means > 6, "", tmp_path / "a.png")
     for axis, values in zip(made[0].axes, means, strict=False):
         [band] = axis.patches
@@ -78,9 +81,7 @@ def test_families_and_their_histograms():
     np.testing.assert_allclose(list(shares.values()), expected)
 
 
-def test_the_front_joins_weights_and_pairs_are_points(tmp_path, monkeypatch):
-    made = []
-    monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
+def test_the_front_joins_weights_and_pairs_are_points(tmp_path, made):
     meaning, weights = {2.0: 80.0, 0.0: 70.0, 10.0: 60.0}, {f"oracle, weight {w:g}": w for w in (10.0, 0.0, 2.0)}
     scores = {(8, "original", "meaning"): {"Tatoeba": [65.0]}}
     for name, weight in weights.items():
