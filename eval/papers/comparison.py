@@ -28,9 +28,10 @@ from scipy.stats import t as student
 
 from eval.papers.card import PaperSetting
 from eval.papers.published import Published
+from lsar_jax.corpora.by_language import group_by
 from lsar_jax.files import write_text
 from lsar_jax.measures.compared_methods import label
-from lsar_jax.measures.results import Result, group_by
+from lsar_jax.measures.results import Result
 
 __all__ = ["COLUMNS", "VERDICTS", "ComparedValue", "OurValue", "cells", "compare", "grouped", "write_rows"]
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval.papers.card import read_toml
-from lsar_jax.measures.results import Result, group_by
+from lsar_jax.corpora.by_language import group_by
+from lsar_jax.measures.results import Result
 
 __all__ = ["PROTOCOLS", "PUBLISHED", "Published", "Quantity", "items_of", "published"]
 

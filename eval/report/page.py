@@ -27,10 +27,11 @@ from eval.report.seed_scores import is_transfer, transfer_table
 from eval.report.tables import Cell, Table, number, plain
 from eval.report.tradeoff import TITLE, blocks, compare, mean_gains, summary
 from lsar_jax.console.output import console
+from lsar_jax.corpora.by_language import group_by
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.resampling import paired_test
-from lsar_jax.measures.results import Result, group_by, read_results
+from lsar_jax.measures.results import Result, read_results
 from lsar_jax.report.page_kit import render
 
 __all__ = ["ResultsPage", "provenance", "tables"]

@@ -17,10 +17,11 @@ import numpy as np
 
 from eval.report.scaling_alone import scaling_alone
 from eval.report.tables import Cell, Table, difference_cell
+from lsar_jax.corpora.by_language import group_by
 from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.metric import Kind
 from lsar_jax.measures.resampling import Interval, simultaneous_intervals
-from lsar_jax.measures.results import Result, group_by
+from lsar_jax.measures.results import Result
 
 __all__ = ["TITLE", "CostsAndGains", "blocks", "compare", "mean_gains", "summary"]
 
@@ -110,11 +111,10 @@ def summary(found: CostsAndGains) -> list[str]:
         signs = [gain.sign for c, gain in _gains(found, where, best).items() if found.kinds[c] != "preference"]
         alone, across = _means(found, where, best)
         cost = "" if np.isnan(alone) else f" and {alone:+.1f} in one language"
-        gain = f"{across:+.1f} points across languages{cost}"
         lines.append(
-            f"{where}: of the methods that need no language and are one affine map, {best} gains most: {gain}, on "
-            f"average; of {len(signs)} measures, {signs.count(1)} are significantly higher and {signs.count(-1)} "
-            "significantly lower."
+            f"{where}: of the methods that need no language and are one affine map, {best} gains most: {across:+.1f} "
+            f"points across languages{cost}, on average; of {len(signs)} measures, {signs.count(1)} are significantly "
+            f"higher and {signs.count(-1)} significantly lower."
         )
     return lines
 

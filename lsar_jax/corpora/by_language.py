@@ -1,15 +1,16 @@
 """Files and tables of several languages: one for each language, and those that are asked for."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from lsar_jax.languages import code_or_none, language_code
 
-__all__ = ["add_once", "chosen", "folder_at", "language_files", "named_files"]
+__all__ = ["add_once", "chosen", "folder_at", "group_by", "language_files", "named_files"]
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 def folder_at(folder: str | Path, advice: str = "give another folder") -> Path:
@@ -17,6 +18,14 @@ def folder_at(folder: str | Path, advice: str = "give another folder") -> Path:
     if not Path(folder).is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; {advice}")
     return Path(folder)
+
+
+def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Returns the items of each language, or of whatever the key is, in their order."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def add_once(found: dict[str, T], key: str, value: T) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from lsar_jax.corpora.builders.xquad_r import Questions, XquadR
+from lsar_jax.corpora.by_language import group_by
 
 __all__ = ["Squad", "answer_texts", "check_templates", "groups_of", "held_out_ids", "part_of", "question_texts"]
 
@@ -70,9 +71,7 @@ def groups_of(data: Mapping[str, Questions], seed: int = 0) -> list[list[str]]:
         for id, answer in zip(questions.ids, questions.answers, strict=True):
             low, high = sorted([root(id), root(of_paragraph.setdefault(questions.places[answer], id))])
             first[high] = low
-    groups: dict[str, list[str]] = {}
-    for id in first:
-        groups.setdefault(root(id), []).append(id)
+    groups = group_by(list(first), root)
     return [groups[key] for key in sorted(groups, key=lambda key: hashlib.sha256(f"{seed}\t{key}".encode()).digest())]
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -11,12 +11,13 @@ from importlib.metadata import version
 from math import nan
 from pathlib import Path
 from statistics import fmean as mean
-from typing import Any, TypeVar
+from typing import Any
 from zipfile import BadZipFile
 
 import jax
 import numpy as np
 
+from lsar_jax.corpora.by_language import group_by
 from lsar_jax.files import new_file, text_sha256, write_text
 from lsar_jax.measures.compared_methods import Method, label
 from lsar_jax.measures.metric import Direction, Kind, Metric
@@ -24,10 +25,8 @@ from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.resampling import Interval, interval
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["Result", "by_method", "group_by", "read_results", "result_of", "write_results"]
+__all__ = ["Result", "by_method", "read_results", "result_of", "write_results"]
 
-T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
 _QUERIES = "queries.npz"
 # Its array of the digest of the results and all names.
 _LINES = "lines"
@@ -158,14 +157,6 @@ def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], Inte
 
 def _place(result: Result) -> tuple[int, str]:
     return result.layer, result.metric
-
-
-def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Returns the items of each key, in their order."""
-    groups: dict[K, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:

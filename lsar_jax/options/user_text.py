@@ -7,6 +7,7 @@ be found instead of a translation.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -16,6 +17,7 @@ from jaxtyping import Float, Int
 from lsar_jax import corpora, languages, transforms
 from lsar_jax.arrays import padded_rows
 from lsar_jax.console.output import console
+from lsar_jax.corpora.by_language import group_by
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
 from lsar_jax.corpora.records import Records, is_parquet
 from lsar_jax.corpora.row_files import file_rows
@@ -183,9 +185,8 @@ def _rows(path: Path) -> list[tuple[str, str]]:
 
 
 def _read_columns(path: Path, codes: Sequence[str], count: int, seed: int) -> UserText:
-    texts: dict[str, list[str]] = {}
-    for code, sentence in _rows(path):
-        texts.setdefault(code, []).append(sentence)
+    rows = group_by(_rows(path), itemgetter(0))
+    texts = {code: [sentence for _, sentence in of_code] for code, of_code in rows.items()}
     chosen = dict.fromkeys(languages.own_name(code, texts, str(path)) for code in codes) or sorted(texts)
     return _not_aligned({code: texts[code] for code in chosen}, count, np.random.default_rng(seed))
 
