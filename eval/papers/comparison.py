@@ -154,7 +154,7 @@ def _judged(measured: OurValue, value: Published) -> ComparedValue:
 
 
 def _not_compared(value: Published) -> ComparedValue:
-    why = value.other or "no result has its data, languages, fitting text and layer"
+    why = value.other or "no result has its data, languages, fitting text, training and layer"
     return ComparedValue(
         value.task, value.metric, value.method, value.layer, value.value, value.source, verdict="not compared", why=why,
         decimals=value.decimals,

@@ -268,7 +268,7 @@ def test_report_of_a_run(empty, capsys, monkeypatch):
         assert main(["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert"]) == 0
     printed = capsys.readouterr().out
     assert "12 published values: 1 within, 1 outside, 10 not compared" in printed
-    assert "not compared, 3: no result has its data, languages, fitting text and layer" in printed
+    assert "not compared, 3: no result has its data, languages, fitting text, training and layer" in printed
     lines = [json.loads(line) for line in (folder / "comparison.jsonl").read_text().splitlines()]
     verdicts = [(line["method"], line["published"], line["ours"], line["verdict"]) for line in lines]
     for row in (
