@@ -45,14 +45,12 @@ def test_one_question(tmp_path, monkeypatch, rng, shown):
     # Far from the origin and of different lengths: a dot product of raw embeddings, in their plane.
     x = {key: 3 + rng.normal(0, rng.uniform(1, 9, (len(of), 1)), (len(of), 6)) for key, of in texts.items()}
     x = {key: rows.astype(np.float32) for key, rows in x.items()}
-    found = [
-        item for name in ("lsar", "cbie", "lir", "original") for item in task.scores(x, Method(name, {}, None), SETTING)
-    ]
+    found = [s for name in ("lsar", "cbie", "original") for s in task.scores(x, Method(name, {}, None), SETTING)]
     task.draw([], dict(item for item in found if isinstance(item, Panel)), tmp_path)
     assert is_png(tmp_path / "answers.png")
     [(panels, candidate_codes, codes, title, _)] = calls
-    assert list(panels) == [f"layer 2, {name}" for name in ("original", "lir", "lsar")]
-    plane = panels["layer 2, lir"]
+    assert list(panels) == [f"layer 2, {name}" for name in ("original", "lsar")]
+    plane = panels["layer 2, lsar"]
     questions = read_xquad(tmp_path / "xquad")
     # The English question alone, and all candidates of the shown languages.
     assert texts["asked", "en"] == [questions["en"].questions[4]] == [title.split("\n")[0]]

@@ -61,9 +61,7 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     results = read(out)
     assert {r["fitted_on"] for r in results} == {"", "udhr all"}
     codes = ("de", "en", "fi", "hi")
-    assert {tuple(r["fitted_languages"].items()) for r in results if r["transform"] == "lsar"} == {
-        tuple((code, 50) for code in codes)
-    }
+    assert all(r["fitted_languages"] == dict.fromkeys(codes, 50) for r in results if r["transform"] == "lsar")
 
     # A bank changes the neighbours alone.
     hubs = {"own in first 10", "pool share", "hub skewness", "never found", "hub mass", "reciprocal"}
@@ -79,10 +77,7 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     exact = [without_translations(other, english).sum() for english, other in sides.values()]
     assert values["original", "cosine English-xx"] == pytest.approx(np.mean(exact), abs=1e-5)
     assert values["original", "drawn English-xx"] == pytest.approx(np.mean(exact), abs=3e-3)
-    own = without_translations(sides["fi"][1], sides["fi"][1]).sum()
-    assert values["original", "cosine within fi"] == pytest.approx(own, abs=1e-5)
     assert ("lsar", "syntax, removed (cosine of syntax_knn, lang2vec 1.1.2)") in values
-    assert values["center", "cosine English-xx"] < values["original", "cosine English-xx"] - 0.1
 
     # Figure 3 has the two files of the pair, and not all English sentences; LSAR is that of the fitting text.
     text = lj.corpora.udhr(languages=codes)
@@ -152,8 +147,7 @@ def test_signals_in_what_lsar_removes_and_leaves(capsys, rng):
         for part, likes in (parts | {"along one direction": -abs(along.T)}).items()
     }
     assert {score.metric.name: score.value for _, score in scores} == pytest.approx(twins, abs=1e-5)
-    r = [f"the part {part} by lsar, r = {twins[f'syntax, {part} (measure)']:.3f}" for part in parts]
-    assert list(panel.values[0]) == r
+    assert list(panel.values[0]) == [f"the part {p} by lsar, r = {twins[f'syntax, {p} (measure)']:.3f}" for p in parts]
     assert "layer 2, lsar: skipping the correlation with family, removed: " in capsys.readouterr().out
 
 
@@ -208,7 +202,6 @@ def test_geometry_refusals(tmp_path, refused):
     wiki = write_folder(tmp_path / "wiki", {"en": 3, "de": 3, "ml": 3})
     three = ["--languages", "en", "de", "fr"]
     for options, message in (
-        (["--languages", "en", "de"], "geometry needs at least 3 languages; it has de, en"),
         (["--text", "oscar"], "there is no folder oscar; --text is udhr, tatoeba or a folder"),
         (["--text", wiki], "geometry needs at least 3 languages; it has de, en"),
         (["--text", wiki, "--fit-on", f"{wiki}/"], "is the measured text; set it to evaluated, or to another text"),
