@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score
 from eval.__main__ import main
 from eval.data.xquad import XQUAD_R, Questions, answer_table, read_xquad
 from eval.task import Score, Setting
-from eval.tasks.answers import answers
+from eval.tasks import answers as one_question
 from eval.tasks.benchmarks.lareqa import COMMAND, one_target_precision
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.compared_methods import Method
@@ -183,4 +183,6 @@ def test_xquad_r_is_the_papers():
     table = answer_table(data)
     assert table.shape == (13090, 11)
     assert table.min() >= 0
-    assert answers(DATA).parts[0]["asked", "en"] == ["What theory best explains gravity?"]  # the one of Figure 2
+    assert one_question.answers(DATA).parts[0]["asked", "en"] == [
+        "What theory best explains gravity?"
+    ]  # the one of Figure 2
