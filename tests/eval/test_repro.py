@@ -244,12 +244,6 @@ def test_towers_are_not_judged():
     assert "towers that were fine-tuned on SQuAD" in row.why
 
 
-def test_what_cannot_be_compared_says_why():
-    [row] = compare([], [n for n in PUBLISHED if n.encoder == "CRISS"][:1])
-    assert (row.verdict, row.ours) == ("not compared", None)
-    assert "the paper quotes it" in cells(row)[-1]
-
-
 def test_report_of_a_run(empty, capsys, monkeypatch):
     """Results of an encoder of the paper, one value within and one outside; the commands are not run."""
     write_tatoeba(empty / "data" / "tatoeba")
@@ -269,6 +263,7 @@ def test_report_of_a_run(empty, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "12 published values: 1 within, 1 outside, 10 not compared" in printed
     assert "not compared, 3: no result has its data, languages, fitting text, training and layer" in printed
+    assert "the paper quotes it" in printed
     lines = [json.loads(line) for line in (folder / "comparison.jsonl").read_text().splitlines()]
     verdicts = [(line["method"], line["published"], line["ours"], line["verdict"]) for line in lines]
     for row in (
