@@ -26,24 +26,23 @@ ORACLE_8 = ("ar", "de", "es", "fr", "it", "nl", "pt", "ro")
 
 def read_pairs(data: Data, languages: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
     """Reads the English side and the other side of each language's pairs."""
-    # The pairs of each language, and what its two sides are called in errors.
-    there: dict[str, tuple[Iterable[tuple[str, str]], Sequence[object]]] = {}
-    if (tables := named_tables(data)) is not None:
-        for code, found in named_pairs(tables, languages).items():
-            there[code] = found, [f"{tables.name}, {side} of {code}" for side in ("English", code)]
-    else:
-        advice = "copy data/tatoeba/v1 of facebookresearch/LASER there, or set --data hub:mteb/tatoeba-bitext-mining"
-        names = files_of(folder_at(data, advice))
-        for code in chosen({language_code(name): name for name in names}, languages, data, "files for {}"):
-            name = own_name(code, names, str(data))
-            paths = [Path(data, f"tatoeba.{name}-eng.{side}") for side in ("eng", name)]
-            there[code] = line_pairs(*paths), paths
-    pairs = {}
-    for code, (sides, places) in there.items():
-        english, other = map(list, zip(*sides, strict=True))
+
+    def sides(found: Iterable[tuple[str, str]], places: Sequence[object]) -> tuple[list[str], list[str]]:
+        english, other = map(list, zip(*found, strict=True))
         for place, lines in zip(places, (english, other), strict=True):
             check_not_blank(lines, str(place))
-        pairs[code] = (english, other)
+        return english, other
+
+    if (tables := named_tables(data)) is not None:
+        named, place = named_pairs(tables, languages).items(), tables.name
+        return {code: sides(of, [f"{place}, {side} of {code}" for side in ("English", code)]) for code, of in named}
+    advice = "copy data/tatoeba/v1 of facebookresearch/LASER there, or set --data hub:mteb/tatoeba-bitext-mining"
+    names = files_of(folder_at(data, advice))
+    pairs = {}
+    for code in chosen({language_code(name): name for name in names}, languages, data, "files for {}"):
+        name = own_name(code, names, str(data))
+        paths = [Path(data, f"tatoeba.{name}-eng.{side}") for side in ("eng", name)]
+        pairs[code] = sides(line_pairs(*paths), paths)
     return pairs
 
 

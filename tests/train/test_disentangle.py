@@ -153,7 +153,6 @@ def test_refusals(folder, meat, tmp_path, refused):
         (tmp_path / "bitext" / path.name).write_text(path.read_text().replace("h", "j"))
     begun = command(folder, meat, "--oracle", "--seeds", "2")
     for more, message in [
-        (["--batch", "8"], f"{meat} belongs to another run: batch was 16 and is now 8; choose another --out"),
         (["--data", str(tmp_path / "bitext")], "text was "),
         (["--epochs", "2"], "--epochs is 2; it must be at least 3, those of"),
     ]:

@@ -96,7 +96,11 @@ class Finetune:
         check_option(batch <= len(read[0]), f"at most {len(read[0])}, all sentences", batch=batch)
         encoder = run._open()
         maps = run._read_maps(encoder, read[2])
-        options = flat_options(run, _FREE) | run._origin(encoder)
+        options = flat_options(run, _FREE) | {
+            "encoder_spec": encoder.spec.to_dict(),
+            "files": run.text.digests(),
+            "maps_sha256": self.maps and sha256(sorted(self.maps.glob("layer-*.safetensors"))),
+        }
         with claimed(self.out, self.encoder.encoder, options, ["seed-*/checkpoints/[0-9]*"]):
             path = self.out / "transfer.json"
             ended = is_first() and path.is_file()
@@ -141,13 +145,6 @@ class Finetune:
         if unmapped := [name for name, (code, _) in tests.items() if code != "en" and code not in maps]:
             console.print(f"{self.maps} has no matrices for {', '.join(unmapped)}; tested without")
         return maps
-
-    def _origin(self, encoder: SentenceEncoder) -> dict[str, Any]:
-        """Returns the encoder and the digests of files that a resumed run must share."""
-        origin: dict[str, Any] = {"encoder_spec": encoder.spec.to_dict(), "files": self.text.digests()}
-        if self.maps is not None:
-            origin["maps_sha256"] = sha256(sorted(self.maps.glob("layer-*.safetensors")))
-        return origin
 
     def _training(self, text: TaskText, encoder: SentenceEncoder) -> FinetuneTraining:
         options = self.training
