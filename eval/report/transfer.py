@@ -15,6 +15,7 @@ for a frozen encoder. Only the results of one way of training, frozen or not, ne
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -126,12 +127,8 @@ def _print(results: Sequence[Result], runs: Sequence[_Run]) -> None:
     print_table(title, ["test", *rows], lines)
     pairs = [(first, name) for name in others]
     # Maps change frozen features, so that these are what they are compared with, too.
-    pairs += [
-        (f, m)
-        for f in others
-        for m in others
-        if f.endswith(table.with_maps("features")) and m.endswith(table.with_maps("linear"))
-    ]
+    frozen, mapped = ([n for n in others if n.endswith(table.with_maps(way))] for way in ("features", "linear"))
+    pairs += product(frozen, mapped)
     for base, name in pairs if table.MEAN in rows[first] else ():
         found = table.seed_test(results, base, name)
         console.print(

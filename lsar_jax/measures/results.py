@@ -152,11 +152,8 @@ def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], Inte
         return of[0].interval if len(of) == 1 else Interval(mean(r.value for r in of))
 
     rows = group_by(results, lambda r: label(r.transform, r.parameters)).items()
-    return {name: {key: cell(of) for key, of in group_by(row, _place).items()} for name, row in rows}
-
-
-def _place(result: Result) -> tuple[int, str]:
-    return result.layer, result.metric
+    places = {name: group_by(row, lambda r: (r.layer, r.metric)) for name, row in rows}
+    return {name: {place: cell(of) for place, of in row.items()} for name, row in places.items()}
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:

@@ -116,7 +116,6 @@ def test_a_seed_stops_after_its_patience():
     assert position.best == [1.0, 3.0]
     assert position.best_epoch == [2, 0]
     assert position.active == [False, False]
-    assert position.epoch == 5
 
 
 def test_a_loss_that_is_not_finite_is_named(folder, tmp_path, refused):

@@ -279,7 +279,6 @@ FEW = "the labels to train on are {}; there must be at least two"
     ("task", "option", "name", "content", "message"),
     [
         ("pos", "--train", "train-de.txt", WORD.format("X") * 64, "train-de.txt has no text in en; it has de"),
-        ("pos", "--train", "none-en.txt", WORD.format("_") * 64, "has no parts of speech"),
         ("pos", "--train", "part-en.txt", WORD.format("X") + WORD.format("_"), "the word 'x' in sentence 2 has no"),
         ("pos", "--test", "part-en.txt", WORD.format("X") + WORD.format("_"), "the word 'x' in sentence 2 has no"),
         ("pos", "--test", "german.txt", WORD.format("X"), "german.txt is not named after its language, as in"),

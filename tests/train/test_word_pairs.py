@@ -56,9 +56,6 @@ def test_files_of_any_aligner_are_filtered_when_read(tmp_path):
     assert (tmp_path / "en-de.train.links").read_text() == "0-0 0-2 1-1 2-1\n0-0\n\n"
     assert read_aligned(tmp_path, "train") == {"de": keep(PAIRS)[0]}
     assert list(read_aligned(tmp_path, "train", ["ger"])) == ["de"]
-    (tmp_path / "en-deu.train.words").touch()
-    with pytest.raises(ValueError, match=r"en-de.train.words and .*en-deu.train.words are both for .de."):
-        read_aligned(tmp_path, "train")
 
 
 @pytest.mark.parametrize(

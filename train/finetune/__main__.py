@@ -96,11 +96,8 @@ class Finetune:
         check_option(batch <= len(read[0]), f"at most {len(read[0])}, all sentences", batch=batch)
         encoder = run._open()
         maps = run._read_maps(encoder, read[2])
-        options = flat_options(run, _FREE) | {
-            "encoder_spec": encoder.spec.to_dict(),
-            "files": run.text.digests(),
-            "maps_sha256": self.maps and sha256(sorted(self.maps.glob("layer-*.safetensors"))),
-        }
+        options = flat_options(run, _FREE) | {"encoder_spec": encoder.spec.to_dict(), "files": run.text.digests()}
+        options["maps_sha256"] = self.maps and sha256(sorted(self.maps.glob("layer-*.safetensors")))
         with claimed(self.out, self.encoder.encoder, options, ["seed-*/checkpoints/[0-9]*"]):
             path = self.out / "transfer.json"
             ended = is_first() and path.is_file()
