@@ -6,12 +6,13 @@
     python -m eval threshold --text mylines/
 
 In each pair of languages, every query searches the candidates of the other language, with its right candidate among
-them and without it. The threshold is split-conformal (``lsar_jax.retrieval.calibration``): over all pairs, ``--error``
-percent of the queries without a right candidate are accepted. *found* is the share of the other queries whose right
-candidate is first and accepted, a mean over the pairs; *worst pairs* are the twentieth of the pairs where it is lowest.
-*false accepts, worst pairs* is the share of accepted queries without a right candidate where it is highest. Thresholds
-of *each pair* make it ``--error`` everywhere. *held out* is the mean over 100 halves of the lines, which choose a
-threshold for the other half each, with the middle 95 of these as its interval.
+them and without it. The threshold is the lowest that at most ``--error`` percent of the queries without a right
+candidate reach, over all pairs. *found* is the share of the other queries whose right candidate is first and accepted,
+a mean over the pairs; *worst pairs* are the twentieth of the pairs where it is lowest. *false accepts, worst pairs* is
+the share of accepted queries without a right candidate where it is highest. A threshold of *each pair* accepts at most
+``--error`` percent in it. Intervals draw the lines of all pairs together. *held out* is the mean over 100 halves of the
+lines, at the split-conformal threshold that the other half gives (``lsar_jax.retrieval.calibration``), with the middle
+95 of these as its interval; it is left out where a half has too few lines for the promise.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ from eval.tasks.language_preference import read_pools
 from eval.tasks.udhr import HALF
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.metric import Direction
-from lsar_jax.measures.query_scores import strata_of
+from lsar_jax.measures.query_scores import difference_of
 from lsar_jax.retrieval.calibration import conformal_threshold
 from lsar_jax.retrieval.matches import Matches, find_matches
 
@@ -53,8 +54,8 @@ def one_threshold(
     codes = list(dict.fromkeys(code for pool in pools for code in pool.codes))
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        pairs = [pair for pool in pools for pair in _matches(x, pool, method)]
-        for metric, values in _measures([of for of, _ in pairs], [lines for _, lines in pairs], error / 100):
+        found, lines = zip(*(pair for pool in enumerate(pools) for pair in _matches(x, *pool, method)), strict=True)
+        for metric, values in _measures(found, lines, error / 100):
             if isinstance(values, QueryScores):
                 yield Score.of(metric, codes, values)
             else:
@@ -67,8 +68,8 @@ def one_threshold(
     )  # fmt: skip
 
 
-def _matches(x: Embedded, pool: MultilingualPool, method: Method) -> Iterator[tuple[Matches, np.ndarray]]:
-    """Yields the matches of each pair of languages of a pool, and the numbers of their lines."""
+def _matches(x: Embedded, number: int, pool: MultilingualPool, method: Method) -> Iterator[tuple[Matches, np.ndarray]]:
+    """Yields the matches of each pair of languages of a pool, and the numbers of their lines, others in each pool."""
     starts = np.cumsum([0, *(len(x[key]) for key in pool.searched)])
     ends = np.cumsum([0, *(len(x[key]) for key in pool.asked)])
     for a, b in permutations(range(len(pool.codes)), 2):
@@ -76,15 +77,15 @@ def _matches(x: Embedded, pool: MultilingualPool, method: Method) -> Iterator[tu
         known = pool.relevant[rows, b] >= 0
         right = pool.relevant[rows[known], b] - starts[b]
         found = find_matches(x[pool.asked[a]][known], x[pool.searched[b]], right=right, bank=method.bank)
-        yield found, pool.question[rows[known]]
+        yield found, number * 1_000_000_000 + pool.question[rows[known]]
 
 
 def _measures(
     found: Sequence[Matches], lines: Sequence[np.ndarray], error: float
 ) -> Iterator[tuple[Metric, QueryScores | list[float]]]:
-    """Yields the metrics with the scores of queries, a stratum a pair, or the values of the halves."""
-    everywhere = conformal_threshold(np.concatenate([of.absent for of in found]), error)
-    alone = [conformal_threshold(of.absent, error) for of in found]
+    """Yields the metrics with the scores of queries, whose mean is that over pairs, or the values of the halves."""
+    everywhere = _threshold(np.concatenate([of.absent for of in found]), error)
+    alone = [_threshold(of.absent, error) for of in found]
     for limit, name in (([everywhere] * len(found), ""), (alone, ", each pair")):
         right = [of.right & (of.score >= at) for of, at in zip(found, limit, strict=True)]
         wrong = [of.absent >= at for of, at in zip(found, limit, strict=True)]
@@ -92,20 +93,29 @@ def _measures(
             parts = [QueryScores(100.0 * of, clusters=line) for of, line in zip(values, lines, strict=True)]
             worst = sorted(parts, key=lambda of: of.mean, reverse=not lowest)[: -(-len(parts) // _WORST)]
             if lowest:
-                yield Metric(metric, kind="" if name else "across languages", shown=not name), strata_of(parts)
+                yield Metric(metric, kind="" if name else "across languages", shown=not name), difference_of(parts)
             direction: Direction = "higher" if lowest else "lower"
-            yield Metric(f"{metric}, worst pairs", direction, shown=not name), strata_of(worst)
-    yield Metric("false accepts, held out", "lower", shown=True), _held_out(found, lines, error)
+            yield Metric(f"{metric}, worst pairs", direction, shown=not name), difference_of(worst)
+    if halves := _held_out(found, lines, error):
+        yield Metric("false accepts, held out", "lower", shown=True), halves
+
+
+def _threshold(absent: Float[np.ndarray, " query"], error: float) -> float:
+    """The lowest threshold that at most the share ``error`` of these scores reach."""
+    place = int(np.ceil((1 - error) * len(absent) - 1e-9)) - 1
+    return float(np.nextafter(np.sort(absent)[place].astype(np.float32), np.float32(np.inf)))
 
 
 def _held_out(found: Sequence[Matches], lines: Sequence[np.ndarray], error: float) -> list[float]:
-    """The false accepts, in percent, of one half of the lines at the threshold of the other half."""
-    rng = np.random.default_rng(0)
-    line, absent = np.concatenate(lines), np.concatenate([of.absent for of in found])
-    values, count = [], int(line.max()) + 1
-    for _ in range(_HALVES):
-        chosen: Float[np.ndarray, " line"] = rng.permutation(count)[line] < count / 2
-        values.append(100 * float((absent[~chosen] >= conformal_threshold(absent[chosen], error)).mean()))
+    """The false accepts, in percent, of one half of the lines at the threshold of the other; none if these are few."""
+    rng, absent = np.random.default_rng(0), np.concatenate([of.absent for of in found])
+    names, line = np.unique(np.concatenate(lines), return_inverse=True)
+    half = len(names) // 2
+    values = []
+    for _ in range(_HALVES if half >= 1 / error - 1 else 0):
+        chosen = rng.permutation(len(names))[line] < half
+        limit = conformal_threshold(absent[chosen], error, lines=half)
+        values.append(100 * float((absent[~chosen] >= limit).mean()))
     return values
 
 

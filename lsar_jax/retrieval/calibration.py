@@ -44,12 +44,15 @@ class PairResult(NamedTuple):
     false_accepts: float
 
 
-def conformal_threshold(wrong: Float[np.ndarray, "*pair line"], error: float = 0.05) -> float:
+def conformal_threshold(
+    wrong: Float[np.ndarray, "*pair line"], error: float = 0.05, *, lines: int | None = None
+) -> float:
     """Returns the threshold that wrong scores of a further line are at or above in at most the share ``error``.
 
     Lines are exchangeable, but not the scores of a line in several pairs, ``[pair, line]``. Of n lines and P pairs, the
     ``ceil((n + 1) (1 - error) P)``-th smallest score keeps the promise on average over the pairs: among the scores of
-    n + 1 lines, the share above that place is at most ``error``, and no line is special.
+    n + 1 lines, the share above that place is at most ``error``, and no line is special. ``lines`` is n where lines are
+    in different pairs, whose scores are one array.
 
     Raises:
       ValueError: there are fewer lines than ``1 / error - 1``, a score is not finite, or ``error`` is not a share.
@@ -59,7 +62,7 @@ def conformal_threshold(wrong: Float[np.ndarray, "*pair line"], error: float = 0
       >>> conformal_threshold(np.arange(19.0), 0.05)  # above all: 19 lines are just enough
       18.000001907348633
     """
-    error, lines = positive_number("error", error, share=True), wrong.shape[-1]
+    error, lines = positive_number("error", error, share=True), lines or wrong.shape[-1]
     wrong = np.sort(finite_numbers("the wrong scores", wrong.ravel()))
     # Less rounding, as of 1 - 0.95.
     exact = 1 / error - 1, (1 + 1 / max(lines, 1)) * (1 - error) * len(wrong)
