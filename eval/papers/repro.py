@@ -68,11 +68,9 @@ class Repro(CardOptions):
             raise FileNotFoundError(lacks)
         console.print(f"{card.name}: {card.paper}, {card.items}. {card.shows}.")
         for entry in planned:
-            done = f"  (not run again: {entry.done})" if entry.done else ""
-            console.print(f"{entry.number}. {entry.line}{done}")
+            console.print(f"{entry.number}. {entry.line}{f'  (not run again: {entry.done})' if entry.done else ''}")
         console.print(f"Results go to {self.folder(card)}.")
-        copies = _copies(planned)
-        for name, copy in copies.items():
+        for name, copy in (copies := _copies(planned)).items():
             console.print(f"{name}: {copy}", soft_wrap=True)
         if self.dry_run:
             console.print(lacks or "Everything that it needs is here.")
@@ -93,8 +91,7 @@ def _print_cards(choice: CardOptions) -> None:
     table = Table("name", "shows", "lacks", title=title, title_justify="left")
     for card in CARDS.values():
         lacks = dict.fromkeys(lack.name for lack in missing(card, plan(card, choice), choice))
-        shows = f"{card.items}: {card.shows}"
-        table.add_row(card.name, shows, "\n".join(lacks) or "nothing", end_section=True)
+        table.add_row(card.name, f"{card.items}: {card.shows}", "\n".join(lacks) or "nothing", end_section=True)
     console.print(table)
     console.print("python -m eval repro NAME --encoder ENCODER --dry-run says where to get what is lacking.")
 
@@ -132,18 +129,15 @@ def _report(card: Card, planned: Sequence[Planned], choice: CardOptions, copies:
     ]
     name, folder = choice.short_name(), choice.folder(card)
     names = sorted({entry.setting.name for entry in planned if entry.setting.name})
-    items = {*items_of(card.items)}
-    values = [value for value in PUBLISHED if value.paper == card.paper and items & {*items_of(value.table)}]
-    rows = compare(ours, [value for value in values if value.encoder in ("", *names)])
+    values = [value for value in PUBLISHED if value.paper == card.paper and value.encoder in ("", *names)]
+    rows = compare(ours, [value for value in values if {*items_of(card.items)} & {*items_of(value.table)}])
     console.rule(f"{card.name}, {name}")
     if not names:
         known = dict.fromkeys(entry.name for step in card.steps for entry in step.encoders.values() if entry.name)
         console.print(f"{name} is not an encoder of {card.items} of {card.paper} ({', '.join(known)}).")
     if rows:
         reasons = Counter(row.why for row in rows if row.verdict == "not compared")
-        print_table(
-            f"{name} beside {card.paper}", COLUMNS, [cells(row) for row in rows if row.verdict != "not compared"]
-        )
+        print_table(f"{name} beside {card.paper}", COLUMNS, [cells(r) for r in rows if r.verdict != "not compared"])
         for why, count in reasons.items():
             console.print(f"not compared, {count}: {why}", soft_wrap=True)
         about = {"card": card.name, "paper": card.paper, "encoder": name, "as": ", ".join(names)}
