@@ -33,8 +33,7 @@ def draw_answers(
     colours = dict(zip(sorted(set(codes)), map(to_rgba, color_sequences["tab20"]), strict=False))
     faces = np.array([colours[code] for code in candidate_codes])
     edge = {"edgecolors": "k", "linewidths": 0.6}
-    size = (4.8 * len(panels) + 1.4, 4.8)
-    with page(path, 1, len(panels), size=size, title=title, legend="right upper") as [axes]:
+    with page(path, 1, len(panels), size=(4.8 * len(panels) + 1.4, 4.8), title=title, legend="right upper") as [axes]:
         for axis, (name, plane) in zip(axes, panels.items(), strict=True):
             # Falls with the logarithm of the rank, from 1 for the first to 0.1 for the last ones.
             faces[:, 3] = np.maximum(0.1, 1 - np.log(plane.ranks) / np.log(max(len(plane.ranks), 2)))

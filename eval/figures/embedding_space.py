@@ -74,8 +74,7 @@ def draw_planes(planes: Mapping[str, Plane], codes: Sequence[str], title: str, p
     """Draws points in planes, coloured by language, or by family if there are more than twenty languages."""
     labels = list(map(family, codes)) if len(set(codes)) > 20 else codes
     names = sorted(set(labels))
-    size = (4.8 * len(planes) + 1.4, 4.8)
-    with page(path, 1, len(planes), size=size, title=title, legend="right upper") as [axes]:
+    with page(path, 1, len(planes), size=(4.8 * len(planes) + 1.4, 4.8), title=title, legend="right upper") as [axes]:
         for axis, (name, plane) in zip(axes, planes.items(), strict=True):
             points(axis, plane, labels, names, s=9)
             axis.set_title(name)

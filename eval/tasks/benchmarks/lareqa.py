@@ -139,7 +139,8 @@ def _scores_under(
     for row, code in enumerate(codes):
         yield Score.of(Metric(f"mAP of {code}{end}"), [code], QueryScores(precision[found.language == row]))
     # In MLQA-R, not every question exists in every language.
-    grid = np.stack([_means(single[found.language == row]) for row in range(len(codes))])
+    known = np.ma.masked_invalid(single)
+    grid = np.stack([known[found.language == row].mean(axis=0).filled(np.nan) for row in range(len(codes))])
     yield Panel(f"{title}{end}", grid)
     same = np.eye(len(codes), dtype=bool)
     for name, cells in (("same language", same), ("other languages", ~same)):
@@ -166,12 +167,6 @@ def _mixed(x: Embedded, questions: Mapping[str, Questions], mix: str) -> Embedde
         translations = np.where(rows[:, None] >= 0, x["q", mix][rows], x["q", code])
         mixed["q", code] = np.asarray(mix_queries(x["q", code], translations))
     return {**x, **mixed}
-
-
-def _means(x: Float[np.ndarray, "query language"]) -> Float[np.ndarray, " language"]:
-    """The mean of each column, ignoring NaN; NaN if the column has no other values."""
-    known = np.isfinite(x)
-    return np.where(known, x, 0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
 
 
 COMMAND = command(lareqa, not_on_hub=NOT_ON_HUB, rare=("metrics", "held_out", "split_seed", "mix"))
