@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from lsar_jax import (
     corpora,
     embeddings,
+    functional,
     geometry,
     languages,
     mesh,
@@ -67,6 +68,7 @@ __all__ = [
     "corpora",
     "embeddings",
     "explore",
+    "functional",
     "geometry",
     "languages",
     "load_encoder",

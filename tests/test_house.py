@@ -22,7 +22,7 @@ ROOMS = (
     "program_cache", "console",
     # text -> tokens -> hidden states -> embeddings -> transform -> scores
     "corpora", "tokens", "models", "checkpoints", "moments", "transforms", "geometry", "encoders", "embeddings",
-    "retrieval", "mining", "objectives", "options", "measures", "report",
+    "retrieval", "functional", "mining", "objectives", "options", "measures", "report",
     "cli", "mteb", "__init__", "__main__",
 )  # fmt: skip
 # Packages, each of which may import those before it.

@@ -105,6 +105,8 @@ class Moments:
         for x in blocks:
             check_floats("embeddings", x)
             dim = dim or x.shape[1]
+            if isinstance(x, jax.core.Tracer):
+                raise ValueError("a fit sums numbers; under jit, vmap and grad there are none: use lsar_jax.functional")
             same_width("the blocks", {"the first": dim, "another": x.shape[1]})
             # float32 does not hold the differences of float64 numbers with a large offset.
             if precise or x.dtype.itemsize > 4 or (on_host and isinstance(x, np.ndarray)):

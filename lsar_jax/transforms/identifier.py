@@ -31,12 +31,13 @@ from lsar_jax.arrays import (
     same_width,
     to_device,
     warn_far_off,
-)
+)  # fmt: skip
 from lsar_jax.checks import as_float
 from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec, same_source
+from lsar_jax.transforms.base.decompose import decompose
 from lsar_jax.transforms.novelty import NOVEL, Novelty, novelty_of
 
 __all__ = ["NEAREST_TAKEN", "UNKNOWN", "LanguageIdentifier", "discriminant", "fit_identifier", "oas_shrinkage"]
@@ -233,7 +234,10 @@ def fit_identifier(
     center = pooled.means.mean(axis=0)
     covariance = pooled.within / (samples * unit**2)
     try:
-        weights, bias = discriminant((pooled.means - center) / unit, covariance, oas_shrinkage(covariance, samples))
+        shrinkage = oas_shrinkage(covariance, samples)
+        weights, bias = decompose(
+            x, discriminant, (pooled.means - center) / unit, covariance, shrinkage, precise=precise
+        )
     except np.linalg.LinAlgError as error:
         raise ValueError("the covariance within the languages is singular; leave out constant dimensions") from error
     novel = novelty_of(pooled.means - center, weights / unit, float(unit))

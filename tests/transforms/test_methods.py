@@ -56,7 +56,7 @@ def test_lir_equals_its_twin(x, components, precise):
 
 @pytest.mark.parametrize("rank", [1, 2, 5])
 def test_lsar_spans_the_space_of_algorithm_1(x, rank):
-    expected = projector(published_subspace(means(x), rank))
+    expected = projector(published_subspace(means(x), rank)[1])
     for precise, tolerance in ((False, 1e-5), (True, 1e-6)):
         basis = fit_lsar(x, rank, precise=precise).steps[0].basis
         np.testing.assert_allclose(projector(basis), expected, atol=tolerance)
@@ -65,7 +65,7 @@ def test_lsar_spans_the_space_of_algorithm_1(x, rank):
 def test_algorithm_1_in_float32_loses_the_mean(x):
     # Why the pseudo-inverse is not used: at rank r < L - 1 it inverts rounding.
     common = means(x).mean(axis=0)
-    kept = [projector(published_subspace(means(x).astype(dtype), 3)) @ common for dtype in (np.float32, np.float64)]
+    kept = [projector(published_subspace(means(x).astype(dtype), 3)[1]) @ common for dtype in (np.float32, np.float64)]
     ours = projector(fit_lsar(x, 3).steps[0].basis) @ common
     np.testing.assert_allclose(ours, kept[1], atol=1e-3)
     assert np.linalg.norm(kept[0] - kept[1]) > 0.3 * np.linalg.norm(common)
@@ -74,7 +74,7 @@ def test_algorithm_1_in_float32_loses_the_mean(x):
     assert published.name == "lsar-published(rank=3)"
     # From the same means to the last bit, since it depends on their rounding.
     own = np.stack([Moments.from_embeddings(part).mean for part in x.values()]).astype(np.float32)
-    expected = projector(published_subspace(own, 3))
+    expected = projector(published_subspace(own, 3)[1])
     np.testing.assert_allclose(projector(published.steps[0].basis), expected, atol=1e-5)
     assert np.linalg.norm(expected @ common - kept[1]) > 0.3 * np.linalg.norm(common)
     # At full rank, it is LSAR.
@@ -101,7 +101,10 @@ def test_lsar_recovers_a_planted_subspace(rng):
         fit_lsar(x)
 
 
-@pytest.mark.parametrize("fit", [fit_center, fit_lsar, fit_outliers, fit_whitening, fit_leace, fit_identifier])
+FITS = [fit_center, fit_lsar, fit_outliers, fit_whitening, fit_leace, fit_identifier, fit_steering]
+
+
+@pytest.mark.parametrize("fit", FITS)
 def test_fits_from_moments_compile_nothing(rng, fit):
     x = {code: rng.standard_normal((90, 37)) + 2 * rng.standard_normal(37) for code in ("de", "en", "fr")}
     moments = {code: Moments.from_embeddings(rows, second_moment=True) for code, rows in x.items()}

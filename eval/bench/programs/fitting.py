@@ -6,8 +6,8 @@ from typing import Any
 import jax
 from jax.sharding import Mesh
 
-from eval.bench.programs.shapes import Sizes, Trace, array, floats, integers, on_one, placed
-from lsar_jax import transforms
+from eval.bench.programs.shapes import Sizes, Trace, floats, integers, on_one, placed
+from lsar_jax import functional, transforms
 from lsar_jax.mesh import split
 from lsar_jax.moments.accumulator import next_block, zero_state
 from lsar_jax.moments.moments import BLOCK
@@ -18,10 +18,10 @@ from lsar_jax.transforms.methods import METHODS, OF_PAIRS
 
 __all__ = ["on_meshes", "programs"]
 
-# CBIE's clusters of a language of 10,000 sentences, with rows for these, and its directions.
-_CLUSTERS, _ROWS, _COMPONENTS = 33, 16_384, 12
-# Rows of a cluster, and embeddings to transform.
-_MEMBERS, _VECTORS = 512, 32_768
+# CBIE's clusters of a language of 10,000 sentences, with rows for these, and its directions; queries of CSLS.
+_CLUSTERS, _ROWS, _COMPONENTS, _QUERIES = 33, 16_384, 12, 2048
+# Embeddings to transform.
+_VECTORS = 32_768
 # LangSAE's features for each dimension, those that a vector has, and vectors of a batch.
 _WIDTH, _ACTIVE, _BATCH = 8, 64, 256
 
@@ -51,10 +51,9 @@ def _fits(sizes: Sizes) -> dict[str, Trace]:
     gradient = jax.grad(partial(transforms.reconstruction_loss, active=_ACTIVE))
     weights = floats(dim, _WIDTH * dim), floats(_WIDTH * dim, dim)
     return fits | {
-        "cbie/clusters": on_one(lambda x, rows, key: transforms.kmeans(x, rows, _CLUSTERS, key),
-                                floats(_ROWS, dim), integers(), key),
-        "cbie/directions": on_one(partial(transforms.dominant_directions, components=_COMPONENTS),
-                                  floats(_MEMBERS, dim), array((_MEMBERS,), bool)),
+        "algorithm-1": on_one(partial(functional.language_components, rank=count - 1), floats(count, dim)),
+        "cbie": on_one(partial(functional.cbie, clusters=_CLUSTERS, components=_COMPONENTS), floats(_ROWS, dim), key),
+        "csls": on_one(functional.csls, floats(_QUERIES, dim), floats(_ROWS, dim), floats(_QUERIES, dim)),
         "langsae/gradient": on_one(gradient, weights, floats(_BATCH, dim)),
         "identifier": on_one(discriminant, floats(count, dim), floats(dim, dim), floats()),
     }  # fmt: skip

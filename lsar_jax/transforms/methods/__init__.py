@@ -21,7 +21,7 @@ from lsar_jax.transforms.methods.joint import fit_joint, scatter_directions
 from lsar_jax.transforms.methods.langsae import fit_langsae
 from lsar_jax.transforms.methods.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.methods.linear_map import fit_linear_map, procrustes
-from lsar_jax.transforms.methods.lir import fit_lir, leading_directions, principal_directions
+from lsar_jax.transforms.methods.lir import fit_lir, lir_directions, principal_directions
 from lsar_jax.transforms.methods.lsar import fit_lsar, fit_mean_then_lsar, language_subspace
 from lsar_jax.transforms.methods.mean_direction import fit_mean_direction
 from lsar_jax.transforms.methods.outliers import fit_outliers, largest_dimensions
@@ -118,7 +118,7 @@ METHODS: dict[str, FitMethod] = {
         "languages",
         summary="Removes from each sentence the main directions of its language, which must be known.",
         default_in=("task", "suite", "report", "explorer"),
-        core=lambda n, d: (jax.vmap(partial(leading_directions, components=1)), (n, d, d)),
+        core=lambda n, d: (partial(lir_directions, components=2), (d,), (d, d)),
     ),
     "lsar": FitMethod(
         fit_lsar,

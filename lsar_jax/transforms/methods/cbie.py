@@ -22,16 +22,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from lsar_jax.arrays import pad_rows, product, row_bucket
+from lsar_jax.arrays import in_float32, pad_rows, product, row_bucket
 from lsar_jax.checks import whole_number
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base.decompose import on_device
 from lsar_jax.transforms.base.limits import DIMENSIONS, SEED, Limit
 
-__all__ = ["dominant_directions", "fit_cbie", "kmeans"]
+__all__ = ["cbie", "cluster_directions", "dominant_directions", "fit_cbie", "kmeans"]
 
 # Default number of sentences per cluster, as in the paper.
 _CLUSTER = 300
@@ -109,6 +110,50 @@ def dominant_directions(
     return jnp.pad(jnp.where(real, vectors, jnp.zeros((), x.dtype)), ((0, 0), (0, components - top)))
 
 
+def cluster_directions(
+    x: Float[AnyArray, "row dim"], count: int | Int[Array, ""], clusters: int, components: int, key: Key[Array, ""]
+) -> tuple[Float[Array, "cluster dim"], Float[Array, "cluster dim components"]]:
+    """Returns the centroids of the first ``count`` rows, and each cluster's directions; arguments as for ``kmeans``.
+
+    A small cluster has zero columns: at least one direction of its rows is kept, or they would all coincide.
+    """
+    x = jnp.asarray(x)
+    centroids, chosen = kmeans(x, count, clusters, key)
+    usual = row_bucket(len(x) // clusters, len(x))
+
+    def of_cluster(cluster: Int[Array, ""]) -> Float[Array, "dim components"]:
+        there = (chosen == cluster) & (jnp.arange(len(x)) < count)
+        number = there.sum()
+
+        def of_rows(most: int) -> Float[Array, "dim components"]:
+            rows = jnp.argsort(~there, stable=True)[:most]
+            return dominant_directions(x[rows] - centroids[cluster], there[rows], components)
+
+        few = partial(of_rows, usual)
+        basis = few() if usual == len(x) else jax.lax.cond(number <= usual, few, partial(of_rows, len(x)))
+        return jnp.where(jnp.arange(components) < number - 2, basis, jnp.zeros((), x.dtype))
+
+    return centroids, jax.lax.map(of_cluster, jnp.arange(clusters))
+
+
+def cbie(x: Float[AnyArray, "row dim"], key: Key[Array, ""], clusters: int, components: int) -> Float[Array, "row dim"]:
+    """Returns the embeddings of one language without their clusters' means and directions, ``[row, dim]``.
+
+    They are what ``fit_cbie`` finds with this key. Pure: works under ``jit`` (``clusters`` and ``components`` static)
+    and ``vmap``; k-means has no gradient.
+
+    Example:
+      >>> x = np.random.default_rng(0).normal(size=(60, 16)).astype(np.float32) + 4
+      >>> lj.functional.cbie(x, jax.random.key(0), clusters=2, components=3).shape
+      (60, 16)
+    """
+    x = jnp.asarray(x)
+    x = x - x.mean(axis=0)
+    centroids, bases = cluster_directions(x, len(x), clusters, components, key)
+    step = Step(shift=centroids, basis=bases, clusters=jnp.zeros(clusters, jnp.int32))
+    return step(x, jnp.zeros((), jnp.int32))
+
+
 def fit_cbie(
     x: Mapping[str, Embeddings],
     clusters: Annotated[int | None, Limit(1, _MOST_ROWS, "clusters of each language")] = None,
@@ -151,11 +196,13 @@ def fit_cbie(
     for index, (code, rows) in enumerate(canonical_keys(x).items()):
         number = clusters or max(len(rows) // _CLUSTER, 1)
         key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(code.encode()))
-        # Centred in float64: a common offset would cost the distances precision.
-        centred = np.asarray(rows, np.float64) - moments[code].mean
-        unit = np.abs(centred).max() or 1.0
-        centroids, basis = _clusters((centred / unit).astype(np.float32), number, components, key)
-        shifts.append(centroids * unit + moments[code].mean)
+        # Centred, because a common offset would cost the distances precision.
+        mean = moments[code].mean.astype(np.float32)
+        centred = in_float32(rows) - mean if on_device(rows) else np.asarray(rows, np.float64) - mean
+        unit = float(abs(centred).max()) or 1.0
+        padded = pad_rows((centred / unit).astype(np.float32), row_bucket(len(rows), _MOST_ROWS))
+        centroids, basis = map(np.asarray, _clusters(padded, len(rows), number, components, key))
+        shifts.append(centroids * unit + mean.astype(np.float64))
         bases.append(basis)
         owners += [index] * number
     parameters = {"components": components} | ({} if clusters is None else {"clusters": clusters}) | {"seed": seed}
@@ -164,23 +211,4 @@ def fit_cbie(
     return Transform((step,), (Fit.of("cbie", moments, by_language=True, **parameters),), source).with_sample(x)
 
 
-def _clusters(
-    x: Float[np.ndarray, "row dim"], number: int, components: int, key: Key[Array, ""]
-) -> tuple[Float[np.ndarray, "cluster dim"], Float[np.ndarray, "cluster dim components"]]:
-    centroids, chosen = map(np.asarray, _kmeans(pad_rows(x, row_bucket(len(x), _MOST_ROWS)), len(x), number, key))
-    bases = np.zeros((number, x.shape[1], components), np.float32)
-    for cluster in range(number):
-        rows = np.flatnonzero(chosen[: len(x)] == cluster)
-        if not len(rows):
-            continue
-        # Clusters of similar size share a program.
-        off = pad_rows(x[rows] - centroids[cluster], row_bucket(len(rows), _MOST_ROWS))
-        directions = np.asarray(_directions(off, np.arange(len(off)) < len(rows), components))
-        # A small cluster keeps at least one direction, or all its sentences would coincide.
-        rank = max(min(components, len(rows) - 2), 0)
-        bases[cluster, :, :rank] = directions[:, :rank]
-    return centroids, bases
-
-
-_kmeans = partial(jax.jit, static_argnames="clusters")(kmeans)
-_directions = partial(jax.jit, static_argnames="components")(dominant_directions)
+_clusters = partial(jax.jit, static_argnames=("clusters", "components"))(cluster_directions)

@@ -22,6 +22,7 @@ from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base.decompose import decompose
 from lsar_jax.transforms.methods.lsar import language_subspace, significant_values
 
 __all__ = ["erasing_functionals", "fit_leace"]
@@ -74,7 +75,7 @@ def fit_leace(
     centred = pooled.means - total.mean
     covariance = total.covariance()
     most = min(len(pooled) - 1, pooled.dim)
-    span, values = language_subspace(centred, most)
+    span, values = decompose(x, language_subspace, centred, rank=most, precise=precise)
     rank = significant_values(values, centred.shape, precise)
     if not rank:
         raise ValueError(f"the means of {', '.join(pooled)} do not differ; there is no language to erase")
@@ -82,7 +83,8 @@ def fit_leace(
     # Eigenvalues are accurate to a few eps of the largest.
     floor = 16 * float(np.finfo(np.float64 if precise else np.float32).eps)
     try:
-        functionals = erasing_functionals(covariance * (pooled.dim / np.trace(covariance)), span, floor)
+        level = np.trace(covariance) / pooled.dim
+        functionals = decompose(x, erasing_functionals, covariance / level, span, floor, precise=precise)
     except np.linalg.LinAlgError as error:
         raise ValueError("the covariance is singular where the languages differ; use precise=True") from error
     # The two conditions that make the means coincide: U spans their differences, and U^T B = I.

@@ -11,17 +11,19 @@ Multilingual Encoders?", EMNLP 2020, who iterate towards an orthogonal matrix.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from lsar_jax.arrays import product
+from lsar_jax.arrays import in_float32, product
 from lsar_jax.checks import check_flags
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base.decompose import decompose, on_device
 from lsar_jax.transforms.methods.shift import aligned_sides, rows_of_pairs
 
 __all__ = ["fit_linear_map", "linear_maps", "procrustes"]
@@ -85,7 +87,7 @@ def fit_linear_map(
         cross = _cross(x, y, shift[row], offset[row])
         if not cross.any():
             raise ValueError(f"{code}: one side holds only zeros; there is no rotation to find")
-        matrix[row] = procrustes(cross / np.abs(cross).max())
+        matrix[row] = decompose(sides[code], procrustes, cross / np.abs(cross).max())
     options = {"center": 1} if center else {}
     fit = replace(Fit.of("linear_map", moments, by_language=True, target=target, **options), languages=codes)
     step = Step.of(matrix=matrix, **({"shift": shift, "offset": offset} if center else {}))
@@ -123,9 +125,10 @@ def linear_maps(
 def _cross(
     x: Embeddings, y: Embeddings, x_mean: Float[np.ndarray, " dim"], y_mean: Float[np.ndarray, " dim"]
 ) -> Float[np.ndarray, "dim dim"]:
-    """Returns the sum of ``(y - y_mean) (x - x_mean)^T`` in float64, a block of rows at a time."""
+    """Returns the sum of ``(y - y_mean) (x - x_mean)^T``; blocks in float32 on the rows' device, or in float64."""
+    to = in_float32 if on_device((x, y)) else partial(np.asarray, dtype=np.float64)
     total = np.zeros((x.shape[1], x.shape[1]))
     for start in range(0, len(x), _BLOCK):
-        part, aligned = (np.asarray(side[start : start + _BLOCK], np.float64) for side in (x, y))
-        total += (aligned - y_mean).T @ (part - x_mean)
+        part, aligned = (to(side[start : start + _BLOCK]) - to(mean) for side, mean in ((x, x_mean), (y, y_mean)))
+        total += np.asarray(product(aligned.T, part))
     return total

@@ -8,13 +8,12 @@ the matrix of embeddings.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import whole_number
@@ -22,9 +21,10 @@ from lsar_jax.moments import Moments, common_source, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
+from lsar_jax.transforms.base.decompose import decompose
 from lsar_jax.transforms.base.limits import DIMENSIONS, check_rank
 
-__all__ = ["fit_lir", "leading_directions", "principal_directions", "top_directions"]
+__all__ = ["fit_lir", "leading_directions", "lir_directions", "principal_directions", "top_directions"]
 
 # Steps of subspace iteration, each of which costs about a hundredth of a whole decomposition.
 _STEPS = 100
@@ -81,7 +81,7 @@ def leading_directions(
     xp: Any = np if on_host else jnp
     second_moment = xp.asarray(second_moment)
     eps = max(float(jnp.finfo(second_moment.dtype).eps), _EXACT)
-    probes = jax.random.normal(jax.random.key(0), (second_moment.shape[0], 2 * components + 8))
+    probes = np.random.default_rng(0).standard_normal((second_moment.shape[0], 2 * components + 8))
     probes = xp.asarray(probes, second_moment.dtype)
 
     def step(state: _Iterate) -> _Iterate:
@@ -130,6 +130,36 @@ def top_directions(
     return jax.lax.cond(error <= 1, lambda: (basis, values), whole)
 
 
+def lir_directions(
+    mean: Float[AnyArray, " dim"], covariance: Float[AnyArray, "dim dim"], components: int
+) -> tuple[Float[Any, "dim components"], Float[Any, " components"]]:
+    """Returns the top eigenvectors ``[dim, components]`` of ``C + m m^T``, and their eigenvalues ``[components]``.
+
+    A large mean m costs the directions no digits: after the first, w, they are those of ``P (C + m m^T) P``, with
+    P = I - w w^T and, without a difference of large numbers, ``P m = -P C w / (w^T m)``. Pure: works under ``jit``
+    (``components`` static) and ``vmap``; numpy decomposes numpy arrays.
+
+    Args:
+      mean: of the embeddings, ``[dim]``.
+      covariance: divided by their number, ``[dim, dim]``.
+      components: number of directions, at most ``dim``.
+    """
+    xp = covariance.__array_namespace__()
+    first, value = top_directions(covariance + mean[:, None] * mean, 1)
+    if components == 1:
+        return first, value
+
+    def rest(columns: Float[Any, "dim column"]) -> Float[Any, "dim column"]:
+        return columns - product(first, product(first.T, columns))
+
+    along = product(mean, first)
+    large = along**2 > xp.trace(covariance)
+    exact = -rest(product(covariance, first)) / xp.where(large, along, 1.0)
+    short = xp.where(large, exact, rest(mean[:, None]))
+    others, values = top_directions(rest(rest(covariance).T) + product(short, short.T), components - 1)
+    return xp.concatenate([first, others], axis=1), xp.concatenate([value, values])
+
+
 def fit_lir(
     x: Mapping[str, Embeddings | Moments],
     components: Annotated[int, DIMENSIONS] = 1,
@@ -163,46 +193,18 @@ def fit_lir(
     dim = next(iter(moments.values())).dim
     most, scarcest = min((min(m.count, dim), code) for code, m in moments.items())
     rank = whole_number("components", components, 1, most, f"the sentences and dimensions of {scarcest}")
-    scaled = np.empty((len(moments), dim, dim), np.float64 if precise else np.float32)
-    outer = np.empty((dim, dim))
-    for row, m in zip(scaled, moments.values(), strict=True):
+    bases = []
+    for code, m in moments.items():
+        # Scaled to a second moment of trace 1: squares of small embeddings underflow in float32.
         trace = max(np.trace(m.kept_scatter()) / m.count + m.mean @ m.mean, np.finfo(np.float64).tiny)
-        # The uncentred second moment, scaled to trace 1 before the cast: squares of small embeddings
-        # underflow in float32. One buffer is reused: fresh memory costs more than the arithmetic.
-        np.multiply.outer(m.mean / np.sqrt(trace), m.mean / np.sqrt(trace), out=outer)
-        outer += m.kept_scatter() * (1 / m.count / trace)
-        row[:] = outer
-    basis, values = _directions(scaled, rank)
-    # Rounding leaves up to 3.5 eps of the largest eigenvalue, measured at widths 40 to 1,024; a bound
-    # that grows with the width would reject real directions of anisotropic encoders. With trace 1 the
-    # largest is at least 1 / dim; the 0.5 / dim below that is for embeddings that are all zero.
-    floor = 16 * np.finfo(scaled.dtype).eps * np.maximum(values[:, 0], 0.5 / dim)
-    for code, matrix, value, least in zip(moments, scaled, values, floor, strict=True):
-        if not value[rank - 1] > least:
-            span = int((np.linalg.eigvalsh(matrix) > least).sum())
+        mean, covariance = m.mean / np.sqrt(trace), m.kept_scatter() * (1 / m.count / trace)
+        basis, values = decompose(x, lir_directions, mean, covariance, components=rank, precise=precise, fast=True)
+        # The sums leave rounding of this size in directions that are not there.
+        eps = np.finfo(np.float64 if precise else np.float32).eps
+        floor = max(16 * eps * np.linalg.norm(covariance), 1e-15)
+        if not values[-1] > floor:
+            span = int((np.linalg.eigvalsh(covariance + np.outer(mean, mean)) > floor).sum())
             check_rank("components", rank, span, f"the embeddings of {code} span")
+        bases.append(basis)
     fit = Fit.of("lir", moments, by_language=True, components=rank)
-    return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source)).with_sample(x)
-
-
-def _directions(
-    second: Float[np.ndarray, "language dim dim"], components: int
-) -> tuple[Float[np.ndarray, "language dim components"], Float[np.ndarray, "language components"]]:
-    """Returns the top eigenvectors and eigenvalues of each matrix; those that do not converge are decomposed whole."""
-    languages, dim, _ = second.shape
-    basis, values = (np.empty((languages, *shape), second.dtype) for shape in ((dim, components), (components,)))
-    far = np.arange(languages)
-    if second.dtype == np.float32 and _CHEAP * (2 * components + 8) <= dim:
-        basis, values, error = map(np.array, _leading_directions(second, components))
-        far = np.flatnonzero(~(error <= 1))
-    for row in far:
-        basis[row], spectrum = principal_directions(second[row], components)
-        values[row] = spectrum[:components]
-    return basis, values
-
-
-@partial(jax.jit, static_argnames="components")
-def _leading_directions(
-    second: Float[Array, "language dim dim"], components: int
-) -> tuple[Float[Array, "language dim components"], Float[Array, "language components"], Float[Array, " language"]]:
-    return jax.vmap(partial(leading_directions, components=components))(second)
+    return Transform((Step.of(basis=np.stack(bases)),), (fit,), common_source(moments, source)).with_sample(x)

@@ -18,15 +18,20 @@ from typing import Annotated, Any
 import numpy as np
 from jaxtyping import Float
 
+from lsar_jax.arrays import product
 from lsar_jax.checks import check_flags
 from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
+from lsar_jax.transforms.base.decompose import decompose
 from lsar_jax.transforms.base.limits import Limit, check_rank
 from lsar_jax.transforms.methods.center import fit_center
 
-__all__ = ["RANK", "fit_lsar", "fit_mean_then_lsar", "language_subspace", "published_subspace", "significant_values"]
+__all__ = [
+    "RANK", "fit_lsar", "fit_mean_then_lsar", "language_components", "language_subspace", "published_subspace",
+    "significant_values",
+]  # fmt: skip
 
 RANK = Limit(
     1,
@@ -41,7 +46,7 @@ def language_subspace(
     """Returns an orthonormal basis ``[dim, rank]`` of the language subspace, and the singular values of centred means.
 
     The largest come first, and the largest entry of each column is positive. Pure: works under ``jit`` (``rank``
-    static) and ``vmap``, for example over layers; numpy decomposes numpy arrays.
+    static), ``vmap``, for example over layers, and ``grad``; numpy decomposes numpy arrays.
 
     Args:
       means: the mean raw embedding of each language, ``[language, dim]``.
@@ -52,16 +57,40 @@ def language_subspace(
     return fix_signs(rows[:rank].T), values
 
 
+def language_components(
+    means: Float[AnyArray, "language dim"], rank: int
+) -> tuple[Float[Any, " dim"], Float[Any, "dim rank"], Float[Any, "language rank"]]:
+    """Returns mu ``[dim]``, M_s ``[dim, rank]`` and Gamma ``[language, rank]`` of Algorithm 1, without its inverse.
+
+    ``mu + M_s Gamma_l`` is the mean of language l in the subspace: mu is what all languages share, and Gamma_l the
+    language. M_s spans ``language_subspace``, turned as the second SVD of the algorithm does. Pure, as that is.
+
+    Example:
+      >>> means = np.random.default_rng(0).normal(size=(4, 8)) + 5
+      >>> mu, subspace, gamma = lj.functional.language_components(means, rank=3)
+      >>> bool(np.allclose(mu + gamma @ subspace.T, means))
+      True
+    """
+    overall = means.mean(axis=0)
+    basis, _ = language_subspace(means, rank)
+    mu = overall - product(basis, product(overall, basis))
+    _, _, turn = means.__array_namespace__().linalg.svd(product(means, basis), full_matrices=False)
+    basis = fix_signs(product(basis, turn.T))
+    return mu, basis, product(means, basis)
+
+
 def significant_values(values: Float[np.ndarray, " spectrum"], shape: tuple[int, ...], precise: bool) -> int:
     """Counts the singular values of means of this shape that are more than the rounding of their sums."""
     eps = np.finfo(np.float64 if precise else np.float32).eps
     return int((values > values[0] * max(shape) * eps).sum())
 
 
-def published_subspace(means: Float[np.ndarray, "language dim"], rank: int) -> Float[np.ndarray, "dim rank"]:
-    """Returns M_s ``[dim, rank]`` by the printed steps of Algorithm 1, in the dtype of ``means``, ``[language, dim]``.
+def published_subspace(
+    means: Float[np.ndarray, "language dim"], rank: int
+) -> tuple[Float[np.ndarray, " dim"], Float[np.ndarray, "dim rank"], Float[np.ndarray, "language rank"]]:
+    """Returns what ``language_components`` does, by the printed steps of Algorithm 1 in the dtype of ``means``.
 
-    In float64 it has the span of ``language_subspace``. In float32 it is so only for a rank of
+    In float64, M_s has the span of ``language_subspace``. In float32 it is so only for a rank of
     ``language - 1``; below, it depends on rounding, and so on the linear algebra library.
     """
     overall = means.mean(axis=0)
@@ -70,7 +99,8 @@ def published_subspace(means: Float[np.ndarray, "language dim"], rank: int) -> F
     # The cutoff that the released code left to numpy.
     v = np.linalg.pinv(approximation, rcond=1e-15) @ np.ones(len(means), means.dtype)
     mu = v / (v @ v)
-    return np.linalg.svd(approximation - mu, full_matrices=False)[2][:rank].T
+    left, values, right = np.linalg.svd(approximation - mu, full_matrices=False)
+    return mu, right[:rank].T, left[:, :rank] * values[:rank]
 
 
 def fit_lsar(
@@ -112,11 +142,12 @@ def fit_lsar(
     means = stack_means(moments)
     languages, dim = means.shape
     rank = RANK("rank", min(languages - 1, dim) if rank is None else rank, languages=languages, dim=dim)
-    basis, values = language_subspace(means, rank)
+    centred = means - means.mean(axis=0)  # in float64: a large common offset would cost float32 its digits
+    basis, values = decompose(x, language_subspace, centred, rank=rank, precise=precise)
     significant = significant_values(values, means.shape, precise)
     check_rank("rank", rank, significant, f"the means of {', '.join(moments)} span")
     if published:
-        basis = fix_signs(published_subspace(means.astype(np.float32), rank))
+        basis = fix_signs(published_subspace(means.astype(np.float32), rank)[1])
     fit = Fit.of("lsar-published" if published else "lsar", moments, by_language=False, rank=rank)
     return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source)).with_sample(x)
 

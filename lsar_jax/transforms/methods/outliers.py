@@ -25,7 +25,7 @@ from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.base.limits import DIMENSIONS, positive
 
-__all__ = ["fit_outliers", "largest_dimensions", "outlier_dimensions", "zero_dimensions"]
+__all__ = ["fit_outliers", "largest_dimensions", "outlier_dimensions", "outlier_mask", "zero_dimensions"]
 
 
 def largest_dimensions(means: Float[AnyArray, "language dim"], largest: int) -> Bool[Array, " dim"]:
@@ -53,9 +53,16 @@ def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) 
     sigma = positive_number("sigma", sigma)
     if mean.ndim < 1 or mean.shape[-1] < 2:
         raise ValueError(f"the mean has shape {mean.shape}; expected [..., dim] with dim at least 2")
-    xp = mean.__array_namespace__()
-    if not isinstance(mean, jax.core.Tracer) and not xp.isfinite(mean).all():
+    if not isinstance(mean, jax.core.Tracer) and not mean.__array_namespace__().isfinite(mean).all():
         raise ValueError("the mean holds NaN or infinity")
+    return outlier_mask(mean, sigma)
+
+
+def outlier_mask(
+    mean: Float[AnyArray, "*layer dim"], sigma: float | Float[AnyArray, ""] = 3.0
+) -> Bool[Any, "*layer dim"]:
+    """Returns what ``outlier_dimensions`` does, without checks. Pure: works under ``jit`` and ``vmap``."""
+    xp = mean.__array_namespace__()
     # Scaled to a largest entry of 1: squares of small numbers underflow in float32.
     largest = xp.abs(mean).max(axis=-1, keepdims=True)
     v = mean / xp.where(largest > 0, largest, 1.0).astype(mean.dtype)

@@ -21,6 +21,7 @@ from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base.decompose import decompose
 from lsar_jax.transforms.base.limits import DIMENSIONS, check_rank
 from lsar_jax.transforms.methods.lir import principal_directions
 
@@ -57,7 +58,9 @@ def fit_steering(
     total = pooled.total()
     most = min(total.dim, total.count - 1)
     count = whole_number("components", components, 1, most, "the sentences and dimensions")
-    basis, values = principal_directions(total.covariance(), count)
+    covariance = total.covariance()
+    covariance /= np.trace(covariance) or 1.0
+    basis, values = decompose(x, principal_directions, covariance, components=count, precise=precise)
     # Eigenvalues are accurate to a few eps of the largest.
     eps = np.finfo(np.float64 if precise else np.float32).eps
     significant = int((values > 16 * eps * values[0]).sum())

@@ -14,7 +14,6 @@ evaluated sentences with each other; ``whiten_samples`` does that, to reproduce 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -24,6 +23,7 @@ from lsar_jax.moments import Moments, common_source, covariances, moments_by_lan
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base.decompose import decompose
 from lsar_jax.transforms.base.limits import positive
 
 __all__ = ["fit_whitening", "whiten_samples", "zca"]
@@ -32,7 +32,7 @@ __all__ = ["fit_whitening", "whiten_samples", "zca"]
 def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]) -> Float[Any, "dim dim"]:
     """Returns the symmetric ``(C + eps I)^-1/2`` of a covariance C, ``[dim, dim]``; eps is in the unit of C.
 
-    Pure: works under ``jit`` and ``vmap``; numpy decomposes a numpy array. Eigenvalues that are
+    Pure: works under ``jit``, ``vmap`` and ``grad``; numpy decomposes a numpy array. Eigenvalues that are
     negative by rounding count as 0.
     """
     xp = covariance.__array_namespace__()
@@ -96,11 +96,10 @@ def fit_whitening(
         scaled.append(covariance / level)
         levels.append(level)
         relatives.append(relative)
-    if per_language and not precise:
-        whitened = np.asarray(_whiten(np.array(scaled, np.float32), np.array(relatives, np.float32)), np.float64)
-    else:
-        whitened = np.stack([zca(*pair) for pair in zip(scaled, relatives, strict=True)])
-    matrices = whitened / np.sqrt(levels)[:, None, None]
+    whitened = [
+        decompose(x, zca, *pair, precise=precise, fast=per_language) for pair in zip(scaled, relatives, strict=True)
+    ]
+    matrices = np.stack(whitened) / np.sqrt(levels)[:, None, None]
     means = np.stack([m.mean for m in groups.values()])
     matrix, mean = (parts if per_language else parts[0] for parts in (matrices, means))
     options = {name: 1 for name, given in (("absolute", absolute), ("per_language", per_language)) if given}
@@ -125,6 +124,3 @@ def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> F
     centred = centred - centred.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(centred))
     return (vectors / np.sqrt(np.maximum(values, 0) + eps)) @ (vectors.T @ centred)
-
-
-_whiten = jax.jit(jax.vmap(zca))
