@@ -31,7 +31,7 @@ from lsar_jax.arrays import (
     same_width,
     to_device,
     warn_far_off,
-)  # fmt: skip
+)
 from lsar_jax.checks import as_float
 from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments import Moments, common_source, pool_moments
@@ -230,20 +230,16 @@ def fit_identifier(
     if samples < 1 or not level > 0:
         raise ValueError(f"the embeddings of {', '.join(pooled)} do not vary within a language; give more sentences")
     # The scale does not change which mean is nearest, but squares of small embeddings underflow in float32.
-    unit = np.sqrt(level / samples)
-    center = pooled.means.mean(axis=0)
+    unit, center, source = np.sqrt(level / samples), pooled.means.mean(axis=0), common_source(pooled, source)
     covariance = pooled.within / (samples * unit**2)
+    given = (pooled.means - center) / unit, covariance, oas_shrinkage(covariance, samples)
     try:
-        shrinkage = oas_shrinkage(covariance, samples)
-        weights, bias = decompose(
-            x, discriminant, (pooled.means - center) / unit, covariance, shrinkage, precise=precise
-        )
+        weights, bias = decompose(x, discriminant, *given, precise=precise)
     except np.linalg.LinAlgError as error:
         raise ValueError("the covariance within the languages is singular; leave out constant dimensions") from error
     novel = novelty_of(pooled.means - center, weights / unit, float(unit))
     center, weights, bias = map(to_device, (center, weights / unit, bias))
-    spec = common_source(pooled, source)
-    return LanguageIdentifier(center, weights, bias, novel, tuple(pooled), spec, float(threshold))
+    return LanguageIdentifier(center, weights, bias, novel, tuple(pooled), source, float(threshold))
 
 
 @jax.jit

@@ -7,6 +7,7 @@ import sys
 import zlib
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -14,21 +15,12 @@ import pytest
 
 from lsar_jax import functional as lf
 from lsar_jax import mesh
+from lsar_jax import transforms as lt
 from lsar_jax.retrieval import nearest
-from lsar_jax.transforms import (
-    fit_cbie,
-    fit_center,
-    fit_identifier,
-    fit_joint,
-    fit_leace,
-    fit_linear_map,
-    fit_lir,
-    fit_lsar,
-    fit_steering,
-    fit_whitening,
-)
 from lsar_jax.transforms.base import decompose
 from lsar_jax.transforms.methods import cbie
+from tests import reference
+from tests.transforms import test_base
 from tests.transforms.test_methods import projector
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +32,7 @@ COVARIANCES = ROOTS @ np.swapaxes(ROOTS, 1, 2)
 SCATTER = COVARIANCES[:, None] * np.random.default_rng(2).uniform(1, 3, (3, 4, 8, 1)) * np.ones(8)
 SCATTER = SCATTER + np.swapaxes(SCATTER, 2, 3)
 SPANS = np.linalg.qr(ROOTS[..., :2])[0]
-ROWS = np.random.default_rng(3).standard_normal((3, 64, 8)) + 2
+ROWS = jax.random.normal(jax.random.key(0), (3, 64, 8)) + 2
 CORES = {
     "subspace": (partial(lf.language_subspace, rank=2), [MEANS]),
     "algorithm 1": (partial(lf.language_components, rank=2), [MEANS]),
@@ -65,9 +57,7 @@ def test_cores_under_jit_and_vmap_and_over_a_mesh(name):
     stacks = [stack.astype(np.float32) for stack in arrays]
     batch = jax.vmap(jax.jit(core))(*stacks)
     for row in range(3):
-        # numpy decomposes float64; what has no form for numpy is compared with itself, alone on one device.
-        given = stacks if name in ("cbie", "csls") else arrays
-        expected = core(*(jax.numpy.asarray(stack[row]) if given is stacks else stack[row] for stack in given))
+        expected = core(*(stack[row] for stack in arrays))  # by numpy in float64, if it can
         found = jax.tree.map(lambda part, row=row: part[row], batch)
         assert all(isinstance(part, jax.Array) for part in jax.tree.leaves(found))
         jax.tree.map(partial(np.testing.assert_allclose, atol=1e-3), found, expected)
@@ -79,95 +69,71 @@ def test_cores_under_jit_and_vmap_and_over_a_mesh(name):
 
 @pytest.mark.parametrize("rank", [1, 3])
 def test_mu_and_gamma_are_those_of_the_printed_steps(rank):
-    means = MEANS[0] + 2
-    mu, subspace, gamma = lf.language_components(means, rank)
-    printed_mu, printed, printed_gamma = lf.published_subspace(means, rank)
-    np.testing.assert_allclose(mu, printed_mu, atol=1e-12)
-    np.testing.assert_allclose(gamma @ subspace.T, printed_gamma @ printed.T, atol=1e-12)
-    signs = np.sign((subspace * printed).sum(axis=0))
-    np.testing.assert_allclose(subspace, printed * signs, atol=1e-12)
+    mu, subspace, gamma = lf.language_components(MEANS[0] + 2, rank)
+    expected = lf.published_subspace(MEANS[0] + 2, rank)
+    signs = np.sign((subspace * expected[1]).sum(axis=0))
+    for found, printed in zip((mu, subspace * signs, gamma * signs), expected, strict=True):
+        np.testing.assert_allclose(found, printed, atol=1e-12)
 
 
-def test_cbie_and_csls_are_what_the_fit_and_the_search_find(x):
+@pytest.mark.parametrize("k", [2, 12])
+def test_cbie_and_csls_are_what_the_fit_and_the_search_find(x, k):
     key = jax.random.fold_in(jax.random.key(0), zlib.crc32(b"zh"))
-    rows = x["zh"]
-    expected = fit_cbie({"zh": rows}, 3, 4)(rows, "zh")
-    np.testing.assert_allclose(lf.cbie(rows, key, 3, 4), expected, atol=1e-4)
-    sides = x["de"], x["zh"]
-    for k in (2, 12):
-        jax.tree.map(
-            partial(np.testing.assert_allclose, atol=1e-6),
-            lf.csls(*map(jax.numpy.asarray, sides), jax.numpy.asarray(x["th"]), k), nearest(*sides, k, bank=x["th"]),
-        )  # fmt: skip
+    expected = lt.fit_cbie({"zh": x["zh"]}, 3, k)(x["zh"], "zh")
+    np.testing.assert_allclose(lf.cbie(x["zh"], key, 3, k), expected, atol=1e-4)
+    found = lf.csls(*(jax.numpy.asarray(x[code]) for code in ("de", "zh", "th")), k)
+    for part, of_search in zip(found, nearest(x["de"], x["zh"], k, bank=x["th"]), strict=True):
+        np.testing.assert_allclose(part, of_search, atol=1e-6)
 
 
-def test_gradients_are_differences(rng):
-    def removed(means, of):
-        basis, _ = lf.language_subspace(means, 3)
-        return jax.numpy.square(of(means) @ lf.zca(means.T @ means, 0.5) - means @ basis @ basis.T).sum()
+def test_gradients_are_differences():
+    def loss(means):
+        basis, _ = lf.language_subspace(means, 2)
+        return ((means @ lf.zca(COVARIANCES[0].astype(np.float32) + means.T @ means, 0.5) @ basis) ** 2).sum()
 
-    means, step = jax.numpy.asarray(MEANS[0], jax.numpy.float32), 1e-2 * rng.standard_normal((4, 8)).astype(np.float32)
-    loss = partial(removed, of=lambda means: means)
+    means, step = MEANS[0].astype(np.float32), 1e-2 * MEANS[1].astype(np.float32)
     slope = (jax.grad(loss)(means) * step).sum()
     np.testing.assert_allclose(slope, (loss(means + step) - loss(means - step)) / 2, rtol=2e-2)
 
 
-FITS = {
-    "lir": partial(fit_lir, components=3),
-    "lsar": fit_lsar,
-    "whitening": fit_whitening,
-    "language whitening": partial(fit_whitening, per_language=True),
-    "leace": fit_leace,
-    "steering": partial(fit_steering, components=2),
-    "joint": fit_joint,
-    "cbie": partial(fit_cbie, clusters=2, components=3),
-    "identifier": fit_identifier,
-    "linear map": lambda x: fit_linear_map({"de": (x["de"][:30], x["zh"][:30])}),
-}
+DECOMPOSED = ("lir", "lsar", "whitening", "whitening per language", "cbie", "leace", "linear map")
+FITS = test_base.FITS | {"steering": lt.fit_steering, "joint": lt.fit_joint}
 
 
-@pytest.mark.parametrize("name", FITS)
-def test_arrays_of_a_device_are_fitted_there(x, name, monkeypatch):
-    seen = set()
-
+@pytest.mark.parametrize("name", [*DECOMPOSED, "steering", "joint"])
+def test_arrays_of_a_device_are_decomposed_there(x, name, monkeypatch):
     def watched(program):
-        return lambda first, *rest: seen.update(first.devices()) or program(first, *rest)
+        return lambda first, *rest, **options: seen.update(first.devices()) or program(first, *rest, **options)
 
-    on_host, compiled = FITS[name](x), decompose._compiled
-    monkeypatch.setattr(decompose, "_compiled", lambda core, **static: watched(compiled(core, **static)))
+    seen, on_host = set(), FITS[name](x)
+    jit = {"jit": lambda *of, **options: watched(jax.jit(*of, **options))}
+    monkeypatch.setattr(decompose, "jax", SimpleNamespace(**(vars(jax) | jit)))
     monkeypatch.setattr(cbie, "_clusters", watched(cbie._clusters))
     found = FITS[name]({code: jax.device_put(rows, jax.devices()[2]) for code, rows in x.items()})
     assert seen == {jax.devices()[2]}
-    for code, rows in x.items() if name not in ("identifier", "linear map") else [("de", x["de"])]:
-        if name == "identifier":
-            np.testing.assert_allclose(found.weights, on_host.weights, atol=1e-4)
-        else:
-            near = 1e-4 * np.abs(np.asarray(on_host(rows, code))).max()
-            np.testing.assert_allclose(found(rows, code), on_host(rows, code), atol=near)
+    for code, rows in x.items():
+        expected = np.asarray(on_host(rows[:30], code))  # as many as the linear map has pairs
+        np.testing.assert_allclose(found(rows[:30], code), expected, rtol=0, atol=1e-4 * np.abs(expected).max())
 
 
-def test_directions_after_a_large_mean(rng):
-    mean = 30 * rng.standard_normal(384)
-    rows = (rng.standard_normal((60, 384)) + mean).astype(np.float32)
-    for given in (rows, jax.numpy.asarray(rows)):
-        basis = fit_lir({"de": given}, 5).steps[0].basis[0]
-        exact = np.linalg.svd(rows.astype(np.float64).T, full_matrices=False)[0][:, :5]
-        np.testing.assert_allclose(projector(basis), exact @ exact.T, atol=2e-6)
+@pytest.mark.parametrize("given", [np.asarray, jax.numpy.asarray])
+def test_a_large_mean_costs_lir_no_digits(rng, given):
+    rows = (rng.standard_normal((60, 384)) + 30 * rng.standard_normal(384)).astype(np.float32)
+    basis = lt.fit_lir({"de": given(rows)}, 5).steps[0].basis[0]
+    moved = reference.lir(rows, rows, 5)
+    np.testing.assert_allclose(rows - rows.astype(float) @ projector(basis), moved, atol=2e-5 * np.abs(moved).max())
 
 
-@pytest.mark.parametrize("fit", [fit_center, *FITS.values()])
-def test_a_fit_under_jit_names_the_pure_functions(x, fit):
+@pytest.mark.parametrize("name", [*DECOMPOSED, "steering", "joint", "center", "shift"])
+def test_a_fit_under_jit_names_the_pure_functions(x, name):
     with pytest.raises(ValueError, match="under jit, vmap and grad there are none: use lsar_jax.functional"):
-        jax.jit(lambda x: jax.tree.leaves(fit(x)))(x)
+        jax.jit(FITS[name])(x)
 
 
-def test_the_program_of_the_page_on_eight_devices(capsys):
+def test_the_program_of_the_page_on_one_and_on_eight_devices():
     page = (ROOT / "docs" / "explanation" / "transforms.md").read_text(encoding="utf-8")
-    [program] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "functional" in block]
-    found = {}
-    for devices in (1, 8):
-        environment = os.environ | {"JAX_NUM_CPU_DEVICES": str(devices), "PYTHONPATH": str(ROOT)}
+    [program] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for devices in ("1", "8"):
+        environment = os.environ | {"JAX_NUM_CPU_DEVICES": devices, "PYTHONPATH": str(ROOT)}
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
-        assert run.returncode == 0, run.stderr
-        found[devices] = run.stdout
-    assert found[1].replace("1 device", "8 device") == found[8]
+        assert run.stdout == f"16 of 16 found on {devices} devices\n", run.stderr

@@ -1,13 +1,11 @@
 """Where a fit decomposes: on the devices that the embeddings lie on in float32, or on the host in float64."""
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
-
-from lsar_jax.mesh import data_mesh, replicated
 
 __all__ = ["decompose", "on_device"]
 
@@ -21,11 +19,11 @@ def on_device(x: Any, precise: bool = False) -> bool:
 def decompose(
     x: Any, core: Callable[..., Any], *arrays: Any, precise: bool = False, fast: bool = False, **static: Any
 ) -> Any:
-    """Returns what a core makes of arrays, in float64: on the devices of ``x`` if it lies on any, or else by numpy.
+    """Returns what a core makes of arrays, in float64: on a device of ``x`` if it lies on any, or else by numpy.
 
     Args:
       x: mapping from language to what a fit was given.
-      core: a function of arrays; each device has them whole.
+      core: a function of arrays.
       *arrays: its arguments, of which numbers near 1 lose nothing in float32.
       precise: whether to use numpy in any case.
       fast: whether to use the default device, in float32, where ``x`` lies on none, because it takes less time.
@@ -35,17 +33,12 @@ def decompose(
       numpy.linalg.LinAlgError: the decomposition does not exist.
     """
     there = on_device(x, precise)
-    if not there and (precise or not fast):
+    if precise or not (there or fast):
         return core(*arrays, **static)
-    devices = sorted(jax.tree.leaves(x)[0].devices(), key=lambda device: device.id) if there else None
-    where = replicated(data_mesh(devices)) if devices else None
+    where = next(iter(jax.tree.leaves(x)[0].sharding.addressable_devices)) if there else None
     moved = jax.device_put([np.asarray(part, np.float32) for part in arrays], where)
-    found = jax.tree.map(lambda part: np.asarray(part, np.float64), _compiled(core, **static)(*moved))
+    found = jax.jit(core, static_argnames=tuple(static))(*moved, **static)
+    found = jax.tree.map(partial(np.asarray, dtype=np.float64), found)
     if not all(np.isfinite(part).all() for part in jax.tree.leaves(found)):
         raise np.linalg.LinAlgError("the decomposition is not finite in float32")
     return found
-
-
-@lru_cache(maxsize=64)
-def _compiled(core: Callable[..., Any], **static: Any) -> jax.stages.Wrapped:
-    return jax.jit(partial(core, **static))

@@ -15,7 +15,7 @@ changes its cluster, so the sentences that were fitted on are also nearest to th
 import zlib
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -198,7 +198,7 @@ def fit_cbie(
         key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(code.encode()))
         # Centred, because a common offset would cost the distances precision.
         mean = moments[code].mean.astype(np.float32)
-        centred = in_float32(rows) - mean if on_device(rows) else np.asarray(rows, np.float64) - mean
+        centred: Any = in_float32(rows) - mean if on_device(rows) else np.asarray(rows, np.float64) - mean
         unit = float(abs(centred).max()) or 1.0
         padded = pad_rows((centred / unit).astype(np.float32), row_bucket(len(rows), _MOST_ROWS))
         centroids, basis = map(np.asarray, _clusters(padded, len(rows), number, components, key))

@@ -135,7 +135,7 @@ def lir_directions(
 ) -> tuple[Float[Any, "dim components"], Float[Any, " components"]]:
     """Returns the top eigenvectors ``[dim, components]`` of ``C + m m^T``, and their eigenvalues ``[components]``.
 
-    A large mean m costs the directions no digits: after the first, w, they are those of ``P (C + m m^T) P``, with
+    A large mean m costs no digits: after the first, w, the directions belong to ``P (C + m m^T) P``, with
     P = I - w w^T and, without a difference of large numbers, ``P m = -P C w / (w^T m)``. Pure: works under ``jit``
     (``components`` static) and ``vmap``; numpy decomposes numpy arrays.
 

@@ -88,7 +88,7 @@ def significant_values(values: Float[np.ndarray, " spectrum"], shape: tuple[int,
 def published_subspace(
     means: Float[np.ndarray, "language dim"], rank: int
 ) -> tuple[Float[np.ndarray, " dim"], Float[np.ndarray, "dim rank"], Float[np.ndarray, "language rank"]]:
-    """Returns what ``language_components`` does, by the printed steps of Algorithm 1 in the dtype of ``means``.
+    """Returns what ``language_components`` does of means ``[language, dim]``, by the printed steps, in their dtype.
 
     In float64, M_s has the span of ``language_subspace``. In float32 it is so only for a rank of
     ``language - 1``; below, it depends on rounding, and so on the linear algebra library.

@@ -84,7 +84,7 @@ def fit_whitening(
     else:
         moments = pool_moments(x, precise=precise)
         groups = {"all languages together": moments.total()}
-    scaled, levels, relatives = [], [], []
+    matrices = []
     for code, covariance in zip(groups, covariances(groups), strict=True):
         level = np.trace(covariance) / len(covariance)
         if not level > 0:
@@ -93,15 +93,10 @@ def fit_whitening(
         # The largest eigenvalue is at most the Frobenius norm; an eps below its float32 rounding is noise.
         if not precise and relative < 64 * np.finfo(np.float32).eps * np.linalg.norm(covariance) / level:
             return fit_whitening(x, eps, absolute=absolute, per_language=per_language, source=source, precise=True)
-        scaled.append(covariance / level)
-        levels.append(level)
-        relatives.append(relative)
-    whitened = [
-        decompose(x, zca, *pair, precise=precise, fast=per_language) for pair in zip(scaled, relatives, strict=True)
-    ]
-    matrices = np.stack(whitened) / np.sqrt(levels)[:, None, None]
-    means = np.stack([m.mean for m in groups.values()])
-    matrix, mean = (parts if per_language else parts[0] for parts in (matrices, means))
+        whitened = decompose(x, zca, covariance / level, relative, precise=precise, fast=per_language)
+        matrices.append(whitened / np.sqrt(level))
+    means = [m.mean for m in groups.values()]
+    matrix, mean = (np.stack(parts) if per_language else parts[0] for parts in (matrices, means))
     options = {name: 1 for name, given in (("absolute", absolute), ("per_language", per_language)) if given}
     fit = Fit.of("whitening", moments, by_language=per_language, eps=eps, **options)
     return Transform((Step.of(shift=mean, matrix=matrix),), (fit,), common_source(moments, source)).with_sample(x)
