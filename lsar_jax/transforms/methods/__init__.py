@@ -118,7 +118,7 @@ METHODS: dict[str, FitMethod] = {
         "languages",
         summary="Removes from each sentence the main directions of its language, which must be known.",
         default_in=("task", "suite", "report", "explorer"),
-        core=lambda n, d: (partial(lir_directions, components=2), (d,), (d, d)),
+        core=lambda n, d: (partial(lir_directions, components=1), (d,), (d, d)),
     ),
     "lsar": FitMethod(
         fit_lsar,

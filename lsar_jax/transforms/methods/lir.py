@@ -135,8 +135,8 @@ def lir_directions(
 ) -> tuple[Float[Any, "dim components"], Float[Any, " components"]]:
     """Returns the top eigenvectors ``[dim, components]`` of ``C + m m^T``, and their eigenvalues ``[components]``.
 
-    A large mean m costs no digits: after the first, w, the directions belong to ``P (C + m m^T) P``, with
-    P = I - w w^T and, without a difference of large numbers, ``P m = -P C w / (w^T m)``. Pure: works under ``jit``
+    A large mean m costs no digits: after the first, w, the directions are found in ``P C P + P m (P m)^T``, with
+    P = I - w w^T, where the mean is gone. Pure: works under ``jit``
     (``components`` static) and ``vmap``; numpy decomposes numpy arrays.
 
     Args:
@@ -152,10 +152,7 @@ def lir_directions(
     def rest(columns: Float[Any, "dim column"]) -> Float[Any, "dim column"]:
         return columns - product(first, product(first.T, columns))
 
-    along = product(mean, first)
-    large = along**2 > xp.trace(covariance)
-    exact = -rest(product(covariance, first)) / xp.where(large, along, 1.0)
-    short = xp.where(large, exact, rest(mean[:, None]))
+    short = rest(mean[:, None])
     others, values = top_directions(rest(rest(covariance).T) + product(short, short.T), components - 1)
     return xp.concatenate([first, others], axis=1), xp.concatenate([value, values])
 
