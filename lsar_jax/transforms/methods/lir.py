@@ -136,8 +136,8 @@ def lir_directions(
     """Returns the top eigenvectors ``[dim, components]`` of ``C + m m^T``, and their eigenvalues ``[components]``.
 
     A large mean m costs no digits: after the first, w, the directions are found in ``P C P + P m (P m)^T``, with
-    P = I - w w^T, where the mean is gone. Pure: works under ``jit``
-    (``components`` static) and ``vmap``; numpy decomposes numpy arrays.
+    P = I - w w^T, where the mean is gone. Pure: works under ``jit`` (``components`` static) and ``vmap``; numpy
+    decomposes numpy arrays.
 
     Args:
       mean: of the embeddings, ``[dim]``.
