@@ -32,7 +32,7 @@ class Duplicates(InputOptions):
       out: the file to write: group, score, id and text between tabs; or .jsonl, a group a line.
       transform: a file that lsar-jax fit or Transform.save wrote, applied to the vectors.
       threshold: the lowest score of two sentences, a cosine; or a calibration of --transform, with which it is CSLS.
-      error: with a calibration, the share of sentences without a duplicate that may be accepted; by default, 0.05.
+      error: with a calibration, the error of its threshold, which is for searches between languages; by default, 0.05.
       k: number of nearest others of a sentence.
       language: language code of all sentences, or auto to detect each; a shared transform needs none.
       overwrite: replace the output if it exists.

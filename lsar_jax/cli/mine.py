@@ -49,7 +49,8 @@ class Mine:
       languages: language codes of the source and the target, for an encoder or a transform that needs them.
       k: number of nearest neighbours in each direction.
       threshold: the lowest score to write, or a calibration of --transform, by which pairs are scored by CSLS and the
-        share --error of wrong ones is accepted; by default, all pairs are written.
+        share --error of wrong ones is accepted, in the pair of --languages if it has that; by default, all pairs are
+        written.
       error: with a calibration, the share of sentences without a translation that may be accepted; by default, 0.05.
       known: file of all translations in the inputs, to choose the threshold by: source and target, or their ids, in
         the forms of the output. Mined pairs that are not in it count as wrong.
@@ -106,7 +107,7 @@ class Mine:
         encoder = input_options.load(transform) if files else None
         self._check_languages(files, encoder, transform)
         languages = self.languages or (None, None)
-        used = transform is not None and transform.languages is not None
+        used = transform is not None and (transform.languages is not None or isinstance(self.threshold, Path))
         used |= self.pairs is not None and encoder is not None and encoder.uses_language
         options = replace(options, transform=transform, languages=languages if used else (None, None))
         if self.pairs is not None and encoder is not None:

@@ -11,9 +11,10 @@ Rights (UDHR) in the same languages, which is aligned, but is text of another ki
 
 Written to ``--out``: ``report.html``, one page with figures that needs no other file; ``transform.safetensors``, the
 recommended transform, fitted on all of the text; ``calibration.safetensors``, thresholds of its scores, if lines are
-aligned in all languages; ``moments.safetensors``, from which it can be fitted again with more languages, of another
-rank or with an identifier; ``results.jsonl``. A report that was interrupted goes on when the
-command is repeated: embeddings and the measures of each layer are kept in ``--out`` until it is finished.
+aligned in all languages and enough (they are chosen on scores of fits on other folds, so their guarantee is
+approximate); ``moments.safetensors``, from which it can be fitted again with more languages, of another rank or with an
+identifier; ``results.jsonl``. A report that was interrupted goes on when the command is repeated: embeddings and the
+measures of each layer are kept in ``--out`` until it is finished.
 """
 
 import re

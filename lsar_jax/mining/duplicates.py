@@ -86,11 +86,12 @@ def write_duplicates(
 ) -> tuple[int, int]:
     """Writes the groups of two or more sentences of a folder, and returns the number of groups and of sentences.
 
-    Scores are cosines or, with a calibration of the transform, CSLS, by which at most the share ``error`` of sentences
-    that are alone is joined. Exact copies of a sentence are in its group; what is blank is in none. Groups are in the
-    order of their first rows: in ``.jsonl`` and the like, an object with ``group``, ``ids``, ``texts`` and ``scores``,
-    a list each; else group, score, id and text between tabs, a line for each sentence. A score is the best with another
-    text of the group, and none (empty) where all are copies of one text.
+    Scores are cosines or, with a calibration of the transform, CSLS, cut at its threshold for ``error``. That is
+    for first results in another language: sentences are joined within a language too, and with any of their ``k``
+    nearest others, so that no share of wrong ones is promised. Exact copies of a sentence are in its group; what is
+    blank is in none. Groups are in the order of their first rows: in ``.jsonl`` and the like, an object with ``group``,
+    ``ids``, ``texts`` and ``scores``, a list each; else group, score, id and text between tabs, a line for each
+    sentence. A score is the best with another text of the group, and none (empty) where all are copies of one text.
 
     Raises:
       ValueError: the transform was fitted on other embeddings or is applied already, or as for ``duplicate_groups``.

@@ -37,6 +37,7 @@ from lsar_jax.mining.neighbour_files import Nearest, NeighbourFiles, forward_nam
 from lsar_jax.mining.pair_files import flat, pair_line
 from lsar_jax.mining.pairs import Pairs, first_pairs, pairs_of_neighbours
 from lsar_jax.mining.side import Side
+from lsar_jax.mining.thresholds import threshold_of
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.search import csls_scores, local_scale, nearest, nearest_both, scaled_sides
@@ -196,7 +197,7 @@ def _lowest(
         report(text)
         return lowest
     if isinstance(options.threshold, Calibration):
-        return options.threshold.threshold(options.error, candidates=targets)
+        return threshold_of(options.threshold, options.error, options.languages, targets)
     return float(options.threshold or 0)
 
 

@@ -16,6 +16,7 @@ from lsar_jax.files import new_file
 from lsar_jax.mining.job import MiningOptions
 from lsar_jax.mining.pair_files import check_form, pair_line, read_pairs
 from lsar_jax.mining.pairs import margin_score
+from lsar_jax.mining.thresholds import threshold_of
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.search import csls_scores, nearest, nearest_both, scaled_sides
 from lsar_jax.shapes import AnyArray
@@ -112,7 +113,7 @@ def score_file(
     score, least = scores.margin, options.threshold
     if isinstance(least, Calibration):
         score, columns["share"] = columns["csls"], least.share(columns["csls"])
-        least = least.threshold(options.error)
+        least = threshold_of(least, options.error, options.languages)
     chosen = np.flatnonzero(score >= (-np.inf if least is None else least))
     with new_file(out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for pair in chosen.tolist():

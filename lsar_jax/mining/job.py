@@ -15,7 +15,7 @@ from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, check_own
 from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
 from lsar_jax.mining.pair_files import check_form
-from lsar_jax.mining.thresholds import bank_of, check_threshold
+from lsar_jax.mining.thresholds import bank_of, check_threshold, threshold_of
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.plan import Precision
 from lsar_jax.retrieval.search import LOCAL
@@ -40,7 +40,8 @@ class MiningOptions:
         CSLS, each target once, and the score is CSLS.
       error: with a calibration, the share of sources without a translation that may be accepted.
       transform: applied to the vectors as they are read.
-      languages: language codes of the source and the target, for a transform that needs them.
+      languages: language codes of the source and the target, for a transform that needs them, and for the threshold of
+        this pair, if the calibration has it.
       block: number of vectors of each side in memory.
 
     Raises:
@@ -81,7 +82,7 @@ class MiningOptions:
         if isinstance(threshold, KnownPairs):
             threshold = ["known", text_sha256(json.dumps(threshold.pairs)), threshold.least_precision]
         elif isinstance(threshold, Calibration):
-            threshold = ["calibrated", threshold.threshold(self.error)]
+            threshold = ["calibrated", threshold_of(threshold, self.error, self.languages)]
         elif threshold is not None:
             threshold = float(threshold)
         bank = self.bank

@@ -89,8 +89,8 @@ def mine(
         pairs that are the best of both rows; ``forward`` and ``backward`` keep the best pair of each source or of each
         target, so a row of the other side may occur repeatedly.
       bank: ``[row, dim]``, such as ``transform.bank``: pair each source with its first target by CSLS, each target
-        once, and return all pairs with their CSLS scores; the neighbourhoods are those of ``retrieval.nearest``, and
-        ``k``, ``margin`` and ``retrieval`` do not apply.
+        once, and return all pairs with their CSLS scores; the neighbourhoods are those of ``retrieval.nearest``, ``k``
+        does not apply, and another ``margin`` or ``retrieval`` is refused.
       precision: numeric precision of the products, as for ``retrieval.nearest``.
       mesh: devices that the targets are split over, as for the candidates of ``retrieval.nearest``.
 
@@ -98,7 +98,7 @@ def mine(
       Pairs with a positive margin, or all by CSLS, best first; ties are ordered by source, then by target.
 
     Raises:
-      ValueError: as for ``retrieval.nearest``, or the margin or retrieval is unknown.
+      ValueError: as for ``retrieval.nearest``, or the margin or retrieval is unknown, or given with a bank.
 
     Example:
       >>> rng = np.random.default_rng(0)
@@ -111,6 +111,9 @@ def mine(
     check_choice("margin", margin, get_args(Margin))
     check_choice("retrieval", retrieval, get_args(Retrieval))
     if bank is not None:
+        if (margin, retrieval) != ("ratio", "max"):
+            given = f"margin is {margin!r} and retrieval {retrieval!r}"
+            raise ValueError(f"{given}, but pairs with a bank are scored by CSLS; omit both, or the bank")
         scores, first = map(np.asarray, nearest(source, target, bank=bank, precision=precision, mesh=mesh))
         return first_pairs(first[:, 0], scores[:, 0])
     forward, backward = nearest_both(source, target, k, precision=precision, mesh=mesh)

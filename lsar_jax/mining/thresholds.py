@@ -4,6 +4,7 @@ The scale of a margin depends on the embeddings: without their common mean, cosi
 a threshold holds for one encoder, layer, transform and kind of text, and is to be chosen anew for others.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -11,10 +12,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from lsar_jax.checks import as_float, finite_numbers
+from lsar_jax.languages import code_or_none
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.transforms import Transform
 
-__all__ = ["Threshold", "bank_of", "best_threshold", "check_threshold", "read_threshold"]
+__all__ = ["Threshold", "bank_of", "best_threshold", "check_threshold", "read_threshold", "threshold_of"]
 
 _Number = TypeVar("_Number", bound=float | None)
 
@@ -103,3 +105,12 @@ def bank_of(calibration: Calibration, transform: Transform | None) -> Float[Arra
         raise ValueError("a calibration is of the scores of a transform; give that transform, too")
     calibration.check(transform)
     return transform.bank
+
+
+def threshold_of(
+    calibration: Calibration, error: float, languages: Sequence[str | None], candidates: int | None = None
+) -> float:
+    """Returns the threshold for a pair of languages, or for all pairs if the calibration does not have this one."""
+    codes = tuple(code_or_none(code or "") for code in languages)
+    pair = next((pair for pair in calibration.pairs if pair == codes), None)
+    return calibration.threshold(error, pair=pair, candidates=candidates)

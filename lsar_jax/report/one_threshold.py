@@ -1,4 +1,8 @@
-"""One threshold for all pairs of languages of a text: the calibration of the recommended transform, beside cosines."""
+"""One threshold for all pairs of languages of a text: the calibration of the recommended transform, beside cosines.
+
+The scores are of fits without the lines that are scored, but the thresholds are applied with the transform of all text:
+so the guarantee of a calibration holds approximately.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.report.measured import ByLanguage, Measured
+from lsar_jax.console.output import console
+from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.sliders import fit_again, strength_of
 from lsar_jax.retrieval.calibration import Calibration, calibrate, digests_of
@@ -23,26 +28,23 @@ COLUMNS = ["scores", "found", "worst pairs", "false accepts, worst pairs", "whic
 def calibrations_of(found: Comparison, entry: Measured) -> dict[str, Calibration]:
     """Returns the calibrations of scores before and after a transform, by cosine and by CSLS.
 
-    Of aligned text, the first two folds calibrate the transform that the others fit; the calibration is then for the
-    transform of all folds. Otherwise, lines of the reference text calibrate it. There is none for pairs with
-    English, whose lines are not in all languages, and where there are too few lines for the error.
+    The first two folds calibrate the transform that the others fit; the calibration is then for the transform of all
+    folds. A line is printed and there is none where not all lines are in all languages, or too few for the error.
     """
-    text, transform = found.text, entry.method.transform
-    if transform is None or text.pairs or not (text.aligned or found.reference):
+    text, transform, x = found.text, entry.method.transform, found.embedded.at(entry.layer)
+    if transform is None:
         return {}
-    lines: ByLanguage = found.embedded.reference_at(entry.layer)
-    x, fitted, rows = found.embedded.at(entry.layer), transform, dict[str, Any]()
-    if text.aligned:
-        held_out = [fold.held_out for fold in islice(found.folds, 2)]
-        rows = {code: np.any([held[code] for held in held_out], axis=0) for code in x}
-        lines = {code: of[rows[code]] for code, of in x.items()}
-    if len(next(iter(lines.values()))) < 2 * (1 / ERROR - 1):
+    held_out = [fold.held_out for fold in islice(found.folds, 2)]
+    rows = {code: np.any([held[code] for held in held_out], axis=0) for code in x}
+    count, needed = min(map(np.sum, rows.values())), round(2 * (1 / ERROR - 1))
+    if (loose := text.pairs or not text.aligned) or count < needed:
+        few = f"it has {count} held-out lines, and {ERROR:.0%} false accepts need {needed}"
+        console.print(f"no calibration of the text: {'it is not aligned in all languages' if loose else few}")
         return {}
-    if rows:
-        again = fit_again(entry.method, {code: of[~rows[code]] for code, of in x.items()}).transform
-        assert again is not None, "the method has one"
-        fitted = again.at_strength(strength_of(entry))
-    calibrations = {}
+    lines = {code: of[rows[code]] for code, of in x.items()}
+    again = fit_again(entry.method, {code: of[~rows[code]] for code, of in x.items()}).transform
+    assert again is not None, "the method has one"
+    fitted, calibrations = again.at_strength(strength_of(entry)), {}
     for name, chosen in (("original", fitted.at_strength(0)), (entry.method.label, fitted)):
         for scaled in (False, True):
             made = calibrate(lines, chosen, local_scaling=scaled)

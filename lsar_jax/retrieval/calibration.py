@@ -7,7 +7,7 @@ further, exchangeable one with a probability of at most ``error``. The share of 
 of right and wrong matches on their scores.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
@@ -19,7 +19,7 @@ from jaxtyping import Float
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.arrays import digest
 from lsar_jax.checks import check_flags, finite_numbers, positive_number, whole_number
-from lsar_jax.languages import canonical_keys
+from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.retrieval.matches import Matches, find_matches
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec, same_source
@@ -97,7 +97,7 @@ class Calibration:
     source: EncoderSpec | None = None
 
     def threshold(
-        self, error: float = 0.05, *, pair: tuple[str, str] | None = None, candidates: int | None = None
+        self, error: float = 0.05, *, pair: Sequence[str] | None = None, candidates: int | None = None
     ) -> float:
         """Returns the lowest score to accept, for all pairs of languages, or for one.
 
@@ -106,17 +106,19 @@ class Calibration:
 
         Args:
           error: the wanted share of false accepts.
-          pair: the languages of the queries and of the candidates; by default, one threshold for all.
+          pair: codes of the languages of the queries and of the candidates; by default, one threshold for all.
           candidates: size of the collection, if it is larger than the calibration's. A query has more wrong candidates
             there, so ``error`` is divided by the ratio of the sizes (the union bound), which needs as many more lines.
 
         Raises:
           ValueError: there are too few lines for the error, or the pair is not known.
         """
-        if pair is not None and pair not in self.pairs:
-            known = ", ".join(f"{a} to {b}" for a, b in self.pairs)
-            raise ValueError(f"the pair {pair} is not calibrated; the pairs are {known}")
-        absent = self.matches.absent if pair is None else self.matches.absent[self.pairs.index(pair)]
+        absent = self.matches.absent
+        if pair is not None:
+            known, name = [f"{a} to {b}" for a, b in self.pairs], " to ".join(map(language_code, pair))
+            if name not in known:
+                raise ValueError(f"the pair {name} is not calibrated; the pairs are {', '.join(known)}")
+            absent = absent[known.index(name)]
         size = self.candidates if candidates is None else whole_number("candidates", candidates, 1, 1 << 62, "vectors")
         return conformal_threshold(absent, error * min(1.0, self.candidates / size))
 

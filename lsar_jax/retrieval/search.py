@@ -67,7 +67,9 @@ def nearest(
       candidates: ``[candidate, dim]``.
       k: number of neighbours, at most the number of candidates.
       bank: ``[row, dim]``, such as ``transform.bank``, of at least 10 rows: rank and score by CSLS, where r(c) is
-        ``local_scale(candidates, bank)`` and r(q) the mean cosine of the query's first 10 results.
+        ``local_scale(candidates, bank)`` and r(q) the mean cosine of the query's first 10 results, or of all if there
+        are fewer. Each call computes r(c) anew: for repeated queries, keep ``[c, -r(c) / 2]`` (``local_scale``) and
+        search it with ``[q, 1]`` and ``metric="dot"``, as in docs/how-to/one-threshold.md.
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
       precision: of the products. ``bfloat16`` is faster on accelerators: the best 2k candidates, or k + 8 if
         that is more, are scored again in float32, so that scores are exact, but a neighbour may be missed.

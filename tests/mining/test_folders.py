@@ -49,18 +49,20 @@ def read(path):
 
 
 def calibrated(rng):
-    """A transform of these vectors, whose bank is random, and a calibration on 400 translations of each side."""
+    """A transform of these vectors, whose bank is random, and a calibration whose pair en to de scores too high."""
     lines = rng.standard_normal((400, 24))
     x = {code: lines + 0.3 * rng.standard_normal((400, 24)) for code in ("de", "en")}
     transform = lj.transforms.fit_lsar({code: rows[:200] for code, rows in x.items()}, rank=1, source=SPEC)
-    return transform, lj.calibrate({code: rows[200:] for code, rows in x.items()}, transform)
+    calibration = lj.calibrate({code: rows[200:] for code, rows in x.items()}, transform)
+    absent = calibration.matches.absent + np.array([[0], [9]])
+    return transform, replace(calibration, matches=calibration.matches._replace(absent=absent))
 
 
 def test_a_calibration_accepts_first_targets_by_csls(sides, tmp_path, rng):
     """In blocks as in one search; wrong pairs are as rare as is promised."""
     source, target, left, right = sides
     transform, calibration = calibrated(rng)
-    options = MiningOptions(threshold=calibration, error=0.1, transform=transform, block=BLOCK)
+    options = MiningOptions(threshold=calibration, error=0.1, transform=transform, languages=("deu", "eng"), block=1024)
     with pytest.raises(ValueError, match=f"has 200 lines, but an error of {0.01 * 200 / TARGETS:.3g} needs"):
         lj.mining.mine_folders(left, right, tmp_path / "few.tsv", replace(options, error=0.01))
     for wrong, message in ((transform.at_strength(0.5), "is of other scores"), (None, "give that transform, too")):
@@ -71,7 +73,7 @@ def test_a_calibration_accepts_first_targets_by_csls(sides, tmp_path, rng):
     found, scores = read(out)
     x, y = (np.asarray(transform(side)) for side in (source, target))
     csls, first = (np.asarray(part)[:, 0] for part in lj.retrieval.nearest(x, y, 1, bank=transform.bank))
-    least, best = calibration.threshold(0.1, candidates=TARGETS), {}
+    least, best = calibration.threshold(0.1, candidates=TARGETS, pair=("de", "en")), {}
     for row in np.argsort(-csls):
         best.setdefault(int(first[row]), int(row))
     expected = {(row, place): csls[row] for place, row in best.items() if csls[row] >= least}

@@ -1,6 +1,7 @@
 """Scores of a given bitext against float64, and the files that they are read from and written to."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,3 +114,9 @@ def test_a_calibration_scores_given_pairs_and_duplicates(tmp_path, rng):
     assert main(["duplicates", str(tmp_path / "all.txt"), str(tmp_path / "groups.jsonl"), *options]) == 0
     groups = [json.loads(line)["texts"] for line in (tmp_path / "groups.jsonl").read_text().splitlines()]
     assert len({*map(tuple, groups)} & {*rows[:20]}) >= 12
+    # The threshold of a pair that is given.
+    absent = calibration.matches.absent + 9 * np.array([[pair != ("de", "en")] for pair in calibration.pairs])
+    replace(calibration, matches=calibration.matches._replace(absent=absent)).save(tmp_path / "calibration.safetensors")
+    assert main(["mine", "--pairs", str(pairs), str(out), *options, "--languages", "deu", "eng", "--overwrite"]) == 0
+    of_pair = [json.loads(line)["csls"] for line in out.read_text().splitlines()]
+    assert (np.array(of_pair) >= calibration.threshold(pair=("de", "en")) - 1e-6).sum() == len(of_pair) >= 19

@@ -132,6 +132,7 @@ SCORES, RIGHT = np.zeros(2), np.array([True, True])
     [
         (lambda x, y: mine(x, y, k=2, margin="rate"), "margin 'rate' is not one of ratio, distance, absolute"),
         (lambda x, y: mine(x, y, k=2, retrieval="best"), "retrieval 'best' is not one of max, intersection, forward"),
+        (lambda x, y: mine(x, y, bank=y, retrieval="forward"), "and retrieval 'forward', but .* omit both"),
         (lambda x, y: mine(x, y, k=4), "k is 4; it must be a whole number from 1 to 3"),
         (lambda x, y: mine(x * np.nan, y, k=1), "NaN or infinity"),
         (lambda x, y: best_threshold(SCORES[:0], RIGHT[:0], 1), "0 scores and 0 answers"),

@@ -31,7 +31,6 @@ def test_two_folds_calibrate_a_fit_on_the_others(x):
     last.check(entry.method.transform)  # it is saved beside this one
     rows = {row[0]: row[1:] for row in rows_of(calibrations)}
     assert rows[f"{entry.method.label}, CSLS"][0] > rows["original, cosine"][0]
-    assert all(row[1] <= row[0] for row in rows.values())
     # A part of the transform is calibrated as that part.
     half = replace(entry, method=entry.method.at_strengths(BETWEEN)[1])
     of_half = [*calibrations_of(found, half).values()][-1]
@@ -39,8 +38,11 @@ def test_two_folds_calibrate_a_fit_on_the_others(x):
     assert not np.allclose(of_half.matches.score, last.matches.score)
 
 
-@pytest.mark.parametrize("form", ["pairs", "loose"])
-def test_text_whose_lines_are_not_in_all_languages_is_not_calibrated(x, form):
-    found = compared(x, form, ("original", "lsar"))
-    assert calibrations_of(found, found.shown) == {}
-    assert rows_of({}) == []
+@pytest.mark.parametrize(("form", "lines"), [("pairs", 60), ("loose", 60), ("aligned", 54)])
+def test_text_without_calibration_says_why(x, form, lines, capsys):
+    found = compared({code: rows[:lines] for code, rows in x.items()}, form, ("original", "lsar"))
+    # The declaration, which is searched in place of text that is not aligned, calibrates nothing.
+    embedded = replace(found.embedded, reference=found.text.sentences, reference_x=found.embedded.x)
+    assert calibrations_of(replace(found, embedded=embedded), found.shown) == {}
+    why = "has 36 held-out lines, and 5% false accepts need 38" if form == "aligned" else "is not aligned in all"
+    assert capsys.readouterr().out.startswith(f"no calibration of the text: it {why}")
