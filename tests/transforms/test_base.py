@@ -220,7 +220,7 @@ def test_language_steps_take_further_languages(transform, x):
     new = {code: x[code] for code in ("th", "en", "fr")}
     fit = next(fit for fit in FITS.values() if fit(x).name == transform.name)
     first = fit(few, source=SPEC)
-    if not all(made.languages or made.method == "blend" for made in transform.fits):
+    if not all(made.languages or made.method == "at_strength" for made in transform.fits):
         with pytest.raises(ValueError, match=r"is one map, fitted on all its languages; fit it again with .*th"):
             first.with_languages(fit(new | {"de": x["de"], "zh": x["zh"]}))
         return
