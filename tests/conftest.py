@@ -91,6 +91,13 @@ def refused(capsys):
 
 
 @pytest.fixture
+def all_progress(monkeypatch):
+    """Progress is printed from the first batch on, and after each."""
+    for name in ("_FIRST", "_EVERY"):
+        monkeypatch.setattr(f"lsar_jax.encoders.progress.{name}", 0.0)
+
+
+@pytest.fixture
 def unchecked():
     """Turns off the checking of annotations, to see the errors that users see."""
     jaxtyping.config.update("jaxtyping_disable", True)

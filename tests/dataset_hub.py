@@ -9,10 +9,7 @@ from contextlib import contextmanager
 
 from tests.optional import need
 
-pyarrow = need("pyarrow")
-parquet = need("pyarrow.parquet")
-
-__all__ = ["ROWS", "document", "point", "sentences", "serve", "write", "write_rows"]
+__all__ = ["COMMIT", "ROWS", "Server", "document", "point", "sentences", "serve", "write", "write_rows"]
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ROWS = 3000
@@ -32,9 +29,9 @@ def sentences(language, count):
 def write(folder, name, documents, rows=500, **columns):
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pyarrow.table({**columns, "text": list(documents)})
+    table = need("pyarrow").table({**columns, "text": list(documents)})
     form = {"compression": "none", "use_dictionary": False, "data_page_size": 1 << 16, "write_batch_size": 64}
-    parquet.write_table(table, path, row_group_size=rows, **form)
+    need("pyarrow.parquet").write_table(table, path, row_group_size=rows, **form)
     return path
 
 
@@ -43,7 +40,7 @@ def write_rows(folder, name, rows):
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if name.endswith(".parquet"):
-        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        need("pyarrow.parquet").write_table(need("pyarrow").Table.from_pylist(rows), path)
         return path
     plain = ("\t".join(map(str, row)) if isinstance(row, (list, tuple)) else row for row in rows)
     lines = (json.dumps(row, ensure_ascii=False) if isinstance(row, dict) else row for row in plain)
@@ -72,8 +69,8 @@ class Server(http.server.BaseHTTPRequestHandler):
         found = [path for path in sorted(server.folder.rglob("*")) if path.is_file()]
         names = {path.relative_to(server.folder).as_posix(): path.stat().st_size for path in found}
         if "/tree/" in path:
-            below = path.split(f"/tree/{COMMIT}/")[1] + "/"
-            inside = [(name, size) for name, size in names.items() if below in name]
+            below = path.partition(f"/tree/{COMMIT}/")[2]
+            inside = [(name, size) for name, size in names.items() if name.startswith(below)]
             answer = [{"type": "file", "path": name, "size": size, "oid": name} for name, size in inside]
         else:
             answer = {"id": server.id, "sha": COMMIT, "siblings": [{"rfilename": name} for name in names]}
@@ -84,16 +81,17 @@ class Server(http.server.BaseHTTPRequestHandler):
         for name, value in {**headers, "Content-Length": len(data)}.items():
             self.send_header(name.replace("_", "-"), str(value))
         self.end_headers()
-        self.wfile.write(data)
+        if self.command == "GET":
+            self.wfile.write(data)
 
     def log_message(self, *args):
         pass
 
 
 @contextmanager
-def serve(folder, id="wikimedia/wikipedia"):
+def serve(folder, id="wikimedia/wikipedia", kind=Server):
     """The web server of a folder's files."""
-    web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind)
     web.daemon_threads, web.id, web.folder, web.fails, web.bytes, web.asked = True, id, folder, None, 0, []
     thread = threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True)
     thread.start()

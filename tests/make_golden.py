@@ -54,11 +54,12 @@ from tests.parity import LENGTHS, TEXTS, Lstm, hidden_states, lstm_states
 
 GOLDEN = Path(__file__).parent / "golden"
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+PLAIN = {"vocab_size": 64, "max_position_embeddings": 40, **SIZES}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def bert() -> None:
-    config = BertConfig(vocab_size=64, max_position_embeddings=40, layer_norm_eps=1e-3, **SIZES)
+    config = BertConfig(layer_norm_eps=1e-3, **PLAIN)
     folder = save(BertModel(config), "bert")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
     tokenizer = Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
@@ -136,10 +137,7 @@ def modernbert() -> None:
 def gte() -> None:
     # As converted from an "ntk" scaling by 8 of the base 20.
     rotary = {"rope_type": "linear", "rope_theta": 160.0, "factor": 8 ** (2 / 8)}
-    config = GteConfig(
-        vocab_size=64, max_position_embeddings=40, layer_norm_eps=1e-3, rope_parameters=rotary, pad_token_id=0, **SIZES
-    )
-    model = AutoModel.from_config(config)
+    model = AutoModel.from_config(GteConfig(layer_norm_eps=1e-3, rope_parameters=rotary, pad_token_id=0, **PLAIN))
     save_with_words(model, "gte")
     # With the names that checkpoints have.
     model.save_pretrained(GOLDEN / "gte")
@@ -147,10 +145,7 @@ def gte() -> None:
 
 def nomic_bert() -> None:
     rotary = {"rope_type": "default", "rope_theta": 100.0}
-    config = NomicBertConfig(
-        vocab_size=64, max_position_embeddings=40, layer_norm_eps=1e-3, rope_parameters=rotary, **SIZES
-    )
-    model = AutoModel.from_config(config)
+    model = AutoModel.from_config(NomicBertConfig(layer_norm_eps=1e-3, rope_parameters=rotary, **PLAIN))
     save_with_words(model, "nomic_bert")
     model.save_pretrained(GOLDEN / "nomic_bert")
 
@@ -391,19 +386,11 @@ def laser_encoders_pieces(folder: Path):
 
 
 if __name__ == "__main__":
-    bert()
-    xlm_r()
-    xlm()
-    qwen3(causal=True)
-    qwen3(causal=False)
-    distilbert()
-    eurobert()
-    modernbert()
-    gemma3(causal=False)
-    gemma3(causal=True)
-    embedding_gemma2()
-    gte()
-    nomic_bert()
+    for make in (bert, xlm_r, xlm, distilbert, eurobert, modernbert, embedding_gemma2, gte, nomic_bert):
+        make()
+    for flag in (False, True):
+        qwen3(causal=flag)
+        gemma3(causal=flag)
     sentence_transformers()
     m2m_100()
     static()

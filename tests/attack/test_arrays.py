@@ -123,25 +123,6 @@ def test_a_transform_says_that_digits_are_lost(offset, rng, caplog):
         assert "embeddings: the offset is so large" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("sentences", "options", "message"),
-    [
-        (np.array([["a", "b"], ["c", "d"]]), {}, r"an ordered iterable of str, not a ndarray of shape \(2, 2\)"),
-        ({"a": "b"}, {}, "must be a str or an ordered iterable of str, not a dict"),
-        ({"a", "b"}, {}, "must be a str or an ordered iterable of str, not a set"),
-        (5, {}, "not a int"),
-        ([["a"]], {}, "sentence 0 is of type list"),
-        (["a"], {"normalize": 1}, "normalize is 1; it must be True or False"),
-        (["a"], {"show_progress": "yes"}, "show_progress is 'yes'; it must be True or False"),
-        (["a"], {"language": {"de"}}, "language is {'de'}; give one code"),
-        (["a"], {"max_length": 8.5}, "max_length is 8.5; it must be a whole number"),
-    ],
-)
-def test_sentences_and_options_of_encode(tiny, sentences, options, message):
-    with pytest.raises(ValueError, match=message):
-        tiny.encode(sentences, **options)
-
-
 @pytest.mark.parametrize("output", ["numpy", "jax"])
 def test_embeddings_that_are_not_finite_are_an_error_of_encode(tiny, output):
     broken = dataclasses.replace(tiny)

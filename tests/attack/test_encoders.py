@@ -47,7 +47,7 @@ def test_what_is_named_like_a_file_but_is_none(folder, name, make):
         loaded(folder)
 
 
-@pytest.mark.parametrize("content", [b"{", b"null", b"3", b'"text"', b"[" * 100_000, b"\xed\xa0\x80"])
+@pytest.mark.parametrize("content", [b"{", b"null", b"3", b'"text"', b"[" * 100_000, b"\xed\xa0\x80", b"1" * 5000])
 @pytest.mark.parametrize("name", ["config.json", "modules.json"])
 def test_json_of_another_kind(folder, name, content):
     (folder / name).write_bytes(content)

@@ -10,10 +10,9 @@ from eval.__main__ import main as evaluate
 from tests.attack.damage import flip_bit
 from tests.conftest import TINY
 from tests.train.runs import log_of, write_bitext
+from tests.train.test_disentangle import command as plain
 from train.disentangle.__main__ import main
 from train.run_folder import claimed
-
-SHORT = ["--held-out", "15", "--batch", "16", "--learning-rate", "1e-3", "--layer", "2", "--max-length", "24"]
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +25,10 @@ def folder(tmp_path_factory):
 
 
 def command(folder, out, *more):
-    data = ["--encoder", str(TINY), "--data", str(folder / "bitext"), "--cache", str(folder / "cache")]
-    return [*data, *SHORT, "--checkpoint-seconds", "0", "--out", str(out), *more]
+    return plain(folder, out, "--checkpoint-seconds", "0", *more)
 
 
-def test_a_damaged_checkpoint_is_not_trained_on(folder, tmp_path, rng, capsys, monkeypatch):
-    for name in ("_FIRST", "_EVERY"):
-        monkeypatch.setattr(f"lsar_jax.encoders.progress.{name}", 0.0)
+def test_a_damaged_checkpoint_is_not_trained_on(folder, tmp_path, rng, capsys, all_progress):
     out = tmp_path / "run"
     assert main(command(folder, out, "--epochs", "2")) == 0
     newest = max((out / "checkpoints").iterdir(), key=lambda path: int(path.name))

@@ -1,6 +1,5 @@
 """Folders that we write load elsewhere and give our vectors."""
 
-import json
 import shutil
 
 import jax.numpy as jnp
@@ -11,6 +10,7 @@ from tokenizers import Tokenizer
 import lsar_jax as lj
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
+from tests.rewriting import edit_json
 
 CASES = [
     ("bert", {}),
@@ -171,8 +171,7 @@ def test_a_folder_is_replaced_as_a_whole(tiny, tmp_path, monkeypatch):
 
 def test_lower_case_is_kept_in_the_tokenizer(tmp_path):
     source = shutil.copytree(GOLDEN / "labse", tmp_path / "source")
-    path = source / "sentence_bert_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"do_lower_case": True}))
+    edit_json(source / "sentence_bert_config.json", do_lower_case=True)
     tokenizer = source / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text().replace('"lowercase": true', '"lowercase": false'))
     encoder = lj.load_encoder(source)

@@ -1,8 +1,5 @@
 """Published checkpoints have the vectors of sentence-transformers and the states of transformers."""
 
-import json
-import shutil
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -45,14 +42,6 @@ def test_vectors_are_those_of_sentence_transformers(encoder, texts):
     assert report.truncated == 2
     np.testing.assert_allclose(vectors[1], vectors[2], rtol=0, atol=ATOL)
     assert np.abs(vectors[2] - vectors[3]).max() > 10 * ATOL
-
-
-@pytest.mark.parametrize("mistake", [{"hidden_act": "gelu_new"}, {"layer_norm_eps": 1e-5}])
-def test_parity_fails_for_a_planted_mistake(mistake, texts, encoder, tmp_path):
-    folder = shutil.copytree(published(MINILM), tmp_path / "checkpoint")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | mistake))
-    assert np.abs(lj.load_encoder(folder).encode(texts) - encoder.encode(texts)).max() > 10 * ATOL
 
 
 def test_layers_are_those_of_transformers(texts):

@@ -165,7 +165,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, rng):
     assert peaks[1] - peaks[0] < 50
 
 
-def test_encoded_folders(tmp_path, capsys, refused, monkeypatch):
+def test_encoded_folders(tmp_path, capsys, refused, all_progress):
     sentences = {"de": ["abc", "", "bcd ef", "c"], "en": ["hij", "h", " ", "ij i", "g"]}
     encoder = lj.load_encoder(str(TINY), layer=2)
     for code, lines in sentences.items():
@@ -183,8 +183,6 @@ def test_encoded_folders(tmp_path, capsys, refused, monkeypatch):
         assert dict(left.fits[0].fitted_on) == {"de": 3, "en": 3 if method == "center" else 4}
         x = encoder.encode(sentences["de"])
         np.testing.assert_allclose(left(x, "de"), right(x, "de"), atol=1e-5)
-    for name in ("_FIRST", "_EVERY"):
-        monkeypatch.setattr(f"lsar_jax.encoders.progress.{name}", 0.0)
     assert main(["fit", "center", out[0], *text, "--overwrite"]) == 0
     assert main(["fit", "center", out[1], *folders, "--overwrite"]) == 0
     applied = ["apply", out[1], str(tmp_path / "de"), str(tmp_path / "y.npy"), "--language", "de"]

@@ -85,14 +85,6 @@ def test_where_a_result_on_the_devices_lies(four, corpus, alone, count, split):
         assert relative(np.asarray(result), alone[:count]) <= 1e-5
 
 
-@pytest.mark.slow
-def test_the_real_encoder_does_not_depend_on_neighbours(bundled):
-    sentences = [text for texts in lj.corpora.udhr("test", ["en", "th", "ja", "ar"]).values() for text in texts]
-    together = bundled.encode(sentences, max_length=64)
-    alone = np.stack([bundled.encode(text, max_length=64) for text in sentences[::9]])
-    assert relative(together[::9], alone) <= 1e-5
-
-
 def test_layers_come_from_one_pass(tiny, tiny_folder, short):
     stacked = tiny.encode(short, layers=iter((3, 0, 2)))
     assert stacked.shape == (3, 60, 32)
@@ -178,6 +170,14 @@ REFUSED = [
     (["fine", "lone \udc80 surrogate"], {}, "sentence 1 has the lone surrogate U.DC80 at character 5"),
     (["fine", None], {}, "sentence 1 is of type NoneType, not a str"),
     (b"bytes", {}, "sentences must be a str or an ordered iterable of str, not a bytes"),
+    (np.array([["a", "b"], ["c", "d"]]), {}, r"an ordered iterable of str, not a ndarray of shape \(2, 2\)"),
+    ({"a": "b"}, {}, "must be a str or an ordered iterable of str, not a dict"),
+    ({"a", "b"}, {}, "must be a str or an ordered iterable of str, not a set"),
+    (5, {}, "not a int"),
+    (["a"], {"normalize": 1}, "normalize is 1; it must be True or False"),
+    (["a"], {"show_progress": "yes"}, "show_progress is 'yes'; it must be True or False"),
+    (["a"], {"language": {"de"}}, "language is {'de'}; give one code"),
+    (["a"], {"max_length": 8.5}, "max_length is 8.5; it must be a whole number"),
     (["abc"], {"layers": (4,)}, "a layer is 4; it must be a whole number from 0 to 3"),
     (["abc"], {"layers": ()}, r"layers is \(\); give one or more, such as layers=\(3,\)"),
     (["abc"], {"max_length": 2}, "max_length is 2; it must be"),
@@ -266,9 +266,7 @@ def test_the_token_budget_bounds_a_batch(tiny, corpus, alone, monkeypatch):
 
 
 @pytest.mark.parametrize("total", [True, False])
-def test_progress_says_what_is_done(tiny, corpus, capsys, monkeypatch, total):
-    monkeypatch.setattr("lsar_jax.encoders.progress._FIRST", 0.0)
-    monkeypatch.setattr("lsar_jax.encoders.progress._EVERY", 0.0)
+def test_progress_says_what_is_done(tiny, corpus, capsys, all_progress, total):
     batches = []
     tiny.encode(corpus if total else iter(corpus), show_progress=batches.append)
     assert sum(batches) == 150

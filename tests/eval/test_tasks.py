@@ -120,9 +120,7 @@ def planted(scores, parts=1, **fields):
     return Task("planted", "Planted", ["de", "en"], texts, scores, **fields)
 
 
-def test_parts_are_scored_one_by_one(fake, monkeypatch, capsys):
-    for name in ("_FIRST", "_EVERY"):
-        monkeypatch.setattr(f"lsar_jax.encoders.progress.{name}", 0.0)
+def test_parts_are_scored_one_by_one(fake, all_progress, capsys):
     met = []
 
     def scores(x, method, setting):

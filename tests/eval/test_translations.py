@@ -16,20 +16,16 @@ from eval.tasks.code_switch import switch
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from tests.eval.test_tasks import ENCODER, read, write_pairs
 from tests.fake_encoder import FakeEncoder
+from tests.train.runs import write_bitext
 
 pytestmark = pytest.mark.usefixtures("fake")
 OPTIONS = [*ENCODER, "--layers", "2"]
 
 
 @pytest.fixture
-def bitext(tmp_path, rng):
-    folder = tmp_path / "bitext"
-    folder.mkdir()
-    english = [" ".join(rng.choice(list("abcdefgh"), 9)) for _ in range(40)]
-    for code in ("de", "fr", "th"):
-        rows = [f"d\t{text}\t{text.translate(str.maketrans('ab', 'xy'))} {code}\n" for text in english]
-        (folder / f"en-{code}.tsv").write_text("".join(rows))
-    return folder
+def bitext(tmp_path):
+    write_bitext(tmp_path / "bitext", ("de", "fr", "th"), 40)
+    return tmp_path / "bitext"
 
 
 def test_bitext(bitext, tmp_path):

@@ -12,6 +12,7 @@ from lsar_jax.checkpoints.pickles import convert
 from tests import parity
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
+from tests.rewriting import edit_json
 
 TINY = GOLDEN / "embedding-gemma2"
 
@@ -72,10 +73,8 @@ def test_inner_layers_in_transformers(tmp_path):
     with pytest.raises(ValueError, match="block 1 attends to a window"):
         lj.load_encoder(TINY, layer=1, final_norm=True).to_sentence_transformers(tmp_path / "one")
     folder = shutil.copytree(TINY, tmp_path / "tiny")
-    config = json.loads((folder / "config.json").read_text())
-    heads = {"head_dim": 24, "num_key_value_heads": 1}
-    config |= {"layer_types": ["full_attention"] * 3, "per_layer_config": dict.fromkeys("012", heads)}
-    (folder / "config.json").write_text(json.dumps(config))
+    heads = {block: {"head_dim": 24, "num_key_value_heads": 1} for block in "012"}
+    edit_json(folder / "config.json", layer_types=["full_attention"] * 3, per_layer_config=heads)
     tensors, rng = load_file(folder / "model.safetensors"), np.random.default_rng(0)
     for name in [name for name in tensors if "self_attn" in name]:
         shape = tensors[name.replace("layers.0", "layers.2").replace("layers.1", "layers.2")].shape

@@ -18,8 +18,6 @@ from tests import parity
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
-PROMPTS = {"query": "task: search result | query: ", "document": "title: none | text: "}
-
 
 def written(name):
     return json.loads((GOLDEN / name / "config.json").read_text())
@@ -96,26 +94,3 @@ def test_the_root_is_rounded_in_bfloat16_alone():
         sizes = replace(GEMMA3_TEXT.read_config(written("gemma3")), hidden=width, blocks=0)
         found = GEMMA3_TEXT.build(sizes, LayerFactory(np.dtype(dtype), np.dtype(dtype))).embeddings.scale
         assert found == pytest.approx(scale, rel=1e-7)
-
-
-@pytest.mark.slow
-def test_the_pipeline_of_embeddinggemma(tmp_path):
-    """The mean, two Dense layers without a bias, and prompts, as sentence-transformers writes them."""
-    torch = need("torch")
-    sentence_transformers = need("sentence_transformers")
-    from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
-
-    torch.manual_seed(0)
-    plain = {"bias": False, "activation_function": torch.nn.Identity()}
-    parts = [Transformer(str(GOLDEN / "gemma3")), Pooling(32, "mean"), Dense(32, 48, **plain), Dense(48, 24, **plain)]
-    model = sentence_transformers.SentenceTransformer(modules=[*parts, Normalize()], device="cpu", prompts=PROMPTS)
-    model.save(str(tmp_path / "theirs"), create_model_card=False)
-    encoder = lj.load_encoder(tmp_path / "theirs")
-    assert (encoder.spec.pooling, encoder.dim) == ("mean+dense+dense+normalize", 24)
-    for name, prompt in PROMPTS.items():
-        assert encoder.prompts[name] == prompt
-        theirs = model.encode(TEXTS, prompt_name=name)
-        np.testing.assert_allclose(encoder.encode(TEXTS, prompt=prompt), theirs, atol=2e-6)
-    encoder.to_sentence_transformers(tmp_path / "ours")
-    again = sentence_transformers.SentenceTransformer(str(tmp_path / "ours"), device="cpu")
-    np.testing.assert_allclose(again.encode(TEXTS), model.encode(TEXTS), atol=2e-6)

@@ -16,6 +16,7 @@ from lsar_jax.checkpoints.checkpoint import read_folder
 from lsar_jax.checkpoints.export import check_exportable
 from lsar_jax.checkpoints.load_weights import load_weights
 from tests import parity, reference
+from tests.models.test_planted_mistakes import edit, put
 
 # As nomic-embed-text-v1.5 and -v2-moe have it on disk.
 OLD = {
@@ -111,21 +112,13 @@ def test_experts_in_bfloat16(folder, case):
     assert np.quantile(error, 0.9) <= 0.02
 
 
-def edit(part, change):
-    def mistake(feed):
-        leaf = getattr(feed, part)
-        leaf[...] = change(leaf[...])
-
-    return mistake
-
-
 MISTAKES = {
-    "one expert": lambda feed: setattr(feed, "experts", replace(feed.experts, chosen=1)),
-    "three experts": lambda feed: setattr(feed, "experts", replace(feed.experts, chosen=3)),
+    "one expert": put("experts", lambda feed: replace(feed.experts, chosen=1)),
+    "three experts": put("experts", lambda feed: replace(feed.experts, chosen=3)),
     "transposed": edit("second", lambda x: x.reshape(6, 32, 24).swapaxes(1, 2).reshape(-1, 32)),
     "interleaved": edit("second", lambda x: x.reshape(24, 6, 32).swapaxes(0, 1).reshape(-1, 32)),
     "a bias of each expert": edit("bias", lambda x: x * 2),
-    "tanh": lambda feed: setattr(feed, "activation", "gelu_new"),
+    "tanh": put("activation", "gelu_new"),
 }
 
 
@@ -134,7 +127,7 @@ MISTAKES = {
 def test_the_formulas_find_a_planted_mistake(folder, case, mistake):
     model = loaded(folder)
     for block in model.blocks[1::2]:
-        MISTAKES[mistake](block.feed)
+        MISTAKES[mistake](block.feed, case)
     assert parity.errors(model, case).max() > 10 * parity.BLOCK
 
 

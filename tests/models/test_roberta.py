@@ -1,6 +1,5 @@
 """RoBERTa and CamemBERT: the tiny XLM-R under their names; and the byte-level pieces that RoBERTa has."""
 
-import json
 import shutil
 
 import numpy as np
@@ -11,13 +10,13 @@ from tokenizers import ByteLevelBPETokenizer, Tokenizer, processors
 import lsar_jax as lj
 from tests import parity
 from tests.optional import need
+from tests.rewriting import edit_json
 
 
 @pytest.fixture(params=["roberta", "camembert"])
 def folder(request, tmp_path):
     folder = shutil.copytree(parity.GOLDEN / "xlm-roberta", tmp_path / request.param)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": request.param}))
+    edit_json(folder / "config.json", model_type=request.param)
     return folder
 
 
@@ -55,8 +54,7 @@ def test_byte_level_pieces(folder, tmp_path, rng):
     tensors, name = load_file(folder / "model.safetensors"), "embeddings.word_embeddings.weight"
     tensors[name] = rng.standard_normal((rows, 32)).astype(np.float32)
     save_file(tensors, folder / "model.safetensors")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": rows}))
+    edit_json(folder / "config.json", vocab_size=rows)
 
     encoder = lj.load_encoder(folder)
     assert tuple(encoder.tokenizer.specials) == (1, 1)

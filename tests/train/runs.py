@@ -14,12 +14,12 @@ __all__ = ["labelled", "log_of", "stop_at", "write_bitext", "write_labelled", "w
 UPOS = {"a": "NOUN", "b": "VERB", "c": "ADJ", "d": "ADP", "e": "DET", "f": "PUNCT"}
 
 
-def write_bitext(folder):
-    """Writes bitext of two languages, 80 pairs each."""
+def write_bitext(folder, codes=("de", "fr"), count=80):
+    """Writes bitext of languages with English, so many pairs of each."""
     folder.mkdir()
     rng = np.random.default_rng(0)
-    english = [" ".join(rng.choice(list("abcdefgh"), 9)) for _ in range(80)]
-    for code in ("de", "fr"):
+    english = [" ".join(rng.choice(list("abcdefgh"), 9)) for _ in range(count)]
+    for code in codes:
         rows = [f"d\t{text}\t{text.translate(str.maketrans('ab', 'xy'))} {code}\n" for text in english]
         (folder / f"en-{code}.tsv").write_text("".join(rows))
 

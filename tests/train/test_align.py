@@ -152,31 +152,20 @@ def test_a_language_is_encoded_once(folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "objective", "layer"),
-    [
-        ("qwen3", "strong", None),
-        ("modernbert", "sentence", 1),
-        ("gte", "strong", None),
-        ("gemma3-causal", "sentence", 1),
-    ],
-)
-def test_every_architecture_is_aligned(folder, tmp_path, name, objective, layer):
+def test_a_decoder_is_aligned(folder, tmp_path):
     """Validation losses fall, and others read what is written."""
     need("torch")
     from sentence_transformers import SentenceTransformer
 
-    encoder = GOLDEN / name
-    more = ["--learning-rate", "1e-3", "--dropout", "0.01", "--stay-close", "0"]
-    if layer is not None:
-        more += ["--layer", str(layer), *["--final-norm"] * (lj.load_encoder(str(encoder)).model.norm is not None)]
-    assert main(command(folder, tmp_path / "whole", objective, *more, encoder=encoder)) == 0
+    encoder = GOLDEN / "gemma3-causal"
+    more = ["--learning-rate", "1e-3", "--dropout", "0.01", "--stay-close", "0", "--layer", "1", "--final-norm"]
+    assert main(command(folder, tmp_path / "whole", "sentence", *more, encoder=encoder)) == 0
     lines = log_of(tmp_path / "whole")
-    losses = [line["terms"][objective][0] for line in lines if line["event"] == "validation"]
+    losses = [line["terms"]["sentence"][0] for line in lines if line["event"] == "validation"]
     assert losses[-1] < losses[0]
-    written = tmp_path / "whole" / f"{name}-{objective}"
+    written = tmp_path / "whole" / "gemma3-causal-sentence"
     ours, theirs = lj.load_encoder(str(written)), SentenceTransformer(str(written), device="cpu")
-    assert ours.spec.layer == (layer or lj.load_encoder(str(encoder)).spec.layer)
+    assert ours.spec.layer == 1
     x = ours.encode(texts := ["a b c", "xx y c", "d"])
     np.testing.assert_allclose(theirs.encode(texts), x, atol=1e-5 * np.abs(x).max())
     assert np.abs(x - lj.load_encoder(str(encoder)).encode(texts)).max() > 1e-3

@@ -134,7 +134,6 @@ def test_refusals(folder, meat, tmp_path, refused):
         (["--batch", "512"], "from 2 to the number of training pairs, 124"),
         (["--languages", "de", "--validation", "0.02"], "1 validation pairs make batches of 1"),
         (["--objective", "dream", "--halves", "--languages", "de", "--validation", "0.03"], "batches of at least 4"),
-        (["--without", "meaning"], "without is 'meaning'; the terms are reconstruction"),
         (["--held-out", "80"], "80 pairs cannot be held out of 80 distinct ones"),
         (["--held-out", "78", "--batch", "2"], "2 pairs are left to train on and 0 to validate on"),
         (["--layer", "9"], "layer"),
