@@ -6,8 +6,8 @@ Precision is one policy. Devices sum float32 embeddings in float32, each block a
 in float64 what is float64, the means of numpy arrays if no second moment is needed, and everything with
 ``precise=True``. Embeddings that lie on a device are decomposed there in float32, unless ``precise``; all else, and
 moments, by numpy in float64, so that nothing is compiled for it; what is below the rounding of float32 counts as zero
-there unless ``precise``. Only a matrix of each language, as LIR and the whitening by language have it, is decomposed on
-a device in any case unless ``precise``. The functions that the fits call are ``lsar_jax.functional``, for ``jit`` and
+there unless ``precise``. Only the matrices of the whitening by language are decomposed on a device in any case, unless
+``precise``. The functions that the fits call are ``lsar_jax.functional``, for ``jit`` and
 ``vmap``. A fitted transform is applied in float32 and exported in float64.
 """
 

@@ -121,7 +121,7 @@ def test_a_large_mean_costs_lir_no_digits(rng, given):
     rows = (rng.standard_normal((60, 384)) + 30 * rng.standard_normal(384)).astype(np.float32)
     basis = lt.fit_lir({"de": given(rows)}, 5).steps[0].basis[0]
     moved = reference.lir(rows, rows, 5)
-    np.testing.assert_allclose(rows - rows.astype(float) @ projector(basis), moved, atol=2e-5 * np.abs(moved).max())
+    np.testing.assert_allclose(rows - rows.astype(float) @ projector(basis), moved, atol=1e-5 * np.abs(moved).max())
 
 
 @pytest.mark.parametrize("name", [*DECOMPOSED, "steering", "joint", "center", "shift"])

@@ -195,7 +195,7 @@ def fit_lir(
         # Scaled to a second moment of trace 1: squares of small embeddings underflow in float32.
         trace = max(np.trace(m.kept_scatter()) / m.count + m.mean @ m.mean, np.finfo(np.float64).tiny)
         mean, covariance = m.mean / np.sqrt(trace), m.kept_scatter() * (1 / m.count / trace)
-        basis, values = decompose(x, lir_directions, mean, covariance, components=rank, precise=precise, fast=True)
+        basis, values = decompose(x, lir_directions, mean, covariance, components=rank, precise=precise)
         # The sums leave rounding of this size in directions that are not there.
         eps = np.finfo(np.float64 if precise else np.float32).eps
         floor = max(16 * eps * np.linalg.norm(covariance), 1e-15)
