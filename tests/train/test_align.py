@@ -5,7 +5,6 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 import lsar_jax as lj
@@ -19,6 +18,7 @@ from train.align.__main__ import main
 from train.align.batches import ChunkSizes
 from train.align.examples import sentence_examples, word_examples
 from train.align.linear import LinearTraining, LinkMoments, link_moments, moments_loss
+from train.align.options import AlignOptions
 from train.align.training import BatchPlan
 from train.training_task import Steps
 from train.word_pairs.aligned_files import AlignedPair, read_aligned
@@ -107,7 +107,7 @@ def test_the_aligned_encoder_is_an_encoder(strong):
 def moments_of(folder, out, part="train"):
     encoder = lj.load_encoder(str(TINY), layer=1)
     examples = word_examples(encoder.tokenizer, read_aligned(folder / "words", part), 24)
-    plan = BatchPlan(size=16, steps=1, every=1, validated=1, chunks=ChunkSizes(96, 48, encoder.mesh.size), pad_id=0)
+    plan = BatchPlan(AlignOptions(batch=16), ChunkSizes(96, 48, encoder.mesh.size), 0)
     return encoder, examples, link_moments(encoder, examples, plan, out / "moments")
 
 
@@ -202,7 +202,7 @@ def test_maps_are_transforms(folder, linear, tmp_path):
     np.testing.assert_array_equal(Transform.load(linear / "layer-1.safetensors")(x, "en"), x)
 
 
-def test_steps_are_those_of_a_torch_loop(rng):
+def test_steps_are_those_of_a_torch_loop(rng, monkeypatch):
     """Adam on the links themselves, a step towards the orthogonal matrices before each, and the best matrix kept."""
     torch = need("torch")
     s, t = (rng.standard_normal((2, 2, 2, 12, 4)) for _ in range(2))  # [part, language, layer, link, dim]
@@ -214,8 +214,10 @@ def test_steps_are_those_of_a_torch_loop(rng):
         )
         for s, t in zip(s, t, strict=True)
     ]  # fmt: skip
-    plan = BatchPlan(1, steps=60, every=6, validated=0, chunks=ChunkSizes(0, 0), pad_id=0)
-    task = LinearTraining(*parts, optax.constant_schedule(0.03), 0.02, plan)
+    options = AlignOptions(0.03, batch=1, steps=60, validate_every=6, beta=0.02, warmup=0)
+    plan = BatchPlan(options, ChunkSizes(0, 0), 0)
+    monkeypatch.setattr(BatchPlan, "schedule", lambda plan: 0.03)
+    task = LinearTraining(*parts, plan)
     state = task.start()
     maps = torch.eye(4, dtype=torch.float64).repeat(2, 2, 1, 1).requires_grad_()
     adam, s, t = torch.optim.Adam([maps], lr=0.03), torch.tensor(s), torch.tensor(t)

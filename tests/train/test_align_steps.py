@@ -22,6 +22,7 @@ from tests.conftest import TINY
 from train.align import exchange
 from train.align.batches import ChunkSizes, batch_of, order_of
 from train.align.examples import Examples
+from train.align.options import AlignOptions
 from train.align.steps import EncoderSteps, StepOptions
 from train.encoder_parameters import WORDS, EncoderParts, take_apart
 
@@ -29,6 +30,7 @@ PAIRS, LONGEST = 12, 23
 # Of a row, which holds two sentences or more.
 WIDTH = 48
 KEY = jax.random.key(3)
+OPTIONS = {"dropout", "stay_close", "remat", "language_penalty"}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,10 @@ def programs(devices=1, *, freeze_words=False, dtype="float32", projected=None, 
     """The programs of a step with the first block of the tiny encoder, and the parameters to train."""
     mesh = data_mesh(jax.devices()[:devices])
     encoder = lj.load_encoder(str(TINY), layer=layer, mesh=mesh, dtype=dtype, param_dtype="float32")
-    fixed = {"projected": 8, "dropout": 0.0, "layer": layer, "pooling": "mean", "specials": Specials(1, 1)}
+    options = AlignOptions(
+        **{"dropout": 0.0, "stay_close": 1.0} | {name: chosen.pop(name) for name in OPTIONS & {*chosen}}
+    )
+    fixed = {"projected": 8, "layer": layer, "pooling": "mean", "specials": Specials(1, 1), "options": options}
     parts = take_apart(EncoderParts(encoder.model, projected), freeze_words)
     return EncoderSteps(parts, StepOptions(**fixed | chosen), optax.constant_schedule(1e-3), encoder.mesh), parts
 
@@ -128,7 +133,8 @@ def test_the_gradient_is_that_of_the_definition(examples, objective):
     def loss(parameters, projector):
         source, target = vectors(parameters, projector)
         losses = {"l2": align.l2_loss, "strong": align.strong_contrastive_loss, "sentence": align.weak_contrastive_loss}
-        parts = {objective: losses[objective](source, target)}
+        temperature = {"temperature": 0.05} if objective == "sentence" else {}
+        parts = {objective: losses[objective](source, target, **temperature)}
         parts["parameter_drift"] = 0.3 * align.parameter_drift(parameters, trained)
         if objective == "sentence":
             both = jnp.concatenate([source, target])

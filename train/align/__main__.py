@@ -39,7 +39,6 @@ from lsar_jax.files import unused, write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
 from lsar_jax.options.encoder import EncoderOptions
 from lsar_jax.processes import is_first
-from train.adam import linear_schedule
 from train.align.batches import ChunkSizes
 from train.align.examples import Examples
 from train.align.linear import MAP_FILES, LinearTraining, link_moments, write_maps
@@ -122,12 +121,8 @@ class Align:
             names, sides = ("training", "validation"), "of" if self.text.questions else "of English and"
             sizes = [f"{len(part)} {name} pairs{part.links_note}" for name, part in zip(names, examples, strict=True)]
             console.print(f"{self.objective}: {' and '.join(sizes)}, {sides} {', '.join(training.codes)}")
-            plan = BatchPlan(
-                size=run.options.batch, steps=known(run.options.steps), every=known(run.options.validate_every),
-                validated=run.options.validation_pairs or 0, pad_id=encoder.tokenizer.pad_id,
-                chunks=ChunkSizes(known(run.options.chunk_tokens), self.encoder.max_length, devices),
-                learning_rate=run.options.learning_rate, seed=self.seed,
-            )  # fmt: skip
+            chunks = ChunkSizes(known(run.options.chunk_tokens), self.encoder.max_length, devices)
+            plan = BatchPlan(run.options, chunks, encoder.tokenizer.pad_id, self.seed)
             return (run._fit_maps if linear else run._train_encoder)(encoder, examples, plan)
 
     def _check_given(self) -> None:
@@ -147,45 +142,41 @@ class Align:
         apart = take_apart(EncoderParts(encoder.model, projection), options.freeze_words)
         step = StepOptions(
             objective=cast(EncoderObjective, self.objective), layer=encoder.spec.layer, pooling=encoder.pooling,
-            specials=encoder.tokenizer.specials, temperature=0.05 if sentence else 0.1,
-            stay_close=known(options.stay_close), dropout=known(options.dropout), remat=options.remat,
+            specials=encoder.tokenizer.specials, options=options, languages=1 + len(examples[0].codes), dim=encoder.dim,
             prompt=0 if encoder.include_prompt else prompt_tokens(encoder.prompt, encoder.tokenizer),
-            language_penalty=options.language_penalty or 0.0, languages=1 + len(examples[0].codes), dim=encoder.dim,
         )  # fmt: skip
-        schedule = linear_schedule(options.learning_rate, known(options.warmup), plan.steps)
-        programs = EncoderSteps(apart, step, schedule, mesh)
+        programs = EncoderSteps(apart, step, plan.schedule(), mesh)
         task = EncoderTraining(programs, apart[1], examples, plan)
-        trained = self._loop(task, encoder, plan)
+        trained = self._loop(task, encoder)
         last = of_seed(trained.last, 0)
         if is_first():
             # On the devices of this process, if it trained with others.
             last = last if jax.process_count() == 1 else jax.device_put(fetched(last), replicated(encoder.mesh))
             parts = apart[0].filled({**last, **apart[2]})
             self._write_encoder(encoder, parts if sentence else parts._replace(projection=encoder.projection))
-            self._end(trained, plan, trained.position.best[0], "final")
+            self._end(trained, trained.position.best[0], "final")
         return trained
 
     def _fit_maps(self, encoder: SentenceEncoder, examples: tuple[Examples, Examples], plan: BatchPlan) -> Trained:
-        options = self.options
         training, validation = (
             link_moments(encoder, part, plan, self.out / "moments" / name)
             for name, part in zip(("training", "validation"), examples, strict=True)
         )
-        schedule = linear_schedule(options.learning_rate, known(options.warmup), plan.steps)
-        task = LinearTraining(training, validation, schedule, known(options.beta), plan)
-        trained = self._loop(task, encoder, plan)
+        task = LinearTraining(training, validation, plan)
+        trained = self._loop(task, encoder)
         if is_first():
             write_maps(task, trained.last["maps"][0], encoder.spec, self.out)
             self._describe(encoder, self.out)
-            self._end(trained, plan, float(np.mean(trained.last["lowest"])), "best of each layer and language")
+            self._end(trained, float(np.mean(trained.last["lowest"])), "best of each layer and language")
         return trained
 
-    def _loop(self, task: TrainingTask, encoder: SentenceEncoder, plan: BatchPlan) -> Trained:
-        epochs = -(-plan.steps // plan.every)
+    def _loop(self, task: TrainingTask, encoder: SentenceEncoder) -> Trained:
+        every = known(self.options.validate_every)
+        epochs = -(-known(self.options.steps) // every)
         # It never ends early: the patience is as many validations as there are.
         loop = LoopOptions(epochs, epochs, self.checkpoint_seconds)
         title = f"{self.objective}, {encoder.spec.id}, layer {encoder.spec.layer}"
-        return train(task, loop, self.out, title, plan.every if self.objective == "linear" else _LOG_EVERY)
+        return train(task, loop, self.out, title, every if self.objective == "linear" else _LOG_EVERY)
 
     def _outputs(self, encoder: SentenceEncoder) -> tuple[str, ...]:
         """Returns patterns of what is written; results name an encoder by its folder."""
@@ -215,14 +206,14 @@ class Align:
         record |= {name: getattr(self.options, name) for name in ("steps", "batch", "learning_rate")}
         write_json(folder / ALIGNMENT, record)
 
-    def _end(self, trained: Trained, plan: BatchPlan, validation: float, written: str) -> None:
+    def _end(self, trained: Trained, validation: float, written: str) -> None:
         """Records and prints how the run ended."""
         position = trained.position
         record = {
             "objective": self.objective,
             "steps": position.taken,
             "validation": validation,
-            "best_step": min((position.best_epoch[0] + 1) * plan.every, position.taken),
+            "best_step": min((position.best_epoch[0] + 1) * known(self.options.validate_every), position.taken),
             "stopped_by": "steps",
             "written": written,
         }

@@ -33,6 +33,7 @@ from train.align.batches import Chunk, batch_of
 from train.align.examples import Examples
 from train.align.exchange import joined
 from train.align.training import BatchPlan
+from train.defaults import known
 from train.training_task import Steps, StepTerms, TrainingTask, ValidationTerms, as_seed
 
 __all__ = ["MAP_FILES", "LinearTraining", "LinkMoments", "link_moments", "moments_loss", "write_maps"]
@@ -66,13 +67,13 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, 
     """
     folder.mkdir(parents=True, exist_ok=True)
     codes = [code for code in share_of(examples.codes) if not (folder / f"{code}.safetensors").is_file()]
-    count = sum(len(examples.of(code)) for code in codes)
+    count, size = sum(len(examples.of(code)) for code in codes), plan.options.batch
     with count_meter(True, count, noun="pairs") as advance:
         for code in codes:
             pairs = examples.of(code)
             total: list[Any] = [0.0, 0.0, 0.0]
-            for start in range(0, len(pairs), plan.size):
-                batch = batch_of(pairs, range(start, min(start + plan.size, len(pairs))), plan.chunks, plan.pad_id)
+            for start in range(0, len(pairs), size):
+                batch = batch_of(pairs, range(start, min(start + size, len(pairs))), plan.chunks, plan.pad_id)
                 chunks = jax.device_put(batch.chunks, split(encoder.mesh))
                 states = joined(
                     [_picked(encoder.model, chunk) for chunk in chunks], encoder.mesh.size, len(batch.filler)
@@ -80,7 +81,7 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, 
                 sums = _sums(states, batch.source, batch.target, batch.valid)
                 # Summed in float64 on the host.
                 total = [before + np.asarray(part, np.float64) for before, part in zip(total, sums, strict=True)]
-                advance(min(plan.size, len(pairs) - start))
+                advance(min(size, len(pairs) - start))
             links = sum(map(len, pairs.links or ()))
             means = [np.asarray(part / links, np.float32) for part in total]
             path, arrays = folder / f"{code}.safetensors", dict(zip(_MOMENTS, means, strict=True))
@@ -108,13 +109,12 @@ def moments_loss(
 class LinearTraining(TrainingTask):
     """Trains the matrices of all layers and languages, each of which keeps its lowest validation loss."""
 
-    def __init__(
-        self, training: LinkMoments, validation: LinkMoments, schedule: optax.Schedule, beta: float, plan: BatchPlan
-    ) -> None:
-        self.seeds, self.learning_rate = (plan.seed,), plan.learning_rate
+    def __init__(self, training: LinkMoments, validation: LinkMoments, plan: BatchPlan) -> None:
+        self.seeds, self.learning_rate = (plan.seed,), plan.options.learning_rate
         self.training, self.validation = training, validation
-        self._steps, self._every, self._beta = plan.steps, plan.every, beta
-        self._adam = optax.adam(schedule)
+        self._steps, self._every = known(plan.options.steps), known(plan.options.validate_every)
+        self._beta = known(plan.options.beta)
+        self._adam = optax.adam(plan.schedule())
         self._moments = [jax.device_put(tuple(part[2:])) for part in (training, validation)]
         self._run = jax.jit(self._chunk, donate_argnums=0)
 

@@ -19,12 +19,12 @@ EncoderObjective = Literal["l2", "weak", "strong", "sentence"]
 
 
 def links_loss(
-    objective: EncoderObjective, temperature: float, mesh: Mesh, embeddings: Float[Array, "embedding dim"],
+    objective: EncoderObjective, mesh: Mesh, embeddings: Float[Array, "embedding dim"],
     source: Int[Array, " link"], target: Int[Array, " link"], valid: Bool[Array, " link"],
 ) -> Float[Array, ""]:  # fmt: skip
     """Returns the loss of a batch. Each device scores an equal part of the links, among the links of all devices."""
     contrastive = align.strong_contrastive_loss if objective == "strong" else align.weak_contrastive_loss
-    loss: Callable[..., Float[Array, ""]] = partial(contrastive, temperature=temperature)
+    loss: Callable[..., Float[Array, ""]] = partial(contrastive, temperature=0.05 if objective == "sentence" else 0.1)
     if objective == "l2":
         loss = align.l2_loss
     if mesh.size == 1:

@@ -29,6 +29,8 @@ from train.adam import updated
 from train.align.batches import Chunk, PairBatch
 from train.align.exchange import cut, joined
 from train.align.links_loss import EncoderObjective, links_loss
+from train.align.options import AlignOptions
+from train.defaults import known
 from train.encoder_parameters import WORDS, ApartEncoder, Parameters
 
 __all__ = ["AlignmentState", "EncoderObjective", "EncoderSteps", "StepOptions", "Terms"]
@@ -54,9 +56,11 @@ class AlignmentState(NamedTuple):
 
 @dataclass(frozen=True)
 class StepOptions:
-    """The loss, by the options of ``train.align.options``, and the layer, pooling and special tokens of the encoder.
+    """The objective and its options, and the layer, pooling and special tokens of the encoder.
 
     Attributes:
+      options: the options, complete.
+      projected: width of the projections of the contrastive losses of words.
       prompt: number of tokens at the beginning of each sentence that are not pooled.
       languages, dim: number of languages, with English, and width of the embeddings, for the penalty on languages.
     """
@@ -65,13 +69,9 @@ class StepOptions:
     layer: int
     pooling: str
     specials: Specials
-    temperature: float = 0.1
+    options: AlignOptions
     projected: int = 128
-    stay_close: float = 1.0
-    dropout: float = 0.1
-    remat: bool = False
     prompt: int = 0
-    language_penalty: float = 0.0
     languages: int = 0
     dim: int = 0
 
@@ -83,14 +83,15 @@ class EncoderSteps:
         self._skeleton, trained, frozen = encoder
         self.objective, self._options, self._mesh, self._adam = options.objective, options, mesh, optax.adam(schedule)
         self._frozen = placed(frozen, replicated(mesh))
-        self._start: Parameters = placed(trained, replicated(mesh)) if options.stay_close else {}
+        self._stay_close = known(options.options.stay_close)
+        self._start: Parameters = placed(trained, replicated(mesh)) if self._stay_close else {}
         self._init = jax.jit(self.unplaced)
         self._encode = jax.jit(self._chunk)
         self._encode_kept = jax.jit(self._vjp)
         self._back = jax.jit(_back, donate_argnums=0)
         self._scatter = jax.jit(_scatter)
         self._compare = jax.jit(jax.value_and_grad(self._losses, has_aux=True))
-        self._loss = jax.jit(partial(links_loss, options.objective, options.temperature, mesh))
+        self._loss = jax.jit(partial(links_loss, options.objective, mesh))
         self._update = jax.jit(self._updated, donate_argnums=0)
         # One program for a batch of one chunk. Several are driven from the host, with programs for each shape of a
         # chunk, and for each number of embeddings, links and positions, which are rounded up so that they are few.
@@ -108,7 +109,7 @@ class EncoderSteps:
             width = (trained | self._frozen)[WORDS].shape[1]
             projector = align.init_projector(key, width, self._options.projected)
         options = self._options
-        means = LanguageMeans.start(options.languages, options.dim) if options.language_penalty else None
+        means = LanguageMeans.start(options.languages, options.dim) if options.options.language_penalty else None
         return AlignmentState(encoder, projector, self._adam.init((encoder, projector)), means)
 
     def step(self, state: AlignmentState, batch: PairBatch, key: Array) -> tuple[AlignmentState, Terms]:
@@ -162,19 +163,19 @@ class EncoderSteps:
                 state.encoder[WORDS], joined(ids, devices, filler), joined(looked_up, devices, filler)
             )
         new, drift = self._update(state._replace(means=means), (encoder, projector), start)
-        return new, losses | ({"parameter_drift": drift} if self._options.stay_close else {})
+        return new, losses | ({"parameter_drift": drift} if self._stay_close else {})
 
     def _chunk(
         self, trained: Parameters, projector: Projector | None, frozen: Parameters, chunk: Chunk, key: Array | None,
         words: Float[Array, "batch length dim"] | None = None,
     ) -> Float[Array, "embedding dim"]:  # fmt: skip
         """Returns the vectors by which a chunk is compared."""
-        options = self._options
-        dropout = Dropout(key, options.dropout, options.dropout) if key is not None and options.dropout else None
+        options, share = self._options, known(self._options.options.dropout)
+        dropout = Dropout(key, share, share) if key is not None and share else None
         model, projection = self._skeleton.filled({**trained, **frozen})
         with jax.default_matmul_precision("float32" if model.dtype == jnp.float32 else None):
             states = model.hidden_states(
-                jnp.asarray(chunk.ids), chunk.lengths, words=words, dropout=dropout, remat=options.remat
+                jnp.asarray(chunk.ids), chunk.lengths, words=words, dropout=dropout, remat=options.options.remat
             )
             hidden = next(islice(states, options.layer, None))
         if options.objective == "sentence":
@@ -212,17 +213,17 @@ class EncoderSteps:
         if means is not None:
             means = means.update(embeddings, language)
             penalty = language_penalty(embeddings, means, language)
-            terms["language_penalty"] = self._options.language_penalty * penalty
+            terms["language_penalty"] = known(self._options.options.language_penalty) * penalty
         return sum(terms.values(), jnp.zeros(())), (terms, means)
 
     def _updated(
         self, state: AlignmentState, gradients: tuple[Parameters, Projector | None], start: Parameters
     ) -> tuple[AlignmentState, Float[Array, ""]]:
-        options, drift = self._options, jnp.zeros(())
+        drift = jnp.zeros(())
         of_encoder, of_projector = gradients
-        if options.stay_close:
+        if self._stay_close:
             measure = partial(align.parameter_drift, start=start)
-            drift, pull = jax.value_and_grad(lambda encoder: options.stay_close * measure(encoder))(state.encoder)
+            drift, pull = jax.value_and_grad(lambda encoder: self._stay_close * measure(encoder))(state.encoder)
             of_encoder = jax.tree.map(jnp.add, of_encoder, pull)
         values = (state.encoder, state.projector)
         (encoder, projector), optimizer = updated(self._adam, (of_encoder, of_projector), state.optimizer, values)

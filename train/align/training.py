@@ -7,11 +7,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array
 
+from train.adam import linear_schedule
 from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
 from train.align.examples import Examples
+from train.align.options import AlignOptions
 from train.align.steps import AlignmentState, EncoderSteps
+from train.defaults import known
 from train.encoder_parameters import Parameters
 from train.training_task import Steps, StepTerms, TrainingTask, ValidationTerms, as_seed
 
@@ -23,22 +27,20 @@ class BatchPlan:
     """The pairs of each step, and how they are encoded.
 
     Attributes:
-      size: number of sentence pairs of a batch.
-      steps: number of steps in all.
-      every: number of steps between validations.
-      validated: largest number of pairs to validate on.
+      options: the options, complete: of a batch, of the steps, and of the validations.
       chunks, pad_id: shapes of the chunks, and the id that pads them.
-      learning_rate, seed: highest learning rate, and random seed.
+      seed: random seed.
     """
 
-    size: int
-    steps: int
-    every: int
-    validated: int
+    options: AlignOptions
     chunks: ChunkSizes
     pad_id: int
-    learning_rate: float = 0.0
     seed: int = 0
+
+    def schedule(self) -> optax.Schedule:
+        """Returns the learning rate of each step."""
+        options = self.options
+        return linear_schedule(options.learning_rate, known(options.warmup), known(options.steps))
 
 
 class EncoderTraining(TrainingTask):
@@ -47,8 +49,9 @@ class EncoderTraining(TrainingTask):
     def __init__(
         self, programs: EncoderSteps, trained: Parameters, examples: tuple[Examples, Examples], plan: BatchPlan
     ) -> None:
-        self.seeds, self.learning_rate = (plan.seed,), plan.learning_rate
+        self.seeds, self.learning_rate = (plan.seed,), plan.options.learning_rate
         self._programs, self._trained, self._examples, self._plan = programs, trained, examples, plan
+        self._steps, self._every = known(plan.options.steps), known(plan.options.validate_every)
 
     def start(self) -> dict[str, Any]:
         """Returns the initial state, with the random key of the run."""
@@ -62,20 +65,20 @@ class EncoderTraining(TrainingTask):
 
     def total(self, epochs: int) -> int:
         """Returns the number of steps in ``epochs`` epochs."""
-        return self._plan.steps
+        return self._steps
 
     def order(self, state: dict[str, Any], epoch: int) -> Any:
         """Returns the pairs of each batch until the next validation, ``[1, step, pair]``."""
-        plan, first = self._plan, epoch * self._plan.every
-        steps = min(plan.every, plan.steps - first)
-        return order_of(self.seeds[0], len(self._examples[0]), plan.size, first, steps)[None]
+        first = epoch * self._every
+        steps = min(self._every, self._steps - first)
+        return order_of(self.seeds[0], len(self._examples[0]), self._plan.options.batch, first, steps)[None]
 
     def steps(self, state: dict[str, Any], steps: Steps) -> tuple[dict[str, Any], StepTerms]:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
         key = jax.random.wrap_key_data(state["key"])
         training: AlignmentState = state["training"]
         terms: list[Mapping[str, Array]] = []
-        for number, rows in enumerate(steps.order[0], steps.epoch * self._plan.every + steps.first):
+        for number, rows in enumerate(steps.order[0], steps.epoch * self._every + steps.first):
             training, of_step = self._programs.step(training, self._batch(0, rows), jax.random.fold_in(key, number))
             terms.append(of_step)
         stacked = {name: jnp.stack([of_step[name] for of_step in terms])[None] for name in terms[0]}
@@ -83,8 +86,8 @@ class EncoderTraining(TrainingTask):
 
     def validate(self, state: dict[str, Any]) -> ValidationTerms:
         """Returns the mean loss over batches of validation pairs, which are the same every time."""
-        size = self._plan.size
-        count = min(len(self._examples[1]), max(self._plan.validated, size)) // size
+        size = self._plan.options.batch
+        count = min(len(self._examples[1]), max(known(self._plan.options.validation_pairs), size)) // size
         batches = order_of(0, len(self._examples[1]), size, 0, count)
         losses = [self._programs.loss(state["training"], self._batch(1, rows)) for rows in batches]
         return {self._programs.objective: jnp.stack(losses).mean()[None]}

@@ -18,6 +18,7 @@ from lsar_jax.objectives.disentangle import Objective
 from lsar_jax.tokens.packing import segments
 from lsar_jax.tokens.tokenizer import Specials
 from train.align.batches import Chunk, PairBatch
+from train.align.options import AlignOptions
 from train.align.steps import EncoderObjective, EncoderSteps, StepOptions
 from train.disentangle.steps import PairTable, init, run
 from train.encoder_parameters import EncoderParts, take_apart
@@ -63,9 +64,8 @@ def _align(sizes: Sizes, objective: EncoderObjective, name: str, pairs: int, mes
     model = nnx.eval_shape(partial(architecture.build, config, factory))
     skeleton, trained, _ = take_apart(EncoderParts(model, None), False)
     options = StepOptions(
-        objective=objective, temperature=0.1, projected=128, stay_close=1.0, dropout=0.1, remat=True,
-        layer=config.blocks, pooling="mean", specials=Specials(1, 1),
-    )  # fmt: skip
+        objective, config.blocks, "mean", Specials(1, 1), AlignOptions(stay_close=1.0, dropout=0.1, remat=True)
+    )
     # The parameters that the drift is measured from are an argument of the step: there are no arrays to place.
     steps = EncoderSteps((skeleton, {}, {}), options, optax.constant_schedule(1e-5), mesh)
     key = jax.eval_shape(lambda: jax.random.key(0))
