@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eval.__main__ import TASKS
+from eval.papers.card import read_toml
 from eval.report.page import ResultsPage
 from lsar_jax import load_encoder
 from lsar_jax.checks import check_choice
@@ -23,31 +24,8 @@ from lsar_jax.measures.run_record import already_run
 
 __all__ = ["Suite"]
 
-_LARGE = ("geometry", "answers", "preference-xquad-r")
-# Folder of results -> the task, and its options; paths are below the data.
-_ENTRIES: dict[str, tuple[str, dict[str, Any]]] = {
-    "udhr": ("udhr", {"ranks": (39,)}),
-    "preference": ("preference", {}),
-    "preference-xquad-r": ("preference", {"text": "xquad-r", "data": Path("xquad-r")}),
-    "tatoeba": ("tatoeba", {"data": Path("tatoeba")}),
-    "tatoeba-evaluated": ("tatoeba", {"data": Path("tatoeba"), "fit_on": "evaluated"}),
-    "xquad-r": ("lareqa", {"data": Path("xquad-r")}),
-    "mlqa-r": ("lareqa", {"data": Path("mlqa-r")}),
-    "sts17": ("sts17", {"data": Path("sts17")}),
-    "bucc2018": ("bucc", {"data": Path("bucc2018")}),
-    "bucc-made": ("bucc", {"data": Path("bucc-made")}),
-    "bitext": ("bitext", {"data": Path("bitext")}),
-    "flores": ("flores", {"data": Path("flores200_dataset/devtest")}),
-    "ntrex": ("ntrex", {"data": Path("NTREX-128")}),
-    "belebele": ("belebele", {"data": Path("belebele")}),
-    "mlqa": ("mlqa", {"data": Path("mlqa")}),
-    "miracl": ("miracl", {"data": Path("miracl")}),
-    "code-switch": ("code-switch", {"data": Path("tatoeba"), "dictionaries": Path("dictionaries")}),
-    "amazon": ("amazon", {"data": Path("amazon")}),
-    "geometry": ("geometry", {}),
-    "answers": ("answers", {"data": Path("xquad-r")}),
-    "clustering": ("clustering", {"data": Path("xquad-r")}),
-}
+# Folder of results -> its task, the options of it, paths below the data, and whether only the full profile has it.
+_ENTRIES = read_toml(Path(__file__).with_suffix(".toml"))
 
 
 @dataclass(frozen=True)
@@ -112,12 +90,13 @@ class Suite:
 
     def chosen(self) -> Sequence[tuple[str, Any]]:
         """Returns the name of every chosen task, and the task with its options."""
-        entries = {name: entry for name, entry in _ENTRIES.items() if self.profile == "full" or name not in _LARGE}
-        names = dict.fromkeys(known for name, (task, _) in entries.items() for known in (name, task))
+        entries = {name: entry for name, entry in _ENTRIES.items() if self.profile == "full" or "full" not in entry}
+        names = dict.fromkeys(known for name, entry in entries.items() for known in (name, entry["task"]))
         for name in self.tasks:
             check_choice("--tasks", name, names)
         chosen = []
-        for encoder, (name, (task, of_task)) in product(self.encoder, entries.items()):
+        for encoder, (name, entry) in product(self.encoder, entries.items()):
+            task = entry["task"]
             if self.tasks and not {name, task} & set(self.tasks):
                 continue
             folder = encoder if Path(encoder).is_dir() else encoder.replace("/", "-")
@@ -129,7 +108,8 @@ class Suite:
                 "cache": self.cache or self.out / "embeddings",
                 "out": self.out / Path(folder).name / name,
                 **({} if self.max_length is None else {"max_length": self.max_length}),
-                **{key: self.data / value if isinstance(value, Path) else value for key, value in of_task.items()},
+                **entry.get("options", {}),
+                **{key: self.data / path for key, path in entry.get("paths", {}).items()},
             }
             chosen.append((name if len(self.encoder) == 1 else f"{encoder}, {name}", kind(**options)))
         return chosen

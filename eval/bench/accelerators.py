@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import tomllib
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -43,18 +44,9 @@ class Target:
         return f"jax {jax.__version__}, {package} {version(package)}"
 
 
-# https://docs.cloud.google.com/tpu/docs/v5e and v6e. A product in full float32 is six passes of the matrix unit, which
-# multiplies bfloat16.
-_V5E = Peaks(16.0 * 2**30, 819e9, 197e12, 197e12 / 6, 197e12)
-_V6E = Peaks(32.0 * 2**30, 1638e9, 918e12, 918e12 / 6, 918e12)
-TARGETS = {
-    "v5e": Target("tpu", "v5e:2x2", 1, _V5E),
-    "v5e-2x2": Target("tpu", "v5e:2x2", 4, _V5E),
-    "v5e-16x16": Target("tpu", "v5e:16x16", 256, _V5E),
-    "v6e": Target("tpu", "v6e:2x2", 1, _V6E),
-    # NVIDIA's data sheet of the H200 SXM, without sparsity.
-    "h200": Target("cuda", "1x1x1", 1, Peaks(151_397_597_184.0, 4.8e12, 989e12, 67e12, 494e12)),
-}
+_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_PEAKS = {name: Peaks(**peaks) for name, peaks in _DATA["peaks"].items()}
+TARGETS = {name: Target(**{**of, "peaks": _PEAKS[of["peaks"]]}) for name, of in _DATA["targets"].items()}
 
 # A GpuTargetConfigProto. Names and versions, which no compiler asks for, are as short as they can be.
 _H200 = Path(__file__).with_name("h200.textproto").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from lsar_jax.languages import script_of
 from lsar_jax.retrieval.preference import top_k_share
 from lsar_jax.retrieval.search import nearest_others
 
-__all__ = ["PairMeans", "fitted_and_all", "script_neighbours", "script_pairs"]
+__all__ = ["PairMeans", "script_neighbours", "script_pairs"]
 
 _FIRST = 10
 
@@ -56,11 +56,6 @@ class PairMeans:
         return Score.of(metric, _codes(pairs), QueryScores(values, clusters=self._clusters))
 
 
-def fitted_and_all(codes: Sequence[str], fitted: Collection[str]) -> list[tuple[str, ...]]:
-    """Returns the fitted languages, a pool in which all methods can be compared, and all if there are others."""
-    return list(dict.fromkeys((tuple(code for code in codes if code in fitted), tuple(codes))))
-
-
 def script_pairs(codes: Collection[str]) -> list[Pair]:
     """Returns the languages that are there in their usual script and in another, such as ``("sr", "sr-Latn")``."""
     return [(code.partition("-")[0], code) for code in codes if "-" in code and code.partition("-")[0] in codes]
@@ -94,7 +89,8 @@ def script_neighbours(
     yield from means.scores()
     expected = 100 * (lines - 1) / (2 * lines - 1)
     yield Score(Metric(f"{own.name}, at random", "neither"), expected, _codes(pairs), len(pairs))
-    for codes in fitted_and_all(list(x), fitted):
+    # The fitted languages, a pool in which all methods can be compared, and all if there are others.
+    for codes in dict.fromkeys((tuple(code for code in x if code in fitted), tuple(x))):
         if inside := script_pairs(codes):
             yield from _in_pool({code: x[code] for code in codes}, inside, shown)
 

@@ -20,7 +20,6 @@ from eval.scores.pools import search_pool
 from eval.task import Embedded, Method, Metric, Panel, QueryScores, Score, Setting, Task, Texts
 from lsar_jax.corpora.question_answers import answer_texts, check_templates, question_texts
 from lsar_jax.corpora.tables import Data
-from lsar_jax.languages import language_code
 from lsar_jax.measures.compared_methods import ALL_METHODS, FEW_METHODS
 from lsar_jax.measures.results import Result
 from lsar_jax.retrieval import candidate_ranks
@@ -29,11 +28,12 @@ __all__ = ["COMMAND", "answers"]
 
 # Number of questions used per language; the candidate sentences up to the last answer to them form the pool.
 _QUESTIONS = 100
+# Languages of the picture's candidates.
+_PICTURED = ("en", "th", "zh")
 
 
 def answers(
     data: Data = Path("data/xquad-r"),
-    shown: tuple[str, ...] = ("en", "th", "zh"),
     question: int = 1178,
     question_text: str = "{question}",
     answer_text: str = "{answer}",
@@ -43,7 +43,6 @@ def answers(
 
     Args:
       data: folder of XQuAD-R.
-      shown: languages of the picture's candidates.
       question: number of the picture's question in the English file, from 0.
       question_text: what is encoded for a question, with {question} for it.
       answer_text: what is encoded for a candidate, with {answer} for its sentence and {paragraph} for its paragraph.
@@ -52,24 +51,21 @@ def answers(
     check_templates(question_text, answer_text)
     if options is not None:
         check_as_trained(options.encoder, data, question_text, answer_text)
-    pictured = list(dict.fromkeys(map(language_code, shown)))
-    if not pictured or not {*pictured} <= {*XQUAD_R}:
-        raise ValueError(f"--shown is {' '.join(shown)!r}; give some of {', '.join(XQUAD_R)}")
-    texts, places = _read(data, pictured, question, question_text, answer_text)
+    texts, places = _read(data, question, question_text, answer_text)
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
         yield from _scores(places, x)
         if setting.first and method.name in FEW_METHODS:
-            yield Panel(setting.title(method), _plane(x, {code: places[code][question] for code in pictured}))
+            yield Panel(setting.title(method), _plane(x, {code: places[code][question] for code in _PICTURED}))
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
-        candidates = [code for code in pictured for _ in texts["c", code]]
+        candidates = [code for code in _PICTURED for _ in texts["c", code]]
         title = (
             f"{texts['asked', 'en'][0]}\nIts answers and the other candidates; opacity falls with a candidate's rank"
         )
         planes = {name: plane for method in FEW_METHODS for name, plane in panels.items() if name.split()[2] == method}
         if planes:
-            draw_answers(planes, candidates, pictured, title, out / "answers.png")
+            draw_answers(planes, candidates, _PICTURED, title, out / "answers.png")
 
     return Task(
         name="answers",
@@ -81,12 +77,10 @@ def answers(
     )
 
 
-def _read(
-    data: Data, shown: Sequence[str], question: int, question_text: str, answer_text: str
-) -> tuple[Texts, dict[str, Sequence[int]]]:
+def _read(data: Data, question: int, question_text: str, answer_text: str) -> tuple[Texts, dict[str, Sequence[int]]]:
     """Texts, and the place of each question's answer in each language.
 
-    The candidates are those of the pool, and all candidates of the shown languages.
+    The candidates are those of the pool, and all candidates of the pictured languages.
     """
     questions = read_xquad(data, XQUAD_R)
     if not 0 <= question < len(ids := questions["en"].ids):
@@ -96,7 +90,9 @@ def _read(
         if q.ids != ids:
             raise ValueError(f"the questions of XQuAD-R differ between en and {code}")
         texts["q", code] = question_texts(q, question_text)[:_QUESTIONS]
-        texts["c", code] = answer_texts(q, answer_text)[: None if code in shown else max(q.answers[:_QUESTIONS]) + 1]
+        texts["c", code] = answer_texts(q, answer_text)[
+            : None if code in _PICTURED else max(q.answers[:_QUESTIONS]) + 1
+        ]
     texts["asked", "en"] = question_texts(questions["en"], question_text)[question : question + 1]
     return texts, {code: q.answers for code, q in questions.items()}
 

@@ -27,17 +27,13 @@ def _linear(x: _Rows, kernel: _Kernel) -> Float[Array, "*rows outer"]:
     return _dot(x, kernel, (x.ndim - 1,), (0,))
 
 
-def _linear_forward(x: _Rows, kernel: _Kernel) -> tuple[Float[Array, "*rows outer"], tuple[_Rows, _Kernel]]:
-    return _linear(x, kernel), (x, kernel)
-
-
 def _linear_backward(saved: tuple[_Rows, _Kernel], gradient: Float[Array, "*rows outer"]) -> tuple[_Rows, _Kernel]:
     x, kernel = saved
     *rows, last = range(x.ndim)
     return _dot(gradient, kernel, (last,), (1,)), _dot(x, gradient, rows, rows)
 
 
-_linear.defvjp(_linear_forward, _linear_backward)
+_linear.defvjp(lambda x, kernel: (_linear(x, kernel), (x, kernel)), _linear_backward)
 
 
 def _dot(a: Array, b: Array, over_a: Sequence[int], over_b: Sequence[int]) -> Array:

@@ -62,7 +62,7 @@ def _recommended(found: Comparison) -> list[str]:
         return [
             f"Recommended: {best.label}, as it is: no map makes search surely better. {found.metric} {choice.score}."
         ]
-    gain, other = found.gain_over(found.before), found.best_original
+    gain, other = found.gain_over(found.before), max(found.originals, key=lambda entry: entry.score)
     chance = "" if gain.low > 0 else ", which may be chance"
     above = "" if other is found.before else f", and is {found.gain_over(other)} above {other.label}"
     kind = "one map for all languages, which does not need to know the language of a sentence"

@@ -83,11 +83,6 @@ class Comparison:
         return next(entry for entry in self.originals if entry.layer == self.shown.layer)
 
     @property
-    def best_original(self) -> Measured:
-        """The layer that is best without a transform."""
-        return max(self.originals, key=lambda entry: entry.score)
-
-    @property
     def best_without_language(self) -> Measured | None:
         """The best transform that does not need the language, if the recommended one does."""
         if self.best is None or not self.best.needs_language:

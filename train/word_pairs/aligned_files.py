@@ -17,7 +17,7 @@ from lsar_jax.corpora.by_language import add_once, chosen
 from lsar_jax.corpora.text_files import line_pairs
 from lsar_jax.files import write_text
 from lsar_jax.languages import language_code
-from train.word_pairs.links import Links, different_words, format_links, one_to_one, parse_links
+from train.word_pairs.links import Links, one_to_one, parse_links
 from train.word_pairs.word_splitter import SEPARATOR
 
 __all__ = [
@@ -54,7 +54,7 @@ def keep(aligned: Iterable[AlignedPair]) -> tuple[list[AlignedPair], LinkCounts]
     """
     pairs, counts = [], np.zeros(5, int)
     for pair in aligned:
-        different = different_words(pair.links, pair.english, pair.other)
+        different = frozenset((i, j) for i, j in pair.links if pair.english[i] != pair.other[j])
         links = one_to_one(different)
         if links:
             pairs.append(pair._replace(links=links))
@@ -65,7 +65,8 @@ def keep(aligned: Iterable[AlignedPair]) -> tuple[list[AlignedPair], LinkCounts]
 def write_aligned(folder: Path, code: str, part: str, pairs: Sequence[AlignedPair]) -> None:
     """Writes the words and the links of a language's pairs."""
     write_words(folder / f"en-{code}.{part}.words", [pair[:2] for pair in pairs])
-    write_text(folder / f"en-{code}.{part}.links", "".join(f"{format_links(pair.links)}\n" for pair in pairs))
+    lines = (" ".join(f"{i}-{j}" for i, j in sorted(pair.links)) for pair in pairs)
+    write_text(folder / f"en-{code}.{part}.links", "".join(f"{line}\n" for line in lines))
 
 
 def write_words(path: Path, pairs: Sequence[Words]) -> None:

@@ -6,9 +6,9 @@ Marcu, "Statistical Phrase-Based Translation", NAACL 2003), and then keep one-to
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-__all__ = ["Links", "different_words", "format_links", "grow_diag_final_and", "one_to_one", "parse_links"]
+__all__ = ["Links", "grow_diag_final_and", "one_to_one", "parse_links"]
 
 # Pairs of the index of an English word and the index of a word of the translation.
 Links = frozenset[tuple[int, int]]
@@ -50,11 +50,6 @@ def grow_diag_final_and(forward: Iterable[tuple[int, int]], backward: Iterable[t
     return frozenset(links)
 
 
-def different_words(links: Iterable[tuple[int, int]], english: Sequence[str], other: Sequence[str]) -> Links:
-    """Returns the links between words that are not the same string; case counts."""
-    return frozenset((i, j) for i, j in links if english[i] != other[j])
-
-
 def one_to_one(links: Iterable[tuple[int, int]]) -> Links:
     """Returns the links whose words both have no other link."""
     links = frozenset(links)
@@ -78,8 +73,3 @@ def parse_links(line: str, english: int, other: int) -> Links:
             )
         links.add(link)
     return frozenset(links)
-
-
-def format_links(links: Iterable[tuple[int, int]]) -> str:
-    """Returns the links in Pharaoh format, in order."""
-    return " ".join(f"{i}-{j}" for i, j in sorted(links))
