@@ -1,8 +1,9 @@
 """The methods as pure functions: arrays in, arrays out, without checks and without the host.
 
-For use under ``jit`` (whole numbers are static), over ``vmap`` (of layers, say), on arrays that are split over a mesh,
-and under ``grad`` but for masks and k-means. They are what the fits call. jax arrays are computed in their dtype where
-they lie; all but k-means, CBIE and CSLS take numpy arrays too, which numpy decomposes.
+For use under ``jit`` (whole numbers are static), over ``vmap`` (of layers, say), and on arrays that are split over a
+mesh. Masks, k-means, CBIE, ``lir_directions`` and ``scatter_directions``, which iterate, have no gradient; nor has any
+decomposition where eigenvalues are equal. They are what the fits call. jax arrays are computed in their dtype, float32
+or float64, where they lie; all but k-means, CBIE and CSLS take numpy arrays too, which numpy decomposes.
 """
 
 import jax
@@ -16,7 +17,7 @@ from lsar_jax.transforms.methods.joint import scatter_directions
 from lsar_jax.transforms.methods.leace import erasing_functionals
 from lsar_jax.transforms.methods.linear_map import procrustes
 from lsar_jax.transforms.methods.lir import lir_directions, principal_directions
-from lsar_jax.transforms.methods.lsar import language_components, language_subspace, published_subspace
+from lsar_jax.transforms.methods.lsar import language_components, language_subspace
 from lsar_jax.transforms.methods.outliers import largest_dimensions, outlier_mask
 from lsar_jax.transforms.methods.sparse_dimensions import varying_dimensions
 from lsar_jax.transforms.methods.whitening import zca
@@ -24,7 +25,7 @@ from lsar_jax.transforms.methods.whitening import zca
 __all__ = [
     "cbie", "cluster_directions", "csls", "discriminant", "dominant_directions", "erasing_functionals", "kmeans",
     "language_components", "language_subspace", "largest_dimensions", "lir_directions", "outlier_mask",
-    "principal_directions", "procrustes", "published_subspace", "scatter_directions", "varying_dimensions", "zca",
+    "principal_directions", "procrustes", "scatter_directions", "varying_dimensions", "zca",
 ]  # fmt: skip
 
 
@@ -35,6 +36,8 @@ def csls(
     k: int = 1,
 ) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
     """Returns what ``retrieval.nearest(queries, candidates, k, bank=bank)`` does, from the matrix of all cosines.
+
+    The bank has at least ten rows.
 
     Example:
       >>> x = jax.random.normal(jax.random.key(0), (40, 16))

@@ -125,6 +125,13 @@ def measures(planned, number):
     )
 
 
+def test_what_deviates_is_named():
+    states = {name: card.state for name, card in CARDS.items() if card.state.startswith("deviates")}
+    assert "Stanford" in states.pop("wu-dredze-tables-1-3-4")
+    assert {*states.values()} == {"deviates because towers are trained anew"}
+    assert "its code contradicts" in CARDS["xie-table-3"].shows
+
+
 def mistakes(card):
     """Differences between a card and its tables, their protocols or their numbers."""
     items = items_of(card.items)

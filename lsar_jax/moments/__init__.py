@@ -4,11 +4,11 @@ Sums are merged in float64 with whole counts, so that a corpus can be read in pa
 
 Precision is one policy. Devices sum float32 embeddings in float32, each block around a vector of its own. The host sums
 in float64 what is float64, the means of numpy arrays if no second moment is needed, and everything with
-``precise=True``. Embeddings that lie on a device are decomposed there in float32, unless ``precise``; all else, and
-moments, by numpy in float64, so that nothing is compiled for it; what is below the rounding of float32 counts as zero
-there unless ``precise``. Only the matrices of the whitening by language are decomposed on a device in any case, unless
-``precise``. The functions that the fits call are ``lsar_jax.functional``, for ``jit`` and
-``vmap``. A fitted transform is applied in float32 and exported in float64.
+``precise=True``. Embeddings that lie on a device are decomposed there in float32, unless ``precise``; all else,
+moments, and what float32 loses digits of (LIR, the linear map, joint), by numpy in float64, for which nothing is
+compiled; what is below the rounding of float32 counts as zero there unless ``precise``. Only the matrices of the
+whitening by language are decomposed on a device in any case, unless ``precise``. The functions that the fits call are
+``lsar_jax.functional``, for ``jit`` and ``vmap``. A fitted transform is applied in float32 and exported in float64.
 """
 
 from lsar_jax.moments.by_language import (

@@ -32,12 +32,16 @@ COVARIANCES = ROOTS @ np.swapaxes(ROOTS, 1, 2)
 SCATTER = COVARIANCES[:, None] * np.random.default_rng(2).uniform(1, 3, (3, 4, 8, 1)) * np.ones(8)
 SCATTER = SCATTER + np.swapaxes(SCATTER, 2, 3)
 SPANS = np.linalg.qr(ROOTS[..., :2])[0]
+# Wide enough that the leading directions are iterated.
+WIDE = np.random.default_rng(3).standard_normal((3, 64, 90)) * np.geomspace(1, 60, 64)[:, None] / 60
+WIDE = WIDE @ np.swapaxes(WIDE, 1, 2)
 ROWS = jax.random.normal(jax.random.key(0), (3, 64, 8)) + 2
 CORES = {
     "subspace": (partial(lf.language_subspace, rank=2), [MEANS]),
     "algorithm 1": (partial(lf.language_components, rank=2), [MEANS]),
     "components": (partial(lf.principal_directions, components=3), [COVARIANCES]),
     "lir": (partial(lf.lir_directions, components=3), [9 * MEANS[:, 0], COVARIANCES]),
+    "lir, iterated": (partial(lf.lir_directions, components=2), [9 * WIDE[:, 0], WIDE]),
     "zca": (partial(lf.zca, eps=0.1), [COVARIANCES]),
     "leace": (partial(lf.erasing_functionals, floor=1e-6), [COVARIANCES, SPANS]),
     "identifier": (partial(lf.discriminant, shrinkage=0.1), [MEANS, COVARIANCES]),
@@ -70,7 +74,7 @@ def test_cores_under_jit_and_vmap_and_over_a_mesh(name):
 @pytest.mark.parametrize("rank", [1, 3])
 def test_mu_and_gamma_are_those_of_the_printed_steps(rank):
     mu, subspace, gamma = lf.language_components(MEANS[0] + 2, rank)
-    expected = lf.published_subspace(MEANS[0] + 2, rank)
+    expected = lt.published_subspace(MEANS[0] + 2, rank)
     signs = np.sign((subspace * expected[1]).sum(axis=0))
     for found, printed in zip((mu, subspace * signs, gamma * signs), expected, strict=True):
         np.testing.assert_allclose(found, printed, atol=1e-12)
@@ -96,11 +100,11 @@ def test_gradients_are_differences():
     np.testing.assert_allclose(slope, (loss(means + step) - loss(means - step)) / 2, rtol=2e-2)
 
 
-DECOMPOSED = ("lir", "lsar", "whitening", "whitening per language", "cbie", "leace", "linear map")
+DECOMPOSED = ("lsar", "whitening", "whitening per language", "cbie", "leace", "steering")
 FITS = test_base.FITS | {"steering": lt.fit_steering, "joint": lt.fit_joint}
 
 
-@pytest.mark.parametrize("name", [*DECOMPOSED, "steering", "joint"])
+@pytest.mark.parametrize("name", DECOMPOSED)
 def test_arrays_of_a_device_are_decomposed_there(x, name, monkeypatch):
     def watched(program):
         return lambda first, *rest, **options: seen.update(first.devices()) or program(first, *rest, **options)
@@ -124,7 +128,7 @@ def test_a_large_mean_costs_lir_no_digits(rng, given):
     np.testing.assert_allclose(rows - rows.astype(float) @ projector(basis), moved, atol=1e-5 * np.abs(moved).max())
 
 
-@pytest.mark.parametrize("name", [*DECOMPOSED, "steering", "joint", "center", "shift"])
+@pytest.mark.parametrize("name", [*DECOMPOSED, "lir", "linear map", "joint", "center", "shift"])
 def test_a_fit_under_jit_names_the_pure_functions(x, name):
     with pytest.raises(ValueError, match="under jit, vmap and grad there are none: use lsar_jax.functional"):
         jax.jit(FITS[name])(x)

@@ -31,7 +31,6 @@ from lsar_jax.moments import Moments, common_source, covariances, moments_by_lan
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
-from lsar_jax.transforms.base.decompose import decompose
 from lsar_jax.transforms.base.limits import Limit, check_rank, positive
 from lsar_jax.transforms.methods.lir import top_directions
 from lsar_jax.transforms.methods.lsar import fit_lsar
@@ -125,7 +124,7 @@ def fit_joint(
     by_language = covariances(moments)
     if not any(of.any() for of in by_language):
         raise ValueError("in no language do the embeddings vary; give more than copies of one sentence")
-    basis, values = decompose(x, scatter_directions, by_language, span, components=components, eps=eps, precise=precise)
+    basis, values = scatter_directions(by_language, span, components, eps)
     # Further directions are those of rounding, or of the means again; values are squares of relative differences.
     significant = int((values > max(1e-6 * values[0], 1e-8)).sum())
     check_rank("components", components, significant, "the languages vary differently in")

@@ -23,7 +23,7 @@ from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
-from lsar_jax.transforms.base.decompose import decompose, on_device
+from lsar_jax.transforms.base.decompose import on_device
 from lsar_jax.transforms.methods.shift import aligned_sides, rows_of_pairs
 
 __all__ = ["fit_linear_map", "linear_maps", "procrustes"]
@@ -87,7 +87,7 @@ def fit_linear_map(
         cross = _cross(x, y, shift[row], offset[row])
         if not cross.any():
             raise ValueError(f"{code}: one side holds only zeros; there is no rotation to find")
-        matrix[row] = decompose(sides[code], procrustes, cross / np.abs(cross).max())
+        matrix[row] = procrustes(cross / np.abs(cross).max())
     options = {"center": 1} if center else {}
     fit = replace(Fit.of("linear_map", moments, by_language=True, target=target, **options), languages=codes)
     step = Step.of(matrix=matrix, **({"shift": shift, "offset": offset} if center else {}))

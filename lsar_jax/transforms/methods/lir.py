@@ -21,7 +21,6 @@ from lsar_jax.moments import Moments, common_source, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
-from lsar_jax.transforms.base.decompose import decompose
 from lsar_jax.transforms.base.limits import DIMENSIONS, check_rank
 
 __all__ = ["fit_lir", "leading_directions", "lir_directions", "principal_directions", "top_directions"]
@@ -195,7 +194,7 @@ def fit_lir(
         # Scaled to a second moment of trace 1: squares of small embeddings underflow in float32.
         trace = max(np.trace(m.kept_scatter()) / m.count + m.mean @ m.mean, np.finfo(np.float64).tiny)
         mean, covariance = m.mean / np.sqrt(trace), m.kept_scatter() * (1 / m.count / trace)
-        basis, values = decompose(x, lir_directions, mean, covariance, components=rank, precise=precise)
+        basis, values = lir_directions(mean, covariance, rank)
         # The sums leave rounding of this size in directions that are not there.
         eps = np.finfo(np.float64 if precise else np.float32).eps
         floor = max(16 * eps * np.linalg.norm(covariance), 1e-15)

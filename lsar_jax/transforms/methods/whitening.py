@@ -32,8 +32,8 @@ __all__ = ["fit_whitening", "whiten_samples", "zca"]
 def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]) -> Float[Any, "dim dim"]:
     """Returns the symmetric ``(C + eps I)^-1/2`` of a covariance C, ``[dim, dim]``; eps is in the unit of C.
 
-    Pure: works under ``jit``, ``vmap`` and ``grad``; numpy decomposes a numpy array. Eigenvalues that are
-    negative by rounding count as 0.
+    Pure: works under ``jit`` and ``vmap``, and under ``grad`` where no two eigenvalues are nearly equal; numpy
+    decomposes a numpy array. Eigenvalues that are negative by rounding count as 0.
     """
     xp = covariance.__array_namespace__()
     values, vectors = xp.linalg.eigh(covariance)
