@@ -208,6 +208,7 @@ plt.show()
 # and not `pmap`, because the mean over the rows of all devices is then one line.
 
 # %%
+jax.config.update("jax_default_matmul_precision", "highest")  # a TPU rounds to bfloat16 else
 text = lj.corpora.udhr("fit", ["de", "en", "fr", "sw"])
 tokens, _ = encoder.tokenizer([one for many in text.values() for one in many[:16]], max_length=128)
 ids = np.stack([np.pad(row, (0, 128 - len(row))) for row in tokens])
