@@ -83,10 +83,11 @@ def blocks(page):
 @pytest.mark.slow
 @pytest.mark.usefixtures("bundled_once")
 @pytest.mark.parametrize(
-    "code", [b for page in PAGES for b in blocks(page) if "intfloat/" not in b and "results/" not in b]
+    "code", [b for page in PAGES for b in blocks(page) if not re.search("intfloat/|results/|jax.config", b)]
 )
 def test_examples_of_the_pages_run(code, tmp_path, monkeypatch):
-    # The examples as they are printed, on the shortest paragraphs of the declaration in six languages.
+    # The examples as they are printed, on the shortest paragraphs of the declaration in six languages; the program of
+    # jit, which takes more, is run by tests/transforms/test_cores.py.
     whole = lj.corpora.udhr
     six = ("ar", "de", "en", "sw", "th", "zh")
 

@@ -72,6 +72,9 @@ class WordPairs:
     links: Path | None = None
     out: Path = Path("results/word-pairs")
 
+    # What --help shows.
+    essential = ("data", "languages", "more", "sample", "held_out", "split_seed", "validation", "links", "out")
+
     def run(self) -> dict[str, dict[str, LinkCounts]]:
         """Writes the aligned pairs and prints how many links each step kept."""
         check_absent(self.out)

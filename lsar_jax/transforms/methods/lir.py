@@ -94,6 +94,7 @@ def leading_directions(
         # largest eigenvalue, the residual cannot fall.
         gap = values[components - 1] - values[components]
         exact = xp.maximum(4 * eps * gap, 4 * eps * components**0.5 * values[0])
+        exact = xp.maximum(exact, xp.finfo(probes.dtype).tiny)  # a matrix of zeros is exact at once
         return _Iterate(state.steps + 1, vectors, values, image, residual / exact)
 
     def goes_on(state: _Iterate) -> Any:
