@@ -120,6 +120,17 @@ def test_arrays_of_a_device_are_decomposed_there(x, name, monkeypatch):
         np.testing.assert_allclose(found(rows[:30], code), expected, rtol=0, atol=1e-4 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize(("name", "digits"), {"lsar": 1e-5, "whitening": 3e-3, "leace": 3e-3, "cbie": 1e-5}.items())
+def test_digits_of_a_device_where_deviations_fall_to_a_hundredth(rng, name, digits):
+    means, scale = 2 * rng.standard_normal((4, 1, 64)), 10 ** -np.linspace(0, 2, 64)
+    rows = ((rng.standard_normal((4, 400, 64)) + means) * scale).astype(np.float32)
+    x = dict(zip(("de", "en", "th", "zh"), rows, strict=True))
+    found = FITS[name]({code: jax.device_put(part) for code, part in x.items()})
+    expected = np.stack([FITS[name](x)(part, code) for code, part in x.items()])
+    for part, code, exact in zip(rows, x, expected, strict=True):
+        np.testing.assert_allclose(found(part, code), exact, rtol=0, atol=digits * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("given", [np.asarray, jax.numpy.asarray])
 def test_a_large_mean_costs_lir_no_digits(rng, given):
     rows = (rng.standard_normal((60, 384)) + 30 * rng.standard_normal(384)).astype(np.float32)
