@@ -7,15 +7,16 @@ from lsar_jax.console.run import Command, run_named
 __all__ = ["main"]
 
 COMMANDS = {
-    "encode": Command("lsar_jax.cli.encode", "Encode", "encode text of any length into a folder", True),
+    "encode": Command("lsar_jax.cli.encode", "Encode", "encode text of any length into a folder"),
     "fit": Command("lsar_jax.cli.fit", "FitCommands", "fit a transform on text or vectors", True),
     "apply": Command("lsar_jax.cli.apply", "Apply", "apply a transform to vectors or text"),
     "report": Command("lsar_jax.cli.report", "Report", "choose a layer, method and rank for text of yours"),
     "explore": Command("lsar_jax.cli.explore", "Explore", "look at text before and after a transform, on one page"),
-    "mine": Command("lsar_jax.cli.mine", "Mine", "find translations in two collections of any size", True),
+    "mine": Command("lsar_jax.cli.mine", "Mine", "find translations in two collections of any size"),
     "duplicates": Command(
         "lsar_jax.cli.duplicates", "Duplicates", "group translations and near-duplicates inside one collection"
     ),
+    "merge": Command("lsar_jax.cli.merge", "Merge", "end a job that ran in shares, with --shard I/N"),
     "convert": Command("lsar_jax.cli.convert", "Convert", "convert a pickled checkpoint to a safetensors folder"),
 }
 

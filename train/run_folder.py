@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,8 @@ def claimed(folder: Path, encoder: str, options: Mapping[str, Any], files: Colle
     check_outside(folder, Path(encoder))
     if os.fsencode(path := folder.absolute()).decode(errors="replace") != str(path):
         raise ValueError(f"{path} is not UTF-8, as the paths of checkpoints have to be; choose another --out")
-    with job.locked(folder, f"{folder} is in use by another run; choose another --out"):
+    refusal = f"{folder} is in use by another run; choose another --out"
+    with job.locked(folder, refusal) if is_first() else nullcontext():
         check_alike("the options or the text", json.dumps(options, sort_keys=True, default=str))
         if is_first():
             _record(folder, {**options, "lsar_jax": __version__}, files)

@@ -7,8 +7,8 @@ import tyro
 
 from lsar_jax import embeddings
 from lsar_jax.corpora.records import input_path
-from lsar_jax.embeddings.encode_folder import FILES
 from lsar_jax.embeddings.job import work_folder
+from lsar_jax.embeddings.manifest import FILES
 from lsar_jax.files import check_outputs
 from lsar_jax.mining.duplicates import write_duplicates
 from lsar_jax.mining.job import notes_of

@@ -9,15 +9,17 @@ import tyro
 from lsar_jax import embeddings
 from lsar_jax.console.output import decomposed_note
 from lsar_jax.corpora.records import input_path
+from lsar_jax.embeddings.manifest import FILE_NAME, WORK
 from lsar_jax.files import check_outside
 from lsar_jax.options.encoder import InputOptions
+from lsar_jax.options.shard import ShardOption
 from lsar_jax.transforms import Transform
 
-__all__ = ["Encode"]
+__all__ = ["Encode", "summary"]
 
 
 @dataclass(frozen=True)
-class Encode(InputOptions):
+class Encode(ShardOption, InputOptions):
     """Encodes text into a folder, a row for each line or record.
 
     Stop it at any time: the same command resumes, and writes the same bytes. The folder has a manifest with the
@@ -51,7 +53,7 @@ class Encode(InputOptions):
     # What --help shows.
     essential = (
         "paths", "encoder", "layer", "prompt", "max_length", "text", "dtype", "transform", "language", "normalize",
-        "format",
+        "shard",
     )  # fmt: skip
 
     def run(self) -> None:
@@ -68,8 +70,16 @@ class Encode(InputOptions):
             encoder = encoder.with_transform(transform)
         names = ("text", "ids", "language", "max_length", "normalize", "store", "format", "shard_rows")
         options = {name: getattr(self, name) for name in names}
-        embeddings.encode(encoder, inputs, out, **options, show_progress=True)
-        x = embeddings.open(out)
-        shards = len(x.manifest.shards)
-        note = decomposed_note(sum(shard.decomposed for shard in x.manifest.shards))
-        print(f"{out} has {len(x):,} vectors of width {x.shape[1]} in {shards} shard{'s' * (shards != 1)}{note}")
+        embeddings.encode(encoder, inputs, out, **options, shard=(shard := self.place()), show_progress=True)
+        if (out / FILE_NAME).is_file():
+            print(summary(out))
+        else:
+            self.finish(out, shard, out / WORK)
+
+
+def summary(out: Path) -> str:
+    """A line on a finished folder."""
+    x = embeddings.open(out)
+    shards = len(x.manifest.shards)
+    note = decomposed_note(sum(shard.decomposed for shard in x.manifest.shards))
+    return f"{out} has {len(x):,} vectors of width {x.shape[1]} in {shards} shard{'s' * (shards != 1)}{note}"

@@ -10,6 +10,7 @@ import tyro
 
 from lsar_jax import embeddings
 from lsar_jax.corpora.records import input_path
+from lsar_jax.embeddings.job_shards import WHOLE
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import check_outputs, is_within
 from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders
@@ -17,6 +18,7 @@ from lsar_jax.mining.given_pairs import score_file
 from lsar_jax.mining.job import check_languages, check_paths, notes_of
 from lsar_jax.mining.thresholds import read_threshold
 from lsar_jax.options.encoder import InputOptions
+from lsar_jax.options.shard import ShardOption
 from lsar_jax.transforms import Transform
 
 __all__ = ["Mine"]
@@ -28,7 +30,7 @@ _ALL_PAIRS = (
 
 
 @dataclass(frozen=True)
-class Mine:
+class Mine(ShardOption):
     """Finds translations in two collections, best first; or scores those of --pairs FILE, in the order of the file.
 
     Stop it at any time: the same command goes on, as long as its work is in a folder beside the output, whose name ends
@@ -80,7 +82,7 @@ class Mine:
     # What --help shows.
     essential = (
         "paths", "pairs", "encoder", "layer", "transform", "languages", "threshold", "error", "known", "correct",
-        "overwrite",
+        "shard",
     )  # fmt: skip
 
     @property
@@ -100,6 +102,9 @@ class Mine:
         paths = dict(zip(("source", "target"), inputs, strict=True))
         self._check_paths(paths)
         files = {name: path for name, path in paths.items() if self.pairs or not path.is_dir()}
+        if (shard := self.place()) != WHOLE and files:
+            text = next(iter(files.values()))
+            raise ValueError(f"--shard mines folders, but {text} is a file; encode it first, with lsar-jax encode")
         names = ("encoder", "layer", "prompt", "max_length", "text")
         input_options = InputOptions(**{name: getattr(self, name) for name in names})
         input_options.check_text([*dict.fromkeys(files.values())])
@@ -121,9 +126,12 @@ class Mine:
                 input_options.encode_file(encoder, path, paths[name], language)
         source, target = map(embeddings.open, paths.values())
         count = mine_folders(
-            source, target, self.out, options, overwrite=self.overwrite, show_progress=True,
+            source, target, self.out, options, overwrite=self.overwrite, shard=shard, show_progress=True,
             report=partial(print, flush=True),
         )  # fmt: skip
+        if shard != WHOLE:
+            self.finish(self.out, shard, notes_of(self.out))
+            return
         print(f"wrote {count:,} pairs to {self.out}")
         if options.threshold is None:
             print(_ALL_PAIRS, file=sys.stderr)

@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -62,6 +63,8 @@ def run(
     try:
         words = sys.argv[1:] if arguments is None else list(arguments)
         command = parse(kind, prog, _connected(words) if shared else words, description)
+        if hasattr(command, "arguments"):  # with which a merge of its shares goes on
+            command = replace(command, arguments=(*prog.split()[1:], *words))
         if shared:
             check_alike("the options", repr(command))
         try:

@@ -5,11 +5,10 @@ sentences as it reads the text from its beginning, with their digests, so that s
 The vectors of a shard depend only on its own sentences, so a job ends in the same bytes however often it was stopped.
 """
 
-import json
 import logging
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -19,21 +18,25 @@ import numpy as np
 from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.corpora.records import STANDARD_INPUT, Record, Records, input_path
 from lsar_jax.embeddings.job import (
-    NUMBER,
     RECORD,
     Progress,
     check_digest,
+    is_part_of,
     remove_partial_files,
-    share_of,
     versions,
     work_folder,
 )
+from lsar_jax.embeddings.job_shards import WHOLE, finish_shard
 from lsar_jax.embeddings.manifest import (
     DTYPES,
     FILE_NAME,
+    FILES,
     FORMATS,
     MOST_ROWS,
     RECORDS,
+    SHARD_FILES,
+    WORK,
+    WORK_FILES,
     Job,
     Manifest,
     Shard,
@@ -48,20 +51,13 @@ from lsar_jax.encoders.pipeline import encode_into
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.files import check_absent, is_within, text_sha256, write_json
-from lsar_jax.processes import check_alike, is_first, share, wait_for_all
 
-__all__ = ["FILES", "encode"]
+__all__ = ["encode"]
 
 _log = logging.getLogger("lsar_jax")
 
 # Rows of a shard, few enough to hold in memory, on accelerators and on a CPU.
 _ROWS, _ROWS_ON_CPU = 65_536, 8_192
-# Folder of the work that is not finished, and the names in it.
-_WORK = ".job"
-_WORK_FILES = rf"lock|job\.json|{NUMBER}\.(json|safetensors)"
-_SHARD_FILES = rf"vectors-{NUMBER}\.(npy|parquet)|sentences-{NUMBER}\.jsonl"
-#: The names of what an encoding writes into a folder, as for ``job.check_own``.
-FILES = rf"manifest\.json|{_SHARD_FILES}|\.job/({_WORK_FILES})?"
 
 
 def encode(
@@ -77,14 +73,15 @@ def encode(
     store: Literal["float32", "float16"] = "float32",
     format: Literal["npy", "parquet"] = "npy",
     shard_rows: int | None = None,
+    shard: tuple[int, int] = WHOLE,
     show_progress: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> None:
     r"""Encodes the sentences of files into a folder, a row for each line or record.
 
     A sentence that occurs several times in a shard is encoded once. Memory does not grow with the text. If the process
-    is stopped, the same call goes on and ends in the same bytes; a call for a finished folder checks it. Several
-    processes (``lsar_jax.processes``) take the shards in turn; the bytes do not depend on how many there are.
+    is stopped, the same call goes on and ends in the same bytes; a call for a finished folder checks it. With ``shard``
+    a process encodes every n-th shard of rows alone, and ``merge`` ends the job, in the same bytes.
 
     Args:
       encoder: the encoder, with its transform if there is one.
@@ -99,14 +96,15 @@ def encode(
       store: dtype of the stored vectors.
       format: ``npy``, with sentences in JSON lines beside it, or ``parquet``.
       shard_rows: rows of each shard but the last; by default 65,536, and 8,192 on a CPU.
+      shard: the number of this process's share of the job, from 0, and the number of shares; each reads all text.
       show_progress: whether to show the share that is done and the time left, as ``encoder.encode`` does.
       progress: called after each shard that was encoded.
 
     Raises:
       FileExistsError: the folder holds something else.
       FileNotFoundError: an input does not exist.
-      ValueError: the folder was begun from other text, with another encoder or with other options, a finished shard is
-        damaged, or a sentence cannot be encoded.
+      ValueError: the folder was begun from other text, with another encoder, with other options or in another number of
+        shares, a finished shard is damaged, or a sentence cannot be encoded.
     """
     check_flags(normalize=normalize, show_progress=show_progress)
     check_choice("store", store, DTYPES)
@@ -120,9 +118,9 @@ def encode(
     for path in paths:
         if path != STANDARD_INPUT and is_within(path, folder):
             raise ValueError(f"{path} is read, and is in {folder}, which is written; choose another folder")
-    work = folder / _WORK
+    work = folder / WORK
     if not (folder / FILE_NAME).is_file() and not (work / RECORD).is_file():
-        check_absent(folder, [_WORK])  # a run that was killed at once leaves a folder without a record
+        check_absent(folder, [WORK])  # a run that was killed at once leaves a folder without a record
     job = Job(
         spec=encoder.spec, dim=encoder.dim, normalize=normalize, language=language, dtype=store, format=format,
         max_length=encoder.tokenizer.max_length if max_length is None else max_length, shard_rows=shard_rows,
@@ -130,36 +128,40 @@ def encode(
         devices=f"{devices.size} x {devices.flat[0].device_kind}", applied=tuple(sorted(encoder.applied)),
     )  # fmt: skip
     records = Records(paths, text, ids)
-    with work_folder(work, folder, _WORK_FILES), Meter(show_progress) as meter:
-        _Encoding(encoder, job, folder, records, meter).run(progress)
+    if (folder / FILE_NAME).is_file():  # it is checked
+        shard = WHOLE
+    with work_folder(work, folder, WORK_FILES, shard), Meter(show_progress) as meter:
+        _Encoding(encoder, job, folder, records, meter, shard).run(progress)
 
 
 class _Encoding:
     """A run of a job, with the shards that are done."""
 
-    def __init__(self, encoder: SentenceEncoder, job: Job, folder: Path, records: Records, meter: Meter) -> None:
+    def __init__(
+        self, encoder: SentenceEncoder, job: Job, folder: Path, records: Records, meter: Meter, shard: tuple[int, int]
+    ) -> None:
         self.encoder, self.job, self.folder, self.records, self.meter = encoder, job, folder, records, meter
+        self.shard = shard
         self.manifest = Manifest.read(folder) if (folder / FILE_NAME).is_file() else None
         self.done: dict[int, Shard] = {}
 
     def run(self, progress: Callable[[Progress], None] | None) -> None:
-        """Encodes this process's shards that are not done; process 0 then writes the manifest."""
+        """Encodes the shards that are not done, of this share, and then writes the manifest, or the share's mark."""
         self._begin()
         missing = self._missing()
-        wait_for_all("begun")
-        process, processes = share()
+        share, shares = self.shard
         rows, stream, total = self.job.shard_rows, iter(self.records), self.records.total
         count = before = 0
 
-        def show(share: float) -> Progress:
-            done = number * rows + round(share * len(part))
-            byte = before + share * (self.records.position - before)
+        def show(part_done: float) -> Progress:
+            done = number * rows + round(part_done * len(part))
+            byte = before + part_done * (self.records.position - before)
             left = self.meter(f"encoded {done:,} sentences", done if total is None else byte, total)
             return Progress(done, None if total is None else byte / max(1, total), left)
 
         while part := list(islice(stream, rows)):
             number, count = count, count + 1
-            if number % processes == process:
+            if number % shares == share:
                 sentences = as_jsonl(part, number * rows)
                 self._check_text(number, part, sentences)
                 if number not in self.done or number in missing:
@@ -167,36 +169,43 @@ class _Encoding:
                     if progress is not None:
                         progress(show(1.0))
             before = self.records.position
-        check_alike("the inputs", json.dumps([source._asdict() for source in self.records.sources]))
-        if is_first():
+        if shares == 1:
             self._finish(count)
-        wait_for_all("finished")
+        else:
+            sources = [source._asdict() for source in self.records.sources]
+            finish_shard(self.folder / WORK, self.shard, inputs=sources, shards=count, job=self.job.digest)
 
     def _begin(self) -> None:
         """Records the job, or compares it with the one that was begun, and finds the shards that are done."""
-        work, begun = self.folder / _WORK, self.job
+        work, begun = self.folder / WORK, self.job
         if self.manifest is not None:
             begun = self.manifest.job
-        elif any(work.glob(RECORDS)):  # until a shard is done, options may change
-            begun = read_record(work / RECORD, Job.from_dict)
+        elif any(work.glob(RECORDS)) or (self.shard[1] > 1 and (work / RECORD).is_file()):
+            begun = read_record(work / RECORD, Job.from_dict)  # until a shard is done, options may change
+        if self.shard[1] > 1 and begun.devices != self.job.devices:
+            _log.warning("the job was begun on %s, not on %s: last digits differ", begun.devices, self.job.devices)
+            self.job = replace(self.job, devices=begun.devices)
         if difference := self.job.difference(begun):
             raise ValueError(f"{self.folder} was begun with other options: {difference}; choose another folder")
         # An encoder of another name is the same, and records carry the digest of this job.
         self.job = begun
         self.done = finished_shards(work, begun) if self.manifest is None else dict(enumerate(self.manifest.shards))
-        check_alike("the options", json.dumps(begun.to_dict()))
-        if is_first():
-            write_json(work / RECORD, begun.to_dict())
-            remove_partial_files(self.folder, FILES)
-            # Without a record, files of shards may be those of other options.
-            for file in self.folder.iterdir() if not self.done else ():
-                if re.fullmatch(_SHARD_FILES, file.name) and file.is_file() and not file.is_symlink():
-                    file.unlink()
+        write_json(work / RECORD, begun.to_dict())
+        remove_partial_files(self.folder, FILES, self.shard)
+        # Without a record, files of shards may be those of other options.
+        for file in self.folder.iterdir() if not self._of_share(self.done) else ():
+            named = re.fullmatch(SHARD_FILES, file.name) is not None and is_part_of(file, self.shard)
+            if named and file.is_file() and not file.is_symlink():
+                file.unlink()
+
+    def _of_share(self, numbers: Iterable[int]) -> list[int]:
+        """The shards of rows of this share."""
+        return [number for number in sorted(numbers) if number % self.shard[1] == self.shard[0]]
 
     def _missing(self) -> set[int]:
-        """This process's shards that are done and lack a file, after comparing the files with their digests."""
+        """The shards of this share that are done and lack a file, after comparing the files with their digests."""
         missing = set()
-        for number in share_of(sorted(self.done)):
+        for number in self._of_share(self.done):
             for name, digest in self.done[number].files.items():
                 if (self.folder / name).is_file():
                     check_digest(self.folder / name, digest, "remove it, and run the command again")
@@ -221,7 +230,7 @@ class _Encoding:
     def _write(self, number: int, part: list[Record], sentences: bytes, show: Callable[[float], object]) -> None:
         """Writes the files of a shard and then, unless it is done, its record."""
         places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
-        digest, place = text_sha256(sentences.decode()), self.folder / _WORK / f"{number:05d}"
+        digest, place = text_sha256(sentences.decode()), self.folder / WORK / f"{number:05d}"
         x = Unfinished(place.with_suffix(".safetensors"), f"{self.job.digest}, {digest}", len(places), self.job.dim)
         options: EncodeOptions = {
             "language": self.job.language, "max_length": self.job.max_length, "normalize": self.job.normalize,
@@ -238,7 +247,7 @@ class _Encoding:
 
     def _finish(self, count: int) -> None:
         """Writes the manifest of the folder, unless it is there."""
-        shards = finished_shards(self.folder / _WORK, self.job) if self.manifest is None else self.done
+        shards = finished_shards(self.folder / WORK, self.job) if self.manifest is None else self.done
         begun = max(shards, default=-1) + 1
         if count < begun:
             raise self._changed(f"there are sentences for only {count} of its {begun} shards")

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.embeddings.job import check_digest, share_of
+from lsar_jax.embeddings.job import check_digest
 from lsar_jax.embeddings.manifest import FILE_NAME, Manifest, file_names
 from lsar_jax.embeddings.shards import Sentences, check_shard, read_rows, read_sentences
 from lsar_jax.encoders.options import check_transform
-from lsar_jax.processes import wait_for_all
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform
 
@@ -122,19 +121,17 @@ class Embeddings:
         """Raises ValueError if a transform is applied already, or was fitted on other embeddings or another width."""
         check_transform(transform, self.spec, self.shape[1], {*self.manifest.job.applied}, str(self.folder))
 
-    def check(self, *, shared: bool = False) -> None:
-        """Compares every shard with its digest, or, if ``shared``, a part of them in each process; a collective then.
+    def check(self, shard: tuple[int, int] = (0, 1)) -> None:
+        """Compares every shard with its digest, or every n-th, from number i, if ``shard`` is ``(i, n)``.
 
         Raises:
           FileNotFoundError: a shard is missing.
           ValueError: a shard is damaged.
         """
         advice = "remove it, and run the command that encoded the folder again"
-        for shard in share_of(self.manifest.shards) if shared else self.manifest.shards:
-            for name, digest in shard.files.items():
+        for part in self.manifest.shards[shard[0] :: shard[1]]:
+            for name, digest in part.files.items():
                 check_digest(self.folder / name, digest, advice)
-        if shared:
-            wait_for_all(f"checked {self.folder.name}")
 
     def _by_shard(
         self, rows: Int[np.ndarray, " row"]

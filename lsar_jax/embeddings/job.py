@@ -2,43 +2,43 @@
 
 Encoding, mining, an evaluation and a training each have a folder with a record of their options, which other options
 do not resume; a lock, which keeps a second run away; and parts, files that appear whole (``lsar_jax.files.new_file``).
-Process i of n takes the parts ``i::n``. Parts are compared with their digests, and work is deleted, only here.
+Parts are compared with their digests, and work is deleted, only here.
 """
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 
+from lsar_jax.embeddings.job_shards import WHOLE, begin_shards, check_shard, shard_count
 from lsar_jax.files import sha256, unused
-from lsar_jax.processes import is_first, share
 
 __all__ = [
+    "JOB_FILES",
     "NUMBER",
     "RECORD",
     "Progress",
     "changed_options",
     "check_digest",
     "check_own",
+    "is_part_of",
     "locked",
     "remove_partial_files",
-    "share_of",
     "versions",
     "work_folder",
 ]
-
-T = TypeVar("T")
 
 #: The record of a job in the folder of its work.
 RECORD = "job.json"
 #: A regular expression of the number of a part, as ``f"{number:05d}"`` writes it.
 NUMBER = "([0-9]{5}|[1-9][0-9]{5,})"
-_LOCK = "lock"
+#: The names of the files in it that are not parts.
+JOB_FILES = rf"lock(-{NUMBER})?|job\.json|shards\.json|arguments\.json|done-{NUMBER}\.json"
 _LOCKED = re.compile(rb"$|\d+\n")
 # A file or folder that is not finished, or not quite deleted.
 _UNFINISHED = re.compile(r"^\.(.+)\.[0-9a-f]{16}\.partial(\..*)?$")
@@ -48,7 +48,7 @@ class Progress(NamedTuple):
     """How far a job is, after each of its parts.
 
     Attributes:
-      done: number of rows that are encoded, or of blocks of sources that are compared, as far as this process knows.
+      done: number of rows that are encoded, or of blocks of sources that are compared.
       share: share of the input that is done, from 0 to 1, or None.
       left: seconds left at the rate of this run, or None.
     """
@@ -64,12 +64,6 @@ def changed_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return "; ".join(f"{name} was {before.get(name)!r} and is now {now.get(name)!r}" for name in names)
 
 
-def share_of(parts: Sequence[T]) -> Sequence[T]:
-    """Returns the parts of this process: those at ``i::n``."""
-    number, count = share()
-    return parts[number::count]
-
-
 def check_digest(path: Path, digest: str, advice: str) -> None:
     """Raises ValueError, which ends in ``advice``, if a file of a part has another digest."""
     if sha256([path]) != digest:
@@ -82,19 +76,16 @@ def versions() -> str:
 
 
 @contextmanager
-def locked(folder: Path, refusal: str) -> Iterator[None]:
-    """Creates the folder of a job, and keeps other runs out of it during the block; process 0 holds the lock for all.
+def locked(folder: Path, refusal: str, number: int = 0) -> Iterator[None]:
+    """Creates the folder of a job, and keeps other runs out of it, or of a shard of it, during the block.
 
     Raises ValueError with the text ``refusal`` if another run holds it, or if another file has the name of the lock,
     and OSError if it cannot be locked.
     """
     from filelock import FileLock, Timeout
 
-    if not is_first():
-        yield
-        return
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / _LOCK
+    path = folder / (f"lock-{number:05d}" if number else "lock")
     # Some versions of filelock would empty the file; where there are no locks, they write the number of the process.
     if os.path.lexists(path) and (not path.is_file() or path.is_symlink() or not _LOCKED.match(path.read_bytes())):
         raise ValueError(f"{path} is not the lock of a run; move it away, or choose another folder")
@@ -112,24 +103,32 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
 
 
 @contextmanager
-def work_folder(folder: Path, output: Path, names: str) -> Iterator[None]:
+def work_folder(folder: Path, output: Path, names: str, shard: tuple[int, int] = WHOLE) -> Iterator[None]:
     """Locks a folder for the work of a job that writes ``output``, and removes it if the block succeeds.
 
+    A shard locks only its parts, and removes nothing; a job that was begun in shards is locked whole if all are done.
     Its record goes last, and at once, so that a job that is killed while its parts are deleted can go on.
 
     Args:
       folder: the folder; it may exist if only this job has written there.
       output: what the job writes, for errors.
       names: a regular expression of the paths in the folder that the job writes, as for ``check_own``.
+      shard: the number of the shard of the job that is done, and the number of shards.
     """
-    if is_first():
-        check_own(folder, names)
+    number, count = check_shard(shard)
+    check_own(folder, names)
     gone = unused(folder)
-    with locked(folder, f"{output} is being written by another process; wait for it"):
+    with ExitStack() as locks:
+        for part in range(number, number + 1 if count > 1 else shard_count(folder)):
+            which = f"shard {part}/{count if count > 1 else shard_count(folder)} of " if part or count > 1 else ""
+            refusal = f"{which}{output} is being written by another process; wait for it"
+            locks.enter_context(locked(folder, refusal, part))
+        begin_shards(folder, output, shard, (folder / RECORD).is_file())
         yield
-        if is_first():
-            with suppress(OSError):
-                _remove(folder, gone, names)
+        if count > 1:
+            return
+        with suppress(OSError):
+            _remove(folder, gone, names)
     # Some file systems keep the open lock, and so the folder, until it is closed.
     for left in (gone, folder):
         with suppress(OSError):
@@ -146,11 +145,20 @@ def check_own(folder: Path, names: str) -> None:
         raise ValueError(f"{path} is where a job keeps work that it deletes; move it away, or choose another output")
 
 
-def remove_partial_files(folder: Path, names: str) -> None:
-    """Removes the unfinished files of these ``names``, as for ``check_own``, that a killed process left in a folder."""
+def remove_partial_files(folder: Path, names: str, shard: tuple[int, int] = WHOLE) -> None:
+    """Removes the unfinished files of these ``names``, as for ``check_own``, that a killed process left in a folder.
+
+    Of a shard, only those with a number of its parts: others may be written by processes that go on.
+    """
     for path, own in list(_contents(folder, names)):
-        if own and any(map(_UNFINISHED.match, path.relative_to(folder).parts)):
+        if own and is_part_of(path, shard) and any(map(_UNFINISHED.match, path.relative_to(folder).parts)):
             _delete(path)
+
+
+def is_part_of(path: Path, shard: tuple[int, int]) -> bool:
+    """Whether a file is of a part of this shard, by the number in its name; of a whole job, all are."""
+    found = re.search(rf"{NUMBER}\.", _UNFINISHED.sub(r"\1\2", path.name))
+    return shard[1] == 1 or (found is not None and int(found[1]) % shard[1] == shard[0])
 
 
 def _contents(folder: Path, names: str) -> Iterator[tuple[Path, bool]]:
@@ -165,8 +173,9 @@ def _contents(folder: Path, names: str) -> Iterator[tuple[Path, bool]]:
 
 def _remove(folder: Path, gone: Path, names: str) -> None:
     """Removes the work of a finished job: parts, the manifests of folders, and then, as ``gone``, its record."""
-    last = [folder / RECORD, folder / _LOCK]
-    paths = [path for path, own in _contents(folder, names) if own and path not in last]
+    parts = [path for path, own in _contents(folder, names) if own]
+    last = [path for path in parts if path.parent == folder and re.fullmatch(JOB_FILES, path.name)]
+    paths = [path for path in parts if path not in last]
     for path in sorted(paths, key=lambda path: (path.is_dir(), path.name == "manifest.json")):
         _delete(path)
     # What somebody has put there in the meantime stays where it is.

@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lsar_jax.corpora.records import Source
-from lsar_jax.embeddings.job import changed_options
+from lsar_jax.embeddings.job import JOB_FILES, NUMBER, changed_options
 from lsar_jax.files import read_json, text_sha256, write_json
 from lsar_jax.spec import EncoderSpec
 
 __all__ = [
     "DTYPES",
+    "FILES",
     "FILE_NAME",
     "FORMATS",
     "MOST_ROWS",
     "RECORDS",
+    "SHARD_FILES",
+    "WORK",
+    "WORK_FILES",
     "Job",
     "Manifest",
     "Shard",
@@ -39,6 +43,12 @@ FORMATS = ("npy", "parquet")
 DTYPES = ("float32", "float16")
 #: The most rows of a shard.
 MOST_ROWS = 1 << 24
+#: Folder of the work that is not finished, and the names in it and beside it, as for ``job.check_own``.
+WORK = ".job"
+WORK_FILES = rf"{JOB_FILES}|{NUMBER}\.(json|safetensors)"
+SHARD_FILES = rf"vectors-{NUMBER}\.(npy|parquet)|sentences-{NUMBER}\.jsonl"
+#: The names of what an encoding writes into a folder.
+FILES = rf"manifest\.json|{SHARD_FILES}|\.job/({WORK_FILES})?"
 _FORMAT = "lsar_jax embeddings 2"
 
 

@@ -7,9 +7,8 @@ Before the output, its digest is recorded, so that a job that is killed while it
 two blocks of vectors and, for each neighbour of a sentence, 12 bytes, and three times as many while lists are merged
 and pairs are chosen.
 
-Several processes (``lsar_jax.processes``) take the blocks of sources in turn. Each carries the nearest sources among
-its own blocks, in a file that lists these blocks, so that a job goes on with any number of processes. Process 0 merges
-the lists, chooses the pairs and writes them.
+A share of a job (``shard``) has every n-th block of sources. It carries the nearest sources among its blocks, in a file
+that lists them. A call without shares merges the lists, chooses the pairs and writes them.
 """
 
 import json
@@ -26,7 +25,8 @@ from jaxtyping import Int
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
-from lsar_jax.embeddings.job import RECORD, Progress, share_of, versions, work_folder
+from lsar_jax.embeddings.job import RECORD, Progress, versions, work_folder
+from lsar_jax.embeddings.job_shards import WHOLE, finish_shard
 from lsar_jax.embeddings.manifest import FILE_NAME
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import new_file, sha256, text_sha256, write_json
@@ -38,7 +38,6 @@ from lsar_jax.mining.pair_files import flat, pair_line
 from lsar_jax.mining.pairs import Pairs, first_pairs, pairs_of_neighbours
 from lsar_jax.mining.side import Side
 from lsar_jax.mining.thresholds import threshold_of
-from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
 from lsar_jax.retrieval.calibration import Calibration
 from lsar_jax.retrieval.search import csls_scores, local_scale, nearest, nearest_both, scaled_sides
 from lsar_jax.spec import same_source
@@ -59,6 +58,7 @@ def mine_folders(
     options: MiningOptions = _DEFAULTS,
     *,
     overwrite: bool = False,
+    shard: tuple[int, int] = WHOLE,
     show_progress: bool = False,
     progress: Callable[[Progress], None] | None = None,
     report: Callable[[str], None] | None = None,
@@ -66,7 +66,8 @@ def mine_folders(
     r"""Writes the pairs that ``mine`` finds among the distinct sentences of two folders, with their texts.
 
     If the process is stopped, the same call goes on and ends in the same bytes, as long as its work is in a folder
-    beside the output, whose name ends in ``.job``. Several processes (``lsar_jax.processes``) share the work.
+    beside the output, whose name ends in ``.job``. With ``shard`` a process compares every n-th block of sources, and a
+    call without it writes the pairs once all shares are done.
 
     Args:
       source: one collection.
@@ -76,12 +77,13 @@ def mine_folders(
         a space for a tab or line break of a sentence.
       options: what the pairs depend on.
       overwrite: whether to replace a file at ``out``.
+      shard: the number of this process's share of the job, from 0, and the number of shares.
       show_progress: whether to show the share that is done and the time left, as ``encode`` of an encoder does.
       progress: called after each block of sources.
       report: called with a line that says how known pairs chose the threshold.
 
     Returns:
-      The number of pairs written.
+      The number of pairs written, 0 by a share.
 
     Raises:
       FileExistsError: there is a file at ``out``, and ``overwrite`` is not given.
@@ -108,29 +110,28 @@ def mine_folders(
     notes = notes_of(out)
     record = {name: sha256([x.folder / FILE_NAME]) for name, x in (("source", source), ("target", target))}
     record |= options.record | {"versions": versions(), "devices": jax.local_devices()[0].device_kind}
-    check_alike("the options", repr([out.name, record]))
     check_paths(source.folder, target.folder, out, overwrite=overwrite)
     if record["source"] == record["target"]:
         raise ValueError(f"{source.folder} and {target.folder} hold the same; give the folders of two collections")
     same_source("the folders", {str(source.folder): source.spec, str(target.folder): target.spec})
     sides = zip((source, target), options.languages, strict=True)
-    left, right = (Side(*side, options.transform, options.block) for side in sides)
+    left, right = (Side(*side, options.transform, options.block, shard) for side in sides)
     least = min(len(rows) for side in (left, right) for rows in side.blocks)
     name = "the neighbours of CSLS" if options.neighbours > options.k else "k"
     whole_number(name, options.neighbours, 1, least, "the distinct sentences of the smallest block")
     known = known_rows(options.threshold, left, right)
-    with work_folder(notes, out, work_files(notes, source.folder, target.folder)):
-        if (written := agreed(begin(notes, out, record) if is_first() else None)) is not None:
+    with work_folder(notes, out, work_files(notes, source.folder, target.folder), shard):
+        if (written := begin(notes, out, record, shard != WHOLE)) is not None:
             return written
         files = NeighbourFiles(notes, f"lsar_jax mining 5, job {text_sha256(json.dumps(neighbour_options(record)))}")
         with Meter(show_progress) as meter:
-            _compare(left, right, files, options, meter, progress)
-        wait_for_all("compared")
-        if is_first():
-            pairs = _pairs(left, right, files, options)
-            lowest = _lowest(pairs, options, known, len(right.rows), report or _log.info)
-            written = _write(out, pairs, lowest, left, right, record)
-    return agreed(written or 0)
+            _compare(left, right, files, options, shard, meter, progress)
+        if shard != WHOLE:
+            finish_shard(notes, shard, options=record)
+            return 0
+        pairs = _pairs(left, right, files, options)
+        lowest = _lowest(pairs, options, known, len(right.rows), report or _log.info)
+        return _write(out, pairs, lowest, left, right, record)
 
 
 def _compare(
@@ -138,16 +139,16 @@ def _compare(
     target: Side,
     files: NeighbourFiles,
     options: MiningOptions,
+    shard: tuple[int, int],
     meter: Meter,
     progress: Callable[[Progress], None] | None,
 ) -> None:
-    """Compares this process's share of the blocks of sources with all targets, unless that was done before."""
+    """Compares the blocks of sources of a share with all targets, unless that was done before."""
     total, k, bank = len(source.blocks), options.neighbours, options.bank
-    # What process 0 sees of the folder, because others may see it later.
-    carried = agreed(files.carried() if is_first() else {})
+    carried = files.carried()
     done = {block for blocks in carried.values() for block in blocks}
-    remaining = share_of([block for block in range(total) if block not in done])
-    name = f"backward-{share()[0]:05d}.safetensors"
+    remaining = [block for block in range(shard[0], total, shard[1]) if block not in done]
+    name = f"backward-{shard[0]:05d}.safetensors"
     backward = files.read(name) if name in carried else no_neighbours(len(target.rows) if bank is None else 0, k)
     blocks = carried.get(name, [])
     mesh = data_mesh() if jax.local_device_count() > 1 else None
@@ -166,8 +167,8 @@ def _compare(
                 cosines, rows = merged(before, sources, source.starts[block])
                 backward[0][start:stop], backward[1][start:stop] = cosines, rows
             forward = merged(forward, targets, start)
-            # The other processes are about as far.
-            compared = len(done) + share()[1] * (finished + (number + 1) / len(target.blocks))
+            # The other shares are about as far.
+            compared = len(done) + shard[1] * (finished + (number + 1) / len(target.blocks))
             near = int(len(source.rows) * min(1.0, compared / total))
             left = meter(f"compared {near:,} of {len(source.rows):,} sources", compared, total)
         blocks = [*blocks, block]

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lsar_jax.checks import check_choice, whole_number
-from lsar_jax.embeddings.encode_folder import FILES
-from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, check_own
+from lsar_jax.embeddings.job import JOB_FILES, NUMBER, RECORD, changed_options, check_own
+from lsar_jax.embeddings.manifest import FILES
 from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
 from lsar_jax.mining.pair_files import check_form
@@ -24,7 +24,7 @@ from lsar_jax.transforms import Transform
 __all__ = ["MiningOptions", "begin", "check_languages", "check_paths", "neighbour_options", "notes_of", "work_files"]
 
 # The names in the folder of a job's work, but those of text that is encoded there.
-_WORK_FILES = rf"lock|job\.json|(forward|backward)-{NUMBER}\.safetensors"
+_WORK_FILES = rf"{JOB_FILES}|(forward|backward)-{NUMBER}\.safetensors"
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ def is_written(out: Path, record: Mapping[str, Any]) -> bool:
     return known and out.is_file() and sha256([out]) == record["written"]
 
 
-def begin(notes: Path, out: Path, options: Mapping[str, Any]) -> int | None:
-    """Records the options of a job, or compares them with those it was begun with.
+def begin(notes: Path, out: Path, options: Mapping[str, Any], shared: bool = False) -> int | None:
+    """Records the options of a job, or compares them with those it was begun with, if ``shared`` by another process.
 
     Returns the number of pairs if the job has written its output, and else None.
     """
@@ -151,9 +151,9 @@ def begin(notes: Path, out: Path, options: Mapping[str, Any]) -> int | None:
     record = read_json(path, dict) if path.is_file() else {}
     begun = {name: value for name, value in record.items() if name not in ("written", "pairs")}
     parts, written = sorted(notes.glob("*ward-*.safetensors")), is_written(out, record)
-    # Until there is a part or the output, options may change.
+    # Until there is a part or the output, options may change, if no other process does parts.
     compared = dict if written else neighbour_options
-    if begun and (parts or written) and (difference := changed_options(compared(begun), compared(options))):
+    if begun and (parts or written or shared) and (difference := changed_options(compared(begun), compared(options))):
         raise ValueError(f"{notes} was begun with other options: {difference}; remove it, or write another file")
     if written:
         return int(record["pairs"])

@@ -10,12 +10,22 @@ __all__ = ["Side"]
 
 
 class Side:
-    """The distinct sentences of a folder, in blocks of at most ``block``; a transform is applied as they are read."""
+    """The distinct sentences of a folder, in blocks of at most ``block``; a transform is applied as they are read.
 
-    def __init__(self, embeddings: Embeddings, language: str | None, transform: Transform | None, block: int) -> None:
+    The files of a share of the folder, ``shard``, are compared with their digests first.
+    """
+
+    def __init__(
+        self,
+        embeddings: Embeddings,
+        language: str | None,
+        transform: Transform | None,
+        block: int,
+        shard: tuple[int, int] = (0, 1),
+    ) -> None:
         if transform is not None:
             embeddings.check_transform(transform)
-        embeddings.check(shared=True)
+        embeddings.check(shard)
         self.embeddings, self.transform, self.language = embeddings, transform, language
         self.rows = embeddings.distinct()
         if not len(self.rows):

@@ -176,7 +176,7 @@ def open_vectors(path: Path) -> np.ndarray | Embeddings:
     """
     if path.is_dir():
         opened = embeddings.open(path)
-        opened.check(shared=True)
+        opened.check()
         return opened
     check_file(path)
     x = memory_mapped(path)

@@ -20,12 +20,11 @@ from jaxtyping import Array, Bool, Float, Int
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.console.output import console, print_table
-from lsar_jax.embeddings.job import share_of
 from lsar_jax.encoders.program import EncoderModel
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.mesh import split
 from lsar_jax.objectives.align import orthogonalize
-from lsar_jax.processes import wait_for_all
+from lsar_jax.processes import share, wait_for_all
 from lsar_jax.shapes import AnyArray
 from lsar_jax.transforms.methods.linear_map import linear_maps, procrustes
 from train.adam import updated
@@ -66,7 +65,9 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, 
     Those that are in the folder, of a run that was killed, are read. Several processes take the languages in turn.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    codes = [code for code in share_of(examples.codes) if not (folder / f"{code}.safetensors").is_file()]
+    codes = [
+        code for code in examples.codes[share()[0] :: share()[1]] if not (folder / f"{code}.safetensors").is_file()
+    ]
     count, size = sum(len(examples.of(code)) for code in codes), plan.options.batch
     with count_meter(True, count, noun="pairs") as advance:
         for code in codes:

@@ -1,0 +1,46 @@
+"""``lsar-jax merge``: ends a job that ran in shares, each a process with ``--shard I/N``."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import tyro
+
+from lsar_jax import embeddings
+from lsar_jax.cli.encode import summary
+from lsar_jax.console.command_line import parse
+from lsar_jax.embeddings.job_shards import found_by_shards, shard_count
+from lsar_jax.files import read_json
+
+__all__ = ["Merge"]
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Ends a job that ran in shares (--shard I/N), once all are done: the result is that of one process.
+
+    Attributes:
+      out: what the job writes: the folder of encode, or the file of fit, apply or mine.
+    """
+
+    out: tyro.conf.Positional[Path]
+
+    def run(self) -> None:
+        """Ends the job, and prints what it wrote."""
+        beside = self.out.with_name(f"{self.out.name}.job")
+        if (self.out / ".job").is_dir() or (self.out / "manifest.json").is_file():
+            embeddings.merge(self.out)
+            print(summary(self.out))
+        elif shard_count(beside) > 1:
+            found_by_shards(beside, self.out)
+            self._end(*read_json(beside / "arguments.json", list))
+        else:
+            raise ValueError(f"{self.out} was not written in shares: there is no work of them in {beside}")
+
+    def _end(self, name: str, *words: str) -> None:
+        """Runs the command of the shares once more, for the whole job."""
+        from lsar_jax.cli.apply import Apply
+        from lsar_jax.cli.fit import FitCommands
+        from lsar_jax.cli.mine import Mine
+
+        kinds = {"apply": Apply, "fit": FitCommands, "mine": Mine}
+        replace(parse(kinds[name], f"lsar-jax {name}", words), shard="0/1").run()

@@ -1,0 +1,52 @@
+"""The option of commands that many processes share, each alone: ``--shard I/N``."""
+
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from lsar_jax.embeddings.job_shards import WHOLE, check_shard
+from lsar_jax.files import write_json
+
+__all__ = ["ShardOption"]
+
+# Slurm's numbers of a task of an array.
+_TASK = ("ID", "MIN", "STEP")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardOption:
+    """A share of a job.
+
+    Attributes:
+      shard: I/N, such as 0/4: the share I of N of the job, which any process does alone; lsar-jax merge OUT ends it. By
+        default all, but in a Slurm array, or an indexed Job of Kubernetes that sets JOB_COMPLETIONS, the task's share.
+    """
+
+    shard: str | None = None
+    # The command line, which a merge goes on with.
+    arguments: tyro.conf.Suppress[tuple[str, ...]] = ()
+
+    def place(self) -> tuple[int, int]:
+        """The number of the share, and the number of shares; those of a scheduler are printed."""
+        text, env = self.shard, os.environ
+        if text is None and env.get("SLURM_ARRAY_TASK_ID"):
+            task, first, step = (int(env.get(f"SLURM_ARRAY_TASK_{name}") or name == "STEP") for name in _TASK)
+            text = f"{(task - first) // step}/{env.get('SLURM_ARRAY_TASK_COUNT')}"
+        elif text is None and env.get("JOB_COMPLETION_INDEX"):
+            text = f"{env['JOB_COMPLETION_INDEX']}/{env.get('JOB_COMPLETIONS', '')}"
+        if text is None:
+            return WHOLE
+        if not (found := re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)):
+            raise ValueError(f"--shard {text} is not I/N, such as 0/4; in Kubernetes, JOB_COMPLETIONS is N")
+        if self.shard is None:
+            print(f"--shard {text}, by the scheduler; --shard 0/1 is the whole job", file=sys.stderr, flush=True)
+        return check_shard((int(found[1]), int(found[2])))
+
+    def finish(self, out: Path, shard: tuple[int, int], work: Path) -> None:
+        """Leaves the command line to a merge, and says that a share is done."""
+        write_json(work / "arguments.json", self.arguments)
+        print(f"{out}: share {shard[0]}/{shard[1]} is done; when all are, run lsar-jax merge {out}")
