@@ -31,8 +31,12 @@ class Merge:
             embeddings.merge(self.out)
             print(summary(self.out))
         elif shard_count(beside) > 1:
-            found_by_shards(beside, self.out)
-            self._end(*read_json(beside / "arguments.json", list))
+            if not (path := beside / "arguments.json").is_file():
+                found_by_shards(beside, self.out)
+                raise ValueError(
+                    f"{path} is missing: it has the command line of a share; run one again, and merge then"
+                )
+            self._end(*read_json(path, list))
         else:
             raise ValueError(f"{self.out} was not written in shares: there is no work of them in {beside}")
 

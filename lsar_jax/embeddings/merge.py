@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from lsar_jax.corpora.records import Source
-from lsar_jax.embeddings.job import RECORD, work_folder
+from lsar_jax.embeddings.job import RECORD, remove_partial_files, work_folder
 from lsar_jax.embeddings.job_shards import found_by_shards
-from lsar_jax.embeddings.manifest import FILE_NAME, WORK, WORK_FILES, Job, Manifest, finished_shards, read_record
+from lsar_jax.embeddings.manifest import FILE_NAME, FILES, WORK, WORK_FILES, Job, Manifest, finished_shards, read_record
 
 __all__ = ["merge"]
 
@@ -20,6 +20,7 @@ def merge(folder: str | Path) -> None:
     """
     folder = Path(folder)
     with work_folder(folder / WORK, folder, WORK_FILES):
+        remove_partial_files(folder, FILES)
         if not (folder / FILE_NAME).is_file():
             found = found_by_shards(folder / WORK, folder)
             job = read_record(folder / WORK / RECORD, Job.from_dict)
