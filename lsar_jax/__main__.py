@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 COMMANDS = {
     "encode": Command("lsar_jax.cli.encode", "Encode", "encode text of any length into a folder"),
-    "fit": Command("lsar_jax.cli.fit", "FitCommands", "fit a transform on text or vectors", True),
+    "fit": Command("lsar_jax.cli.fit", "FitCommands", "fit a transform on text or vectors"),
     "apply": Command("lsar_jax.cli.apply", "Apply", "apply a transform to vectors or text"),
     "report": Command("lsar_jax.cli.report", "Report", "choose a layer, method and rank for text of yours"),
     "explore": Command("lsar_jax.cli.explore", "Explore", "look at text before and after a transform, on one page"),

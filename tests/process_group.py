@@ -1,59 +1,43 @@
-"""Several processes on the loopback interface that share a job."""
+"""Two processes on the loopback interface that compute together, with two devices each."""
 
 import os
-import re
-import signal
 import socket
 import subprocess
 import sys
-import time
+from pathlib import Path
 
-__all__ = ["ended", "kill_one", "started"]
+__all__ = ["ended", "free_address", "started"]
 
 
-def started(module, arguments, count, *, folder, each=(), places=()):
-    """Starts the processes of a job, ``python -m module``, in ``folder``, or each in a folder of ``places``.
+def free_address():
+    """An address at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
-    ``arguments`` are those of all, and ``each`` has more of each.
+
+def started(module, *arguments, folder, each=((), ()), slurm=False):
+    """Starts the processes, ``python -m module``, in ``folder``, with the arguments of both and of each.
+
+    They are given the address, or what Slurm tells its tasks.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    environment = os.environ | {
-        "JAX_NUM_CPU_DEVICES": "2", "LSAR_JAX_HEARTBEAT_SECONDS": "10", "PYTHONPATH": root,
-    }  # fmt: skip
+    address = free_address()
+    environment = os.environ | {"JAX_NUM_CPU_DEVICES": "2", "PYTHONPATH": str(Path(__file__).parents[1])}
+    if slurm:
+        job = {"JOB_ID": "1", "STEP_NODELIST": "127.0.0.1", "NTASKS": "2"}
+        environment |= {f"SLURM_{name}": value for name, value in job.items()}
+        environment |= {"JAX_COORDINATOR_PORT": address.partition(":")[2], "JAX_COORDINATOR_BIND_ADDRESS": address}
     return [
         subprocess.Popen(
-            [sys.executable, "-m", module, f"--distributed=127.0.0.1:{port},{number}/{count}", *map(str, arguments),
-             *(each[number] if each else ())],
-            cwd=places[number] if places else folder, env=environment, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True,
+            [sys.executable, "-m", module, "--distributed" if slurm else f"--distributed={address},{number}/2",
+             *map(str, arguments), *each[number]],
+            cwd=folder, env=environment | {f"SLURM_{name}ID": str(number) for name in ("PROC", "LOCAL") if slurm},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
-        for number in range(count)
+        for number in range(2)
     ]  # fmt: skip
 
 
 def ended(processes):
-    """Returns the exit status and the errors of each process."""
+    """Returns the exit status, what was printed and the errors of the processes, each a list."""
     ends = [process.communicate(timeout=300) for process in processes]
-    # With what they printed, for whoever looks.
-    for process, (printed, _) in zip(processes, ends, strict=True):
-        process.printed = printed
-    return [process.returncode for process in processes], [error for _, error in ends]
-
-
-def kill_one(processes, number, begun, sign=signal.SIGKILL):
-    """Kills one of two processes once ``begun`` returns something, and sees the other one end with a message."""
-    deadline = time.monotonic() + 200
-    while not begun():
-        assert time.monotonic() < deadline
-        assert all(process.poll() is None for process in processes), ended(processes)
-        time.sleep(0.002)
-    processes[number].send_signal(sign)
-    status, errors = ended(processes)
-    assert status[number] == -sign
-    assert status[1 - number] not in (0, None)
-    # From us, if it was waiting for the other one, and else from jax.
-    messages = "another process of the job ended|if another process ended|heartbeat|unhealthy|another task died"
-    assert re.search(messages, errors[1 - number].lower()), errors[1 - number]
+    return [process.returncode for process in processes], *(list(texts) for texts in zip(*ends, strict=True))

@@ -1,4 +1,4 @@
-"""One of everything that processes can share: ``python -m tests.shared_work [--distributed=...] FOLDER OUT``."""
+"""All that processes compute together: ``python -m tests.shared_work [--distributed=...] FOLDER OUT``."""
 
 import sys
 from dataclasses import dataclass
@@ -8,10 +8,8 @@ import numpy as np
 import tyro
 
 import lsar_jax as lj
-from lsar_jax.__main__ import main
 from lsar_jax.console.run import run
 from lsar_jax.processes import is_first, own_rows, share
-from tests.embeddings.made_folder import made_folder
 from tests.train.runs import write_labelled, write_words
 from train.align.__main__ import main as align
 from train.finetune.__main__ import main as finetune
@@ -23,18 +21,11 @@ TRAINING = ("--encoder", TINY, "--layer", "1", "--max-length", "24")
 
 
 def write_input(folder):
-    """Writes the text and the vectors that are worked on."""
+    """Writes the vectors and the text that are worked on."""
     rng = np.random.default_rng(0)
-    for code in ("de", "fr"):
-        lines = [" ".join(rng.choice(list("abcdefgh"), rng.integers(0, 9))) for _ in range(1300)]
-        (folder / f"{code}.txt").write_text("".join(f"{line}\n" for line in lines))
     x = rng.standard_normal((203, 16)).astype(np.float32) + 1
     x[100] = x[150] = x[2]  # ties over the border of two shares
     np.save(folder / "x.npy", x)
-    np.save(folder / "many.npy", rng.standard_normal((9000, 16)).astype(np.float32) - 1)
-    for name, mean in (("source", 1), ("target", -1)):
-        vectors = rng.standard_normal((3000, 16)).astype(np.float32) + mean * np.linspace(0, 1, 16, dtype=np.float32)
-        made_folder(folder / name, vectors, [f"{name} {row}" for row in range(len(vectors))])
     write_words(folder)
     write_labelled(folder, "pos", "train-en", 64, 0)
     write_labelled(folder, "pos", "test-de", 12, 2)
@@ -48,7 +39,7 @@ def strong_arguments(folder, out):
 
 @dataclass(frozen=True)
 class SharedWork:
-    """Moments, search, fits, mining and training, on what ``write_input`` wrote into ``folder``."""
+    """Moments, search and training, on what ``write_input`` wrote into ``folder``."""
 
     folder: tyro.conf.Positional[Path]
     out: tyro.conf.Positional[Path]
@@ -57,14 +48,6 @@ class SharedWork:
         folder, out = self.folder, self.out
         out.mkdir(exist_ok=True)
         self._arrays()
-        text = ["--data", *(f"{code}={folder}/{code}.txt" for code in ("de", "fr")), "--encoder", TINY, "--layer", "1"]
-        vectors = ["--data", f"de={folder}/many.npy", f"fr={folder}/x.npy"]
-        encoded = ["--data", f"de={folder}/source", f"fr={folder}/target"]
-        _end(main, "fit", "lir", out / "lir", *text)
-        _end(main, "fit", "cbie", out / "cbie", *text, "--clusters", "3", "--components", "2")
-        _end(main, "fit", "whitening", out / "whitening", *vectors, "--save", out / "moments")
-        _end(main, "fit", "lsar", out / "lsar", *encoded)
-        _end(main, "mine", folder / "source", folder / "target", out / "pairs.tsv", "--block", "1024")
         _end(align, *strong_arguments(folder, out / "strong"))
         _end(align, *strong_arguments(folder, out / "chunks"), "--chunk-tokens", "96")
         linear = ["--objective", "linear", "--learning-rate", "1e-4", "--batch", "128"]

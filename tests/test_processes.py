@@ -1,7 +1,11 @@
-"""Processes that share moments, search, fits, mining and training."""
+"""Processes that compute moments, search and train together, and how they are connected."""
 
 import re
 import signal
+import socket
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -9,11 +13,13 @@ from safetensors.numpy import load_file
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from tests.process_group import ended, kill_one, started
+from lsar_jax.processes import start_processes
+from tests.process_group import ended, free_address, started
 from tests.shared_work import SharedWork, strong_arguments, write_input
 from tests.train.runs import log_of
+from train.align.__main__ import main as align
 
-pytestmark = pytest.mark.slow
+slow = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +31,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def one(folder, tmp_path_factory):
-    """What one process makes, on four devices."""
+    """The work of one process, on four devices."""
     out = tmp_path_factory.mktemp("one") / "out"
     SharedWork(folder, out).run()
     return out
@@ -33,9 +39,9 @@ def one(folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def two(folder, tmp_path_factory):
-    """What two processes make, on two devices each."""
+    """The work of two processes, on two devices each, which Slurm tells where they are."""
     out = tmp_path_factory.mktemp("two") / "out"
-    status, errors = ended(started("tests.shared_work", [folder, out], 2, folder=folder))
+    status, _, errors = ended(started("tests.shared_work", folder, out, folder=folder, slurm=True))
     assert status == [0, 0], errors
     return out
 
@@ -61,6 +67,7 @@ def same_log(path, other):
             np.testing.assert_allclose(other_line["terms"][name], values, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
+@slow
 def test_moments_and_neighbours(one, two, folder):
     with np.load(one / "arrays.npz") as alone_file, np.load(two / "arrays.npz") as shared_file:
         alone, shared = dict(alone_file), dict(shared_file)
@@ -78,18 +85,7 @@ def test_moments_and_neighbours(one, two, folder):
     np.testing.assert_array_equal(shared["last"], alone["last"])
 
 
-@pytest.mark.parametrize("name", ["lir", "cbie", "whitening", "moments", "lsar"])
-def test_fits(one, two, name):
-    # Directions of clusters follow from embeddings, which batches of other sentences round in another way.
-    same(one / name, two / name, 1e-5 if name == "cbie" else 1e-6)
-
-
-def test_mining_and_scores_of_transfer(one, two):
-    for name in ("pairs.tsv", "pos/transfer.json"):
-        assert (two / name).read_bytes() == (one / name).read_bytes()
-    assert not list(two.glob("*.job"))
-
-
+@slow
 @pytest.mark.parametrize("name", ["strong", "chunks", "linear", "pos/seed-12", "pos/seed-8"])
 def test_training(one, two, name):
     same_log(one / name, two / name)
@@ -99,66 +95,138 @@ def test_training(one, two, name):
             same(path, two / path.relative_to(one), 1e-5)
 
 
-def test_mining_goes_on_after_a_kill(one, folder, tmp_path, capsys, all_progress):
-    out = tmp_path / "pairs.tsv"
-    job = ["mine", str(folder / "source"), str(folder / "target"), str(out), "--block", "1024"]
-    processes = started("lsar_jax", job, 2, folder=tmp_path)
-    kill_one(processes, 0, lambda: list(tmp_path.glob("pairs.tsv.job/backward-*.safetensors")), signal.SIGTERM)
-    assert not out.exists()
-    # With another number of processes, and without the blocks that were finished.
-    capsys.readouterr()
-    assert main(job) == 0
-    assert int(re.findall(r"\((\d+)%\)", capsys.readouterr().out)[0]) > 100 / 3
-    assert out.read_bytes() == (one / "pairs.tsv").read_bytes()
+@slow
+def test_scores_of_transfer(one, two):
+    assert (two / "pos/transfer.json").read_bytes() == (one / "pos/transfer.json").read_bytes()
 
 
-def test_training_goes_on_after_a_kill(one, folder, tmp_path):
-    out = tmp_path / "strong"
-    job = [*map(str, strong_arguments(folder, out)), "--checkpoint-seconds", "0"]
-    lines = int(np.random.default_rng().integers(3, len(log_of(one / "strong"))))
-    print(f"killed after {lines} lines of the log")
-    log = out / "log.jsonl"
-    processes = started("train.align", job, 2, folder=tmp_path)
-    kill_one(processes, 1, lambda: log.is_file() and len(log.read_text().splitlines()) >= lines)
-    processes = started("train.align", job, 2, folder=tmp_path)
-    status, errors = ended(processes)
+@slow
+def test_training_goes_on_after_kills(one, folder, tmp_path):
+    """One process of two is killed, and then the other one."""
+    log = tmp_path / "out/log.jsonl"
+    job = ("train.align", *strong_arguments(folder, log.parent), "--checkpoint-seconds", "0")
+    lines = len(log_of(one / "strong"))
+    for number, most in ((1, lines // 2), (0, lines - 1)):
+        least = int(np.random.default_rng().integers(2, most))
+        print(f"process {number} is killed after {least} lines of the log")
+        processes = started(*job, folder=tmp_path)
+        while not log.is_file() or len(log.read_text().splitlines()) < least:
+            assert all(process.poll() is None for process in processes), ended(processes)
+            time.sleep(0.002)
+        processes[number].kill()
+        begun = time.monotonic()
+        status, _, errors = ended(processes)
+        # It waits for the other one, and does not have to find out that there are no more signs of it.
+        assert time.monotonic() - begun < 60
+        assert status[number] == -signal.SIGKILL
+        assert status[1 - number] not in (0, None)
+        messages = "another process of the job ended|if another process ended|unhealthy|another task died"
+        assert re.search(messages, errors[1 - number]), errors[1 - number]
+    status, printed, errors = ended(started(*job, folder=tmp_path))
     assert status == [0, 0], errors
-    assert "resuming after step" in processes[0].printed
-    same_log(one / "strong", out)
+    assert "resuming after step" in printed[0]
+    same_log(one / "strong", log.parent)
 
 
+@slow
 @pytest.mark.parametrize(
     ("each", "message"),
     [
-        ((["--limit", "9"], ["--limit", "8"]), "the options of process 1 are not those of process 0"),
+        ((["--seed", "9"], ["--seed", "8"]), "error: the options of process 1 are not those of process 0"),
         (([], ["--nonsense"]), "nonsense"),
-        ((), "the files of process 1 are not those of process 0"),
     ],
-    ids=["other options", "usage", "other vectors"],
+    ids=["other options", "usage"],
 )
-def test_processes_that_differ_end(tmp_path, each, message):
-    places = [tmp_path / name for name in ("a", "b")]
-    for number, place in enumerate(places):
-        place.mkdir()
-        np.save(place / "x.npy", np.full((9, 4), 1.0 if each else number, np.float32))
-    fit = ["fit", "center", tmp_path / "out", "--data", "de=x.npy"]
-    status, errors = ended(started("lsar_jax", fit, 2, folder=tmp_path, each=each, places=places))
+def test_commands_that_differ_end(tmp_path, each, message):
+    status, _, errors = ended(started("train.align", "--out", "out", folder=tmp_path, each=each))
     assert 0 not in status
     assert message in "".join(errors)
     assert not (tmp_path / "out").exists()
 
 
-def test_an_error_in_one_process_of_a_script_ends_the_other(tmp_path):
-    (tmp_path / "script.py").write_text(
-        "import sys\n"
-        "import lsar_jax as lj\n"
-        "lj.processes.start_processes(sys.argv[1].partition('=')[2])\n"
-        "if lj.processes.is_first():\n"
-        "    raise RuntimeError('in one alone')\n"
-        "lj.processes.wait_for_all('never')\n"
-    )
-    processes = started("script", [], 2, folder=tmp_path, places=[tmp_path, tmp_path])
-    status, errors = ended(processes)
+@slow
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("start.version = lambda _: sys.argv[1][-3:]", "", "process 1 has 2 processes, lsar_jax 1/2, jax 1/2"),
+        (
+            "",
+            "with claimed(Path('out'), 'bert', {'text': share()[0]}): pass",
+            "text of process 1 are not those of process 0",
+        ),
+        ("", "if is_first(): raise RuntimeError('in one alone')", "in one alone"),
+    ],
+    ids=["other versions", "other text", "error in one"],
+)
+def test_scripts_that_differ_end(tmp_path, before, after, message):
+    (tmp_path / "script.py").write_text(f"""
+import sys
+from pathlib import Path
+import lsar_jax as lj
+from lsar_jax.processes import is_first, share, start, wait_for_all
+from train.run_folder import claimed
+{before}
+lj.processes.start_processes(sys.argv[1].partition('=')[2])
+{after}
+wait_for_all("never")
+""")
+    status, _, errors = ended(started("script", folder=tmp_path))
     assert status[0] == 1
-    assert "in one alone" in errors[0]
     assert status[1] != 0
+    assert message in errors[0]
+
+
+@slow
+def test_the_other_process_does_not_come(tmp_path):
+    """jax itself ends this one: its message comes after a line that says for what it waits."""
+    address = free_address()
+    script = f"""
+import functools, jax
+from lsar_jax.processes import start_processes
+jax.distributed.initialize = functools.partial(jax.distributed.initialize, initialization_timeout=1)
+start_processes("{address},1/2")
+"""
+    ends = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    assert ends.returncode == -signal.SIGABRT
+    assert ends.stderr.startswith(f"jax waits at {address} for all processes")
+    assert "DEADLINE_EXCEEDED" in ends.stderr
+
+
+@slow
+def test_no_cluster(tmp_path):
+    ends = subprocess.run([sys.executable, "-m", "train.align", "--distributed"], capture_output=True, text=True)
+    assert ends.returncode == 1
+    assert ends.stderr.splitlines()[-1] == (
+        "error: the processes could not be connected: coordinator_address should be defined; outside of a cluster that "
+        "jax knows, give --distributed=HOST:PORT,NUMBER/COUNT"
+    )
+
+
+def test_an_address_where_process_0_cannot_listen(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = f"127.0.0.1:{server.getsockname()[1]}"
+        reasons = {taken: "Address already in use", "192.0.2.1:8476": "Cannot assign", "no.such.host.invalid:8476": ""}
+        for address, reason in reasons.items():
+            with pytest.raises(ValueError, match=rf"cannot listen at {address}: .*{reason}.*; give an address of its"):
+                start_processes(f"{address},0/2")
+    monkeypatch.setenv("JAX_COORDINATOR_BIND_ADDRESS", "nonsense")
+    with pytest.raises(ValueError, match="cannot listen at nonsense"):
+        start_processes("127.0.0.1:8476,0/2")
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["10.0.0.1:0,0/2", "10.0.0.1:65536,0/2", "10.0.0.1:99999999,0/2", "a:1,2/2", "a:1,0/0", "a:1,-1/2", "a,0/2", "a:1"]
+    + [f"{host}:8476,0/2" for host in ("[::1", "::1", "", "a b")],
+)
+def test_no_address(where):
+    with pytest.raises(ValueError, match="is not HOST:PORT,NUMBER/COUNT"):
+        start_processes(where)
+
+
+def test_only_training_is_distributed(capsys):
+    for words in (["--distributed=127.0.0.1:1,0/2", "encode"], ["fit", "--distributed"]):
+        assert main(words) == 2
+        assert "--distributed is for training alone; give each process of encode" in capsys.readouterr().err
+    assert align(["--distributed="]) == 1
+    assert "--distributed= has no address" in capsys.readouterr().err

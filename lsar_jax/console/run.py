@@ -31,15 +31,11 @@ _EXPECTED = (ValueError, OSError, ImportError, KeyboardInterrupt, SystemExit)
 
 
 class Command(NamedTuple):
-    """A command: its module, imported only when it runs, and in it the dataclass of options with a ``run`` method.
-
-    ``what`` is its line in the list of commands, and ``shared`` says whether several processes can share it.
-    """
+    """A command: its module, imported only when it runs, in it the dataclass of options, and its line in the list."""
 
     module: str
     kind: str
     what: str
-    shared: bool = False
 
 
 def run(
@@ -57,7 +53,7 @@ def run(
       prog: name of the program in ``--help``.
       arguments: command-line arguments; by default, this process's.
       description: text shown by ``--help``; by default the docstring of ``kind``.
-      shared: whether several processes can share it, which a first argument ``--distributed`` then connects.
+      shared: whether several processes can run it together, which a first argument ``--distributed`` then connects.
     """
     _open_output()
     try:
@@ -117,8 +113,7 @@ def run_named(
 ) -> int:
     """Runs the command that the first argument names, and returns its exit status, or 2 if no known one is named.
 
-    ``--help``, or no argument, lists the commands; ``--version`` prints versions. A first argument ``--distributed``
-    connects this process with others.
+    ``--help``, or no argument, lists the commands; ``--version`` prints versions.
 
     Args:
       groups: commands by name, in groups with a title, which may be empty.
@@ -130,8 +125,8 @@ def run_named(
     _open_output()
     commands = {name: command for group in groups.values() for name, command in group.items()}
     words = sys.argv[1:] if arguments is None else list(arguments)
-    start = words[:1] if words and words[0].partition("=")[0] == START else []
-    words = words[len(start) :]
+    if any(word.partition("=")[0] == START for word in words):
+        return _fail(f"{START} is for training alone; give each process of encode, fit, apply or mine --shard I/N", 2)
     if words == ["--version"]:
         return _flushed(0, f"lsar_jax {version('lsar_jax')}, jax {version('jax')}, Python {sys.version.split()[0]}\n")
     if not words or words[0] in (*HELP, HELP_ALL):
@@ -149,14 +144,10 @@ def run_named(
             kinds = {name: _options(command) for name, command in commands.items()}
             # Shells complete by the first word: python -m eval is then called by an alias.
             return run(subcommands(kinds), prog.replace("python -m ", "lsar-"), words)
-        command = commands[name]
-        if start and not command.shared:
-            shareable = [name for name, command in commands.items() if command.shared]
-            return _fail(f"{name} cannot be shared by processes; {', '.join(shareable) or 'no other'} can", 1)
-        options = _options(command)
+        options = _options(commands[name])
     except ImportError as error:
         return _fail(install_hint(error, f"{prog} {name}"), 1)
-    return run(options, f"{prog} {name}", [*start, *arguments], shared=command.shared)
+    return run(options, f"{prog} {name}", arguments)
 
 
 def _options(command: Command) -> Any:

@@ -1,7 +1,10 @@
-"""Processes, on one machine or many, that share a job: started by ``jax.distributed``, over a folder that all can see.
+"""Processes, on one machine or many, that compute together: connected by ``jax.distributed``.
 
 Without ``start_processes`` there is one. A function that says so is a collective: every process must call it, in the
 same order, and if another one ends it raises ConnectionError.
+
+jax's service has no password and no encryption: whoever reaches its port can end the job, or take part in it. Without a
+network that you trust, ``127.0.0.1`` alone is safe.
 """
 
 from lsar_jax.processes.collectives import (

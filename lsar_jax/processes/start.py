@@ -1,71 +1,73 @@
-"""Connects the processes of a job, started by hand or by a cluster that jax knows."""
+"""Connects processes, started by hand or by a cluster that jax knows, with ``jax.distributed``."""
 
 import os
 import re
+import socket
 import sys
-import threading
+from importlib.metadata import version
 from types import TracebackType
 
 import jax
 
-from lsar_jax.processes.meeting import SILENT, WAIT, meet, say
+from lsar_jax.processes.collectives import gather
 
 __all__ = ["START", "start_processes"]
 
-# What a command line begins with.
+#: First argument of a command that processes run together.
 START = "--distributed"
-
-_HEARTBEAT = "LSAR_JAX_HEARTBEAT_SECONDS"
-# Where process 0 listens, if not at the address that the others are given.
-_BIND = "JAX_COORDINATOR_BIND_ADDRESS"
 
 
 def start_processes(where: str = "") -> None:
     """Connects this process with the others; call it before anything that uses a device.
 
-    Process 0 listens at the address given, or at the one in ``JAX_COORDINATOR_BIND_ADDRESS``, and waits for the others
-    for 300 seconds. Who reaches it needs no password: see the page on many machines.
-
-    If one ends before the others, these are ended too, with a message: at once if it ends with an error, and else after
-    100 seconds, or the number in the environment variable ``LSAR_JAX_HEARTBEAT_SECONDS``.
+    Process 0 listens at the address given, or at the one in ``JAX_COORDINATOR_BIND_ADDRESS``. jax waits 300 seconds for
+    all processes, and then ends those that came with a message of its own. If a process ends before the others, these
+    end too: at once if it ends with an error or they wait for it, and else after 100 seconds.
 
     Args:
       where: ``HOST:PORT,NUMBER/COUNT``, such as ``10.0.0.1:8476,0/2``: the address of process 0, the number of this
         process and the number of processes. Empty on Slurm, Open MPI, Kubernetes and Cloud TPU, which jax asks.
 
     Raises:
-      ValueError: ``where`` has another form, the port is not free or belongs to another program or job, a process does
-        not come in time or has other versions, or jax finds no such cluster.
+      ValueError: ``where`` has another form, process 0 cannot listen there, jax finds no such cluster, or the processes
+        have other versions of lsar_jax or jax.
     """
-    number_of = "([0-9]{1,6})"
-    match = re.fullmatch(rf"(\[[^\s\[\]]+\]|[^\s\[\]:]+):{number_of},{number_of}/{number_of}", where)
+    match = re.fullmatch(r"(\[[^\s\[\]]+\]|[^\s\[\]:]+):(\d{1,5}),(\d{1,6})/(\d{1,6})", where, re.ASCII)
     if where and (not match or int(match[3]) >= int(match[4]) or not 0 < int(match[2]) < 1 << 16):
         raise ValueError(f"{START}={where!r} is not HOST:PORT,NUMBER/COUNT with a number from 0 to COUNT - 1")
-    seconds = os.environ.get(_HEARTBEAT, "100")
-    if not seconds.isdigit() or int(seconds) < 1:
-        raise ValueError(f"{_HEARTBEAT} is {seconds!r}; it must be a whole number of seconds")
-    address, bind, number, count = None, None, None, None
-    if match:
-        address, number, count = f"{match[1]}:{match[2]}", int(match[3]), int(match[4])
-        bind = os.environ.get(_BIND) or address
-        meet(address, bind, number, count)
+    address, number, count = (f"{match[1]}:{match[2]}", int(match[3]), int(match[4])) if match else (None, None, None)
+    bind = os.environ.get("JAX_COORDINATOR_BIND_ADDRESS", address)  # by default, jax would listen on all addresses
+    if bind and number == 0:
+        _check_free(bind)
     # Its handler of SIGTERM would keep a job from being stopped.
     jax.config.update("jax_enable_preemption_service", False)
-    waiting = threading.Timer(SILENT, say, [f"jax waits for all processes, for {WAIT - SILENT} s more"])
-    waiting.daemon = True
-    waiting.start()
+    waits = f"jax waits{f' at {address}' if address else ''} for all processes"
+    print(f"{waits}, and ends this one unless they come in 300 s", file=sys.stderr, flush=True)
     try:
-        jax.distributed.initialize(
-            address, count, number, initialization_timeout=WAIT, heartbeat_timeout_seconds=int(seconds),
-            coordinator_bind_address=bind,
-        )  # fmt: skip
+        jax.distributed.initialize(address, count, number, coordinator_bind_address=bind)
     except (RuntimeError, ValueError) as error:
         hint = "" if where else f"; outside of a cluster that jax knows, give {START}=HOST:PORT,NUMBER/COUNT"
-        reason = str(error).partition("\n")[0]
+        reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(f"the processes could not be connected: {reason}{hint}") from error
-    finally:
-        waiting.cancel()
     sys.excepthook = _end
+    mine = f"{count or jax.process_count()} processes, lsar_jax {version('lsar_jax')}, jax {version('jax')}"
+    for other, alike in enumerate(gather(mine.encode())):
+        if alike != mine.encode():
+            raise ValueError(f"process {other} has {alike.decode()}, but process {jax.process_index()} has {mine}")
+
+
+def _check_free(address: str) -> None:
+    """Raises ValueError unless this process can listen at an address; jax crashes if it cannot."""
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+    try:
+        socket.create_server((host.strip("[]"), int(port)), family=family).close()
+    except (OSError, ValueError, OverflowError) as error:
+        reason = str(error).partition(" (")[0]
+        raise ValueError(
+            f"process 0 cannot listen at {address}: {reason}; give an address of its machine and a free port, the same "
+            "to all processes"
+        ) from error
 
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
