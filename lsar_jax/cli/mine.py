@@ -97,12 +97,14 @@ class Mine(ShardOption):
             raise ValueError(f"{given} are given; give SOURCE TARGET OUT, or --pairs FILE OUT without --known")
         threshold, error = read_threshold(self.threshold, self.error)
         known = None if self.known is self.correct is None else self._known()
-        options = MiningOptions(k=self.k, block=self.block, threshold=known or threshold, error=error)
+        options = MiningOptions(
+            k=self.k, block=self.block, threshold=known or threshold, error=error, shard=self.place()
+        )  # fmt: skip
         inputs = map(input_path, self.paths[:2] if self.pairs is None else [self.pairs, self.pairs])
         paths = dict(zip(("source", "target"), inputs, strict=True))
         self._check_paths(paths)
         files = {name: path for name, path in paths.items() if self.pairs or not path.is_dir()}
-        if (shard := self.place()) != WHOLE and files:
+        if options.shard != WHOLE and files:
             text = next(iter(files.values()))
             raise ValueError(f"--shard mines folders, but {text} is a file; encode it first, with lsar-jax encode")
         names = ("encoder", "layer", "prompt", "max_length", "text")
@@ -124,17 +126,21 @@ class Mine(ShardOption):
                 paths[name] = notes_of(self.out) / name
                 print(f"encoding the {name}, {path}", flush=True)
                 input_options.encode_file(encoder, path, paths[name], language)
+        self._mine(paths, options)
+
+    def _mine(self, paths: dict[str, Path], options: MiningOptions) -> None:
+        """Mines two folders."""
         source, target = map(embeddings.open, paths.values())
         count = mine_folders(
-            source, target, self.out, options, overwrite=self.overwrite, shard=shard, show_progress=True,
+            source, target, self.out, options, overwrite=self.overwrite, show_progress=True,
             report=partial(print, flush=True),
         )  # fmt: skip
-        if shard != WHOLE:
-            self.finish(self.out, shard, notes_of(self.out))
-            return
-        print(f"wrote {count:,} pairs to {self.out}")
-        if options.threshold is None:
-            print(_ALL_PAIRS, file=sys.stderr)
+        if options.shard != WHOLE:
+            self.finish(self.out, options.shard, notes_of(self.out))
+        else:
+            print(f"wrote {count:,} pairs to {self.out}")
+            if options.threshold is None:
+                print(_ALL_PAIRS, file=sys.stderr)
 
     def _check_paths(self, paths: dict[str, Path]) -> None:
         """Checks that the output and the work replace nothing else, before any work."""

@@ -44,6 +44,7 @@ from lsar_jax.embeddings.manifest import (
     finished_shards,
     read_record,
 )
+from lsar_jax.embeddings.merge import finish_folder
 from lsar_jax.embeddings.shards import as_jsonl, write_shard
 from lsar_jax.embeddings.unfinished import Unfinished
 from lsar_jax.encoders.options import EncodeOptions, encode_call
@@ -112,9 +113,8 @@ def encode(
     if not (paths := [input_path(path) for path in inputs]):
         raise ValueError("there is nothing to encode; give one or more files, or - for standard input")
     devices, folder = encoder.mesh.devices, Path(folder)
-    if shard_rows is None:
-        shard_rows = _ROWS_ON_CPU if devices.flat[0].platform == "cpu" else _ROWS
-    shard_rows = whole_number("shard_rows", shard_rows, 1, MOST_ROWS, "rows of a shard")
+    usual = _ROWS_ON_CPU if devices.flat[0].platform == "cpu" else _ROWS
+    rows = whole_number("shard_rows", usual if shard_rows is None else shard_rows, 1, MOST_ROWS, "rows of a shard")
     for path in paths:
         if path != STANDARD_INPUT and is_within(path, folder):
             raise ValueError(f"{path} is read, and is in {folder}, which is written; choose another folder")
@@ -123,15 +123,14 @@ def encode(
         check_absent(folder, [WORK])  # a run that was killed at once leaves a folder without a record
     job = Job(
         spec=encoder.spec, dim=encoder.dim, normalize=normalize, language=language, dtype=store, format=format,
-        max_length=encoder.tokenizer.max_length if max_length is None else max_length, shard_rows=shard_rows,
+        max_length=encoder.tokenizer.max_length if max_length is None else max_length, shard_rows=rows,
         inputs=tuple(map(str, paths)), text="text" if text is None else text, ids=ids, versions=versions(),
         devices=f"{devices.size} x {devices.flat[0].device_kind}", applied=tuple(sorted(encoder.applied)),
     )  # fmt: skip
-    records = Records(paths, text, ids)
-    if (folder / FILE_NAME).is_file():  # it is checked
-        shard = WHOLE
+    # A share of a finished folder checks all of it.
+    shard = WHOLE if (folder / FILE_NAME).is_file() else shard
     with work_folder(work, folder, WORK_FILES, shard), Meter(show_progress) as meter:
-        _Encoding(encoder, job, folder, records, meter, shard).run(progress)
+        _Encoding(encoder, job, folder, Records(paths, text, ids), meter, shard).run(progress)
 
 
 class _Encoding:
@@ -140,8 +139,8 @@ class _Encoding:
     def __init__(
         self, encoder: SentenceEncoder, job: Job, folder: Path, records: Records, meter: Meter, shard: tuple[int, int]
     ) -> None:
-        self.encoder, self.job, self.folder, self.records, self.meter = encoder, job, folder, records, meter
-        self.shard = shard
+        self.encoder, self.job, self.folder, self.records = encoder, job, folder, records
+        self.meter, self.shard = meter, shard
         self.manifest = Manifest.read(folder) if (folder / FILE_NAME).is_file() else None
         self.done: dict[int, Shard] = {}
 
@@ -169,11 +168,14 @@ class _Encoding:
                     if progress is not None:
                         progress(show(1.0))
             before = self.records.position
-        if shares == 1:
-            self._finish(count)
-        else:
-            sources = [source._asdict() for source in self.records.sources]
-            finish_shard(self.folder / WORK, self.shard, inputs=sources, shards=count, job=self.job.digest)
+        if count < (begun := max(self.done, default=-1) + 1):
+            raise self._changed(f"there are sentences for only {count} of its {begun} shards")
+        sources = tuple(self.records.sources)
+        if shares > 1:
+            inputs = [source._asdict() for source in sources]
+            finish_shard(self.folder / WORK, self.shard, inputs=inputs, shards=count, job=self.job.digest)
+        elif self.manifest is None:
+            finish_folder(self.folder, self.job, sources, count)
 
     def _begin(self) -> None:
         """Records the job, or compares it with the one that was begun, and finds the shards that are done."""
@@ -244,15 +246,3 @@ class _Encoding:
             shard = Shard(len(part), files, digest, report.tokens, report.truncated, report.decomposed)
             write_json(place.with_suffix(".json"), {"job": self.job.digest, **asdict(shard)})
         x.path.unlink(missing_ok=True)
-
-    def _finish(self, count: int) -> None:
-        """Writes the manifest of the folder, unless it is there."""
-        shards = finished_shards(self.folder / WORK, self.job) if self.manifest is None else self.done
-        begun = max(shards, default=-1) + 1
-        if count < begun:
-            raise self._changed(f"there are sentences for only {count} of its {begun} shards")
-        if self.manifest is None:
-            ordered = tuple(shards[number] for number in range(count))
-            Manifest(self.job, tuple(self.records.sources), ordered).write(self.folder)
-        if truncated := sum(shard.truncated for shard in shards.values()):
-            _log.warning("%d sentences were truncated to %d tokens", truncated, self.job.max_length)

@@ -1,5 +1,6 @@
 """Ends an encoding that ran in shares, from the records that they left."""
 
+import logging
 from pathlib import Path
 
 from lsar_jax.corpora.records import Source
@@ -7,7 +8,9 @@ from lsar_jax.embeddings.job import RECORD, remove_partial_files, work_folder
 from lsar_jax.embeddings.job_shards import found_by_shards
 from lsar_jax.embeddings.manifest import FILE_NAME, FILES, WORK, WORK_FILES, Job, Manifest, finished_shards, read_record
 
-__all__ = ["merge"]
+__all__ = ["finish_folder", "merge"]
+
+_log = logging.getLogger("lsar_jax")
 
 
 def merge(folder: str | Path) -> None:
@@ -23,9 +26,15 @@ def merge(folder: str | Path) -> None:
         remove_partial_files(folder, FILES)
         if not (folder / FILE_NAME).is_file():
             found = found_by_shards(folder / WORK, folder)
-            job = read_record(folder / WORK / RECORD, Job.from_dict)
-            shards = finished_shards(folder / WORK, job)
-            if shards.keys() != set(range(found["shards"])):
-                raise ValueError(f"{folder / WORK} lacks some of {found['shards']} records; encode the text again")
-            ordered = tuple(shards[number] for number in sorted(shards))
-            Manifest(job, tuple(Source(**source) for source in found["inputs"]), ordered).write(folder)
+            sources = tuple(Source(**source) for source in found["inputs"])
+            finish_folder(folder, read_record(folder / WORK / RECORD, Job.from_dict), sources, found["shards"])
+
+
+def finish_folder(folder: Path, job: Job, sources: tuple[Source, ...], count: int) -> None:
+    """Writes the manifest of a folder from the records of its ``count`` shards; ValueError if any is missing."""
+    shards = finished_shards(folder / WORK, job)
+    if missing := set(range(count)) ^ shards.keys():
+        raise ValueError(f"{folder / WORK} has {len(shards)} of {count} records, but for {min(missing)}; encode again")
+    Manifest(job, sources, tuple(shards[number] for number in range(count))).write(folder)
+    if truncated := sum(shard.truncated for shard in shards.values()):
+        _log.warning("%d sentences were truncated to %d tokens", truncated, job.max_length)

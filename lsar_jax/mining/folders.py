@@ -7,8 +7,8 @@ Before the output, its digest is recorded, so that a job that is killed while it
 two blocks of vectors and, for each neighbour of a sentence, 12 bytes, and three times as many while lists are merged
 and pairs are chosen.
 
-A share of a job (``shard``) has every n-th block of sources. It carries the nearest sources among its blocks, in a file
-that lists them. A call without shares merges the lists, chooses the pairs and writes them.
+A share of a job (``MiningOptions.shard``) has every n-th block of sources. It carries the nearest sources among its
+blocks, in a file that lists them. A call without shares merges the lists, chooses the pairs and writes them.
 """
 
 import json
@@ -58,7 +58,6 @@ def mine_folders(
     options: MiningOptions = _DEFAULTS,
     *,
     overwrite: bool = False,
-    shard: tuple[int, int] = WHOLE,
     show_progress: bool = False,
     progress: Callable[[Progress], None] | None = None,
     report: Callable[[str], None] | None = None,
@@ -66,8 +65,8 @@ def mine_folders(
     r"""Writes the pairs that ``mine`` finds among the distinct sentences of two folders, with their texts.
 
     If the process is stopped, the same call goes on and ends in the same bytes, as long as its work is in a folder
-    beside the output, whose name ends in ``.job``. With ``shard`` a process compares every n-th block of sources, and a
-    call without it writes the pairs once all shares are done.
+    beside the output, whose name ends in ``.job``. With ``options.shard`` a process compares every n-th block of
+    sources, and a call without it writes the pairs once all shares are done.
 
     Args:
       source: one collection.
@@ -77,7 +76,6 @@ def mine_folders(
         a space for a tab or line break of a sentence.
       options: what the pairs depend on.
       overwrite: whether to replace a file at ``out``.
-      shard: the number of this process's share of the job, from 0, and the number of shares.
       show_progress: whether to show the share that is done and the time left, as ``encode`` of an encoder does.
       progress: called after each block of sources.
       report: called with a line that says how known pairs chose the threshold.
@@ -115,19 +113,19 @@ def mine_folders(
         raise ValueError(f"{source.folder} and {target.folder} hold the same; give the folders of two collections")
     same_source("the folders", {str(source.folder): source.spec, str(target.folder): target.spec})
     sides = zip((source, target), options.languages, strict=True)
-    left, right = (Side(*side, options.transform, options.block, shard) for side in sides)
+    left, right = (Side(*side, options.transform, options.block, options.shard) for side in sides)
     least = min(len(rows) for side in (left, right) for rows in side.blocks)
     name = "the neighbours of CSLS" if options.neighbours > options.k else "k"
     whole_number(name, options.neighbours, 1, least, "the distinct sentences of the smallest block")
     known = known_rows(options.threshold, left, right)
-    with work_folder(notes, out, work_files(notes, source.folder, target.folder), shard):
-        if (written := begin(notes, out, record, shard != WHOLE)) is not None:
+    with work_folder(notes, out, work_files(notes, source.folder, target.folder), options.shard):
+        if (written := begin(notes, out, record, options.shard != WHOLE)) is not None:
             return written
         files = NeighbourFiles(notes, f"lsar_jax mining 5, job {text_sha256(json.dumps(neighbour_options(record)))}")
         with Meter(show_progress) as meter:
-            _compare(left, right, files, options, shard, meter, progress)
-        if shard != WHOLE:
-            finish_shard(notes, shard, options=record)
+            _compare(left, right, files, options, meter, progress)
+        if options.shard != WHOLE:
+            finish_shard(notes, options.shard, options=record)
             return 0
         pairs = _pairs(left, right, files, options)
         lowest = _lowest(pairs, options, known, len(right.rows), report or _log.info)
@@ -139,12 +137,11 @@ def _compare(
     target: Side,
     files: NeighbourFiles,
     options: MiningOptions,
-    shard: tuple[int, int],
     meter: Meter,
     progress: Callable[[Progress], None] | None,
 ) -> None:
     """Compares the blocks of sources of a share with all targets, unless that was done before."""
-    total, k, bank = len(source.blocks), options.neighbours, options.bank
+    total, k, bank, shard = len(source.blocks), options.neighbours, options.bank, options.shard
     carried = files.carried()
     done = {block for blocks in carried.values() for block in blocks}
     remaining = [block for block in range(shard[0], total, shard[1]) if block not in done]

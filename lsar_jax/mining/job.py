@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.embeddings.job import JOB_FILES, NUMBER, RECORD, changed_options, check_own
+from lsar_jax.embeddings.job_shards import WHOLE
 from lsar_jax.embeddings.manifest import FILES
 from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
@@ -29,7 +30,7 @@ _WORK_FILES = rf"{JOB_FILES}|(forward|backward)-{NUMBER}\.safetensors"
 
 @dataclass(frozen=True)
 class MiningOptions:
-    """Options of the mining of two folders, all of which the record of a job has.
+    """Options of the mining of two folders, which the record of a job has.
 
     Attributes:
       k: number of nearest neighbours in each direction.
@@ -43,6 +44,7 @@ class MiningOptions:
       languages: language codes of the source and the target, for a transform that needs them, and for the threshold of
         this pair, if the calibration has it.
       block: number of vectors of each side in memory.
+      shard: the number of this process's share of the work, from 0, and the number of shares; not in the record.
 
     Raises:
       ValueError: an option is out of range, as far as this does not depend on the folders, or the transform does not
@@ -56,6 +58,7 @@ class MiningOptions:
     transform: Transform | None = None
     languages: tuple[str | None, str | None] = (None, None)
     block: int = 65_536
+    shard: tuple[int, int] = WHOLE
 
     def __post_init__(self) -> None:
         check_choice("precision", self.precision, get_args(Precision))

@@ -99,8 +99,9 @@ def killed(process, ready):
     """Waits until ``ready`` returns something, or the process has ended, and kills it."""
     while process.poll() is None and not ready():
         time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
-    return process.wait()
+    process.kill()
+    process.communicate()
+    return process.returncode
 
 
 @pytest.mark.slow
