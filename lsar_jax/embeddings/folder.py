@@ -84,7 +84,7 @@ class Embeddings:
         """Returns any rows in their order, ``[row, dim]``; of each shard, only these are read if it is ``.npy``."""
         x = np.empty((len(rows), self.shape[1]), self.dtype)
         for number, chosen, places in self._by_shard(rows):
-            x[chosen] = read_rows(self.folder, self.manifest.job, number, places)
+            x[_run(chosen)] = read_rows(self.folder, self.manifest.job, number, _run(places))
         return x
 
     def sentences(self, start: int = 0, stop: int | None = None) -> Sentences:
@@ -145,6 +145,11 @@ class Embeddings:
         for number in np.unique(numbers):
             chosen = np.flatnonzero(numbers == number)
             yield int(number), chosen, places[chosen]
+
+
+def _run(rows: Int[np.ndarray, " row"]) -> slice | Int[np.ndarray, " row"]:
+    """Returns rows that follow one another as a slice, of which numpy makes no copy."""
+    return slice(int(rows[0]), int(rows[-1]) + 1) if (np.diff(rows) == 1).all() else rows
 
 
 def open_folder(folder: str | Path) -> Embeddings:

@@ -126,7 +126,7 @@ def read_rows(
     """Returns rows of a shard, counted from its first."""
     path = folder / file_names(job.format, number)[0]
     if job.format == "npy":
-        return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
+        return np.load(path, mmap_mode="r", allow_pickle=False)[rows]
     column = _table(path, ["vector"])["vector"].combine_chunks()
     return np.asarray(column.values).reshape(-1, job.dim)[rows]
 
@@ -136,7 +136,8 @@ def read_sentences(folder: Path, manifest: Manifest, number: int) -> Sentences:
     path = folder / file_names(manifest.job.format, number)[-1]
     try:
         if manifest.job.format == "npy":
-            rows: list[dict[str, Any]] = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+            # As one array, because to parse line after line takes four times as long.
+            rows: list[dict[str, Any]] = json.loads(b"[%s]" % path.read_bytes()[:-1].replace(b"\n", b","))
             sentences = Sentences([row["text"] for row in rows], [row["id"] for row in rows])
         else:
             table = _table(path, ["id", "text"])
