@@ -14,6 +14,7 @@ blocks, in a file that lists them. A call without shares merges the lists, choos
 import json
 import logging
 from collections.abc import Callable, Mapping
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def mine_folders(
     with work_folder(notes, out, work_files(notes, source.folder, target.folder), options.shard):
         if (written := begin(notes, out, record, options.shard != WHOLE)) is not None:
             return written
-        files = NeighbourFiles(notes, f"lsar_jax mining 5, job {text_sha256(json.dumps(neighbour_options(record)))}")
+        files = NeighbourFiles(notes, f"lsar_jax mining 6, job {text_sha256(json.dumps(neighbour_options(record)))}")
         with Meter(show_progress) as meter:
             _compare(left, right, files, options, meter, progress)
         if options.shard != WHOLE:
@@ -179,7 +180,7 @@ def _compare(
 
 def _pairs(source: Side, target: Side, files: NeighbourFiles, options: MiningOptions) -> Pairs:
     """The pairs by what all processes found."""
-    forward, backward = _neighbours(source, target, files, options.neighbours)
+    forward, backward = _neighbours(source, files)
     if (bank := options.bank) is None:
         return pairs_of_neighbours(forward, backward)
     scale = np.concatenate([local_scale(target.vectors(number), bank) for number in range(len(target.blocks))])
@@ -199,7 +200,7 @@ def _lowest(
     return float(options.threshold or 0)
 
 
-def _neighbours(source: Side, target: Side, files: NeighbourFiles, k: int) -> tuple[Nearest, Nearest]:
+def _neighbours(source: Side, files: NeighbourFiles) -> tuple[Nearest, Nearest]:
     """The nearest targets of each source, and the nearest sources of each target, that all processes found."""
     carried = files.carried()
     numbers = range(len(source.blocks))
@@ -208,10 +209,7 @@ def _neighbours(source: Side, target: Side, files: NeighbourFiles, k: int) -> tu
             f"the notes in {files.folder} are of other blocks than those of this job: another process has written "
             "there; remove the files backward-* in it, and run the command again"
         )
-    parts = [files.read(name) for name in carried]
-    backward = no_neighbours(len(parts[0][0]), k)
-    for part in parts:
-        backward = merged(backward, part)
+    backward = reduce(merged, map(files.read, carried))
     cosines, rows = zip(*(files.read(forward_name(block)) for block in numbers), strict=True)
     return (np.concatenate(cosines), np.concatenate(rows)), backward
 

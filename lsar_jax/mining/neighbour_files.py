@@ -66,12 +66,12 @@ def forward_name(block: int) -> str:
 
 def no_neighbours(rows: int, k: int) -> Nearest:
     """Returns lists that any neighbour improves."""
-    return np.full((rows, k), -np.inf, np.float32), np.zeros((rows, k), np.int64)
+    return np.full((rows, k), -np.inf, np.float32), np.zeros((rows, k), np.int32)
 
 
 def merged(best: Nearest, other: tuple[Any, Any], first: int = 0) -> Nearest:
     """Returns the best k of two lists; rows of the second count from ``first``. Ties go to the lower row."""
     cosines = np.concatenate([best[0], np.asarray(other[0])], axis=1)
-    rows = np.concatenate([best[1], np.asarray(other[1], np.int64) + first], axis=1)
+    rows = np.concatenate([best[1], np.asarray(other[1], np.int32) + np.int32(first)], axis=1)
     order = np.lexsort((rows, -cosines), axis=1)[:, : best[0].shape[1]]
     return np.take_along_axis(cosines, order, axis=1), np.take_along_axis(rows, order, axis=1)

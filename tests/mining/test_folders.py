@@ -121,7 +121,7 @@ def test_a_stopped_job_goes_on(sides, tmp_path):
     notes = tmp_path / "out.tsv.job"
     before = {name: (notes / name).read_bytes() for name in ("job.json", "forward-00000.safetensors")}
     (notes / "job.json").write_text(json.dumps(json.loads(before["job.json"]) | {"k": 3}))
-    with pytest.raises(ValueError, match=r"backward-00000.safetensors has format .*, expected 'lsar_jax mining 5, job"):
+    with pytest.raises(ValueError, match=r"backward-00000.safetensors has format .*, expected 'lsar_jax mining 6, job"):
         lj.mining.mine_folders(*sides[2:], out, MiningOptions(block=BLOCK, k=3, threshold=1.2))
     (notes / "job.json").write_bytes(before["job.json"])
     content = before["forward-00000.safetensors"]
