@@ -46,7 +46,7 @@ class Speed:
     """Runs the benchmarks of speed, and prints one table.
 
     Attributes:
-      benchmarks: which of them.
+      benchmarks: which of them; growth, of mining, takes ten minutes.
       encoder: bundled, or random weights, with random text, of the shapes of XLM-R base or large, Qwen3-Embedding-0.6B,
         EmbeddingGemma, mmBERT base (and ModernBERT base) or gte-multilingual-base.
       blocks: number of blocks of an encoder with random weights; by default, as many as published.
@@ -58,7 +58,9 @@ class Speed:
       out: folder for the JSON lines.
     """
 
-    benchmarks: tuple[Literal["encode", "fits", "search", "heads"], ...] = ("encode", "fits", "search", "heads")
+    benchmarks: tuple[Literal["encode", "fits", "search", "heads", "growth"], ...] = (
+        "encode", "fits", "search", "heads",
+    )  # fmt: skip
     encoder: Literal[
         "bundled", "random-base", "random-large", "random-qwen3-0.6b", "random-embeddinggemma", "random-mmbert-base",
         "random-gte",

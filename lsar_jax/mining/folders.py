@@ -4,8 +4,8 @@ Each block of sources is compared with all blocks of targets, which gives the ne
 carried from block to block, the nearest sources of each target. After each block, both are written beside the output,
 in files whose format has their name and the digest of the job, so that other blocks' or jobs' are refused.
 Before the output, its digest is recorded, so that a job that is killed while its work is deleted can end. Memory holds
-two blocks of vectors and, for each neighbour of a sentence, 12 bytes, and three times as many while lists are merged
-and pairs are chosen.
+two blocks of vectors and, for each neighbour of a sentence, 8 bytes; while pairs are chosen, twice as many and 90 for
+each sentence.
 
 A share of a job (``MiningOptions.shard``) has every n-th block of sources. It carries the nearest sources among its
 blocks, in a file that lists them. A call without shares merges the lists, chooses the pairs and writes them.
@@ -179,7 +179,7 @@ def _compare(
 
 
 def _pairs(source: Side, target: Side, files: NeighbourFiles, options: MiningOptions) -> Pairs:
-    """The pairs by what all processes found."""
+    """The pairs by what all shares found."""
     forward, backward = _neighbours(source, files)
     if (bank := options.bank) is None:
         return pairs_of_neighbours(forward, backward)
@@ -201,7 +201,7 @@ def _lowest(
 
 
 def _neighbours(source: Side, files: NeighbourFiles) -> tuple[Nearest, Nearest]:
-    """The nearest targets of each source, and the nearest sources of each target, that all processes found."""
+    """The nearest targets of each source, and the nearest sources of each target, that all shares found."""
     carried = files.carried()
     numbers = range(len(source.blocks))
     if sorted(block for blocks in carried.values() for block in blocks) != list(numbers):

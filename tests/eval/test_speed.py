@@ -10,6 +10,7 @@ import pytest
 from eval.__main__ import main
 from eval.bench.encoder_configs import CONFIGS
 from eval.bench.peers import fits, search
+from eval.bench.peers.growth import growth
 from eval.bench.peers.heads import heads
 from eval.bench.peers.timing import Timing, fastest, operations_per_token
 from lsar_jax.mesh import cpu_features
@@ -110,6 +111,13 @@ def test_the_peers_of_search_find_the_same(rng):
     (scores, ids), (other_scores, other_ids) = faiss(3), torch(3)
     np.testing.assert_array_equal(ids, other_ids)
     np.testing.assert_allclose(scores, other_scores, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_mining_in_a_process_of_its_own():
+    [row] = growth([(3000, 2000)], 16)
+    assert row.case == "mining 3,000 x 2,000"
+    assert 0 < row.share < 100
 
 
 @pytest.mark.slow
