@@ -154,19 +154,22 @@ def test_commands_that_differ_end(tmp_path, each, message):
             "with claimed(Path('out'), 'bert', {'text': share()[0]}): pass",
             "text of process 1 are not those of process 0",
         ),
-        ("", "if is_first(): raise RuntimeError('in one alone')", "in one alone"),
+        # jax would listen at all addresses.
+        ("", "if is_first(): socket.create_connection(('127.0.0.2', port))", "ConnectionRefusedError"),
     ],
-    ids=["other versions", "other text", "error in one"],
+    ids=["other versions", "other text", "error in one, and another address"],
 )
 def test_scripts_that_differ_end(tmp_path, before, after, message):
     (tmp_path / "script.py").write_text(f"""
-import sys
+import socket, sys
 from pathlib import Path
 import lsar_jax as lj
 from lsar_jax.processes import is_first, share, start, wait_for_all
 from train.run_folder import claimed
 {before}
-lj.processes.start_processes(sys.argv[1].partition('=')[2])
+where = sys.argv[1].partition("=")[2]
+port = int(where.partition(",")[0].partition(":")[2])
+lj.processes.start_processes(where)
 {after}
 wait_for_all("never")
 """)

@@ -12,7 +12,6 @@ from typing import IO, Any, NamedTuple
 from lsar_jax.corpora.row_files import has_columns, is_parquet, rows_in
 from lsar_jax.corpora.text_files import LONGEST, decoded_lines, unpacked
 from lsar_jax.files import check_file, sha256
-from lsar_jax.processes import share
 
 __all__ = [
     "STANDARD_INPUT",
@@ -83,8 +82,8 @@ class Records:
                 why = "is named as vectors, which are not text; give the text, or rename it"
             elif column is not None and not has_columns(path):
                 why = f"is text, which has no column {column!r}; leave out --text and --ids"
-            elif not is_file(path) and (share()[1] > 1 or is_parquet(path) or self.paths.count(path) > 1):
-                why = "can be read only once, by one process; write it to a file"
+            elif not is_file(path) and (is_parquet(path) or self.paths.count(path) > 1):
+                why = "can be read only once; write it to a file"
             else:
                 continue
             raise ValueError(f"{_name(path)} {why}")

@@ -156,7 +156,7 @@ def folder(tmp_path, monkeypatch):
         ("encode /dev/null out", "/dev/null is empty"),
         ("encode /dev/zero out", "/dev/zero, line 1 is longer than 4 MiB"),
         ("encode - out", "standard input is closed; give a file"),
-        ("encode - - out", "standard input can be read only once, by one process; write it to a file"),
+        ("encode - - out", "standard input can be read only once; write it to a file"),
         ("fit lsar out --data de=- en=-", "standard input can be read only once"),
         ("mine - - out", "- is given for both sides; give two collections"),
         ("encode . out", ". is not a file; give one"),
