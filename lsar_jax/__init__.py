@@ -33,7 +33,7 @@ from lsar_jax import (
     retrieval,
     transforms,
 )
-from lsar_jax.encoders import EncodeReport, SentenceEncoder, load_encoder
+from lsar_jax.encoders import EncodeBatch, EncodeReport, SentenceEncoder, load_encoder
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
 from lsar_jax.program_cache import cache_programs
 from lsar_jax.retrieval import preference
@@ -57,6 +57,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Calibration",
+    "EncodeBatch",
     "EncodeReport",
     "EncoderSpec",
     "Moments",

@@ -21,10 +21,11 @@ from lsar_jax.models.pooling import POOLINGS, pooled_width
 from lsar_jax.models.projection import Layer, Normalize, Projection, Truncate, width_after
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["load_encoder", "open_checkpoint"]
+__all__ = ["OPTIONS", "load_encoder", "open_checkpoint"]
 
 _DTYPES = ("float32", "bfloat16")
-_OPTIONS = ("revision", "layer", "pooling", "dim", "final_norm", "dtype", "param_dtype", "mesh")
+#: The options of ``load_encoder``.
+OPTIONS = ("revision", "layer", "pooling", "dim", "final_norm", "dtype", "param_dtype", "mesh")
 
 
 def load_encoder(
@@ -79,7 +80,7 @@ def load_encoder(
       >>> x.shape, x.dtype.name
       ((2, 384), 'float32')
     """
-    check_names("load_encoder", others, _OPTIONS)
+    check_names("load_encoder", others, OPTIONS)
     check_flags(final_norm=final_norm)
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)

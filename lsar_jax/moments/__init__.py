@@ -22,6 +22,7 @@ from lsar_jax.moments.by_language import (
 )
 from lsar_jax.moments.moments import Moments, sum_over_processes
 from lsar_jax.moments.moments_file import load_moments, merge_moments, save_moments
+from lsar_jax.moments.ray_aggregation import ray_aggregation
 
 __all__ = [
     "Moments",
@@ -33,6 +34,7 @@ __all__ = [
     "merge_moments",
     "moments_by_language",
     "pool_moments",
+    "ray_aggregation",
     "save_moments",
     "stack_means",
     "sum_over_processes",
