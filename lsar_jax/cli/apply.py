@@ -1,11 +1,12 @@
 """``lsar-jax apply``: applies a transform to a file of vectors or text, in bounded memory."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import tyro
@@ -13,10 +14,12 @@ import tyro
 from lsar_jax.arrays import warn_far_off
 from lsar_jax.corpora.records import Records, input_path, is_file
 from lsar_jax.embeddings import Embeddings
+from lsar_jax.embeddings.job import NUMBER, new_output
 from lsar_jax.encoders.progress import count_meter
-from lsar_jax.files import check_outputs, new_file
-from lsar_jax.options.encoder import InputOptions
-from lsar_jax.options.inputs import InputName, is_vectors, open_vectors, read_blocks
+from lsar_jax.files import new_file
+from lsar_jax.mining.job import notes_of
+from lsar_jax.options.file_job import FileJob
+from lsar_jax.options.inputs import BLOCK, InputName, is_vectors, open_vectors, read_rows
 from lsar_jax.retrieval.search import scaled_sides
 from lsar_jax.transforms import Transform
 from lsar_jax.transforms.identifier import NEAREST_TAKEN
@@ -25,11 +28,12 @@ __all__ = ["Apply"]
 
 _log = logging.getLogger("lsar_jax")
 
-_BLOCK = 65_536
+# Sentences of a block, and the file of a block of a share.
+_BLOCK, _FILE = 65_536, "block-{:05d}.npy"
 
 
 @dataclass(frozen=True)
-class Apply(InputOptions):
+class Apply(FileJob):
     """Applies a transform to vectors, or to the embeddings of text, and writes the results to a .npy file.
 
     Attributes:
@@ -40,7 +44,6 @@ class Apply(InputOptions):
       language: language code of all vectors, or auto to detect the language of each; a shared transform needs none.
       strength: how much of the transform to apply, from 0 (vectors unchanged) to 1.
       scale: divide vectors by their length, and append -r / 2 of local scaling, r against the transform's bank.
-      overwrite: replace the output if it exists.
     """
 
     transform: tyro.conf.Positional[Path]
@@ -49,69 +52,106 @@ class Apply(InputOptions):
     language: str | None = None
     strength: float = 1.0
     scale: bool = False
-    overwrite: bool = False
 
     # What --help shows.
     essential = (
         "transform", "vectors", "out", "encoder", "layer", "prompt", "max_length", "language", "strength", "scale",
-        "overwrite",
+        "overwrite", "shard",
     )  # fmt: skip
+    parts: ClassVar[str] = rf"block-{NUMBER}\.npy"
 
     def run(self) -> None:
         """Writes the file."""
-        transform, path = Transform.load(self.transform).at_strength(self.strength), input_path(self.vectors)
-        check_outputs([self.out], [self.transform, path, *self.encoder_files()], overwrite=self.overwrite)
+        path = input_path(self.vectors)
         self.check_text([] if is_vectors(path) else [path])
-        blocks, width = (self._vectors if is_vectors(path) else self._text)(path, transform), transform.dim + self.scale
-        if self.scale:
-            bank, moved = transform.bank, blocks
-            blocks = (np.asarray(scaled_sides(block, block, bank)[1]) for block in moved)
+        self.run_job([self.out], [self.transform, path])
+
+    def whole(self) -> None:
+        """Applies the transform to all blocks."""
+        self._write(block for block in self._blocks(lambda number: True) if block is not None)
+
+    def share(self, shard: tuple[int, int], work: Path) -> dict[str, Any]:
+        """Applies the transform to every n-th block, unless that was done."""
+        count = 0
+        for block in self._blocks(lambda n: n % shard[1] == shard[0] and not (work / _FILE.format(n)).is_file()):
+            if block is not None:
+                with new_file(work / _FILE.format(count)) as partial:
+                    np.save(partial, block)
+            count += 1
+        return {"blocks": count}
+
+    def merge(self, found: Mapping[str, Any], work: Path) -> None:
+        """Joins the blocks of all shares."""
+        paths = [work / _FILE.format(number) for number in range(found["blocks"])]
+        self._write(map(np.load, paths))
+
+    @cached_property
+    def loaded(self) -> Transform:
+        """The transform, at its strength."""
+        return Transform.load(self.transform).at_strength(self.strength)
+
+    def _write(self, blocks: Iterator[np.ndarray]) -> None:
+        """Writes the blocks to the output."""
         # A wrong width or language is reported before a file is created.
-        first, rows = next(blocks), 0
-        with new_file(self.out) as partial, partial.open("wb") as file:
+        first, rows, width = next(blocks), 0, self.loaded.dim + self.scale
+        with new_output(notes_of(self.out), self.out) as path, new_file(path) as partial, partial.open("wb") as file:
             header = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
             np.lib.format.write_array_header_1_0(file, header)
             for block in chain([first], blocks):
-                file.write(np.asarray(block, "<f4").tobytes())
+                file.write(block.tobytes())
                 rows += len(block)
             # numpy leaves room in the header for any number of rows.
             file.seek(0)
             np.lib.format.write_array_header_1_0(file, header | {"shape": (rows, width)})
-        print(f"wrote {rows} vectors of width {width}, transformed by {transform.name}, to {self.out}")
+        print(f"wrote {rows} vectors of width {width}, transformed by {self.loaded.name}, to {self.out}")
 
-    def _vectors(self, path: Path, transform: Transform) -> Iterator[np.ndarray]:
+    def _blocks(self, wanted: Callable[[int], bool]) -> Iterator[np.ndarray | None]:
+        """Yields each block in float32, transformed, or None if its number is not ``wanted``."""
+        path = input_path(self.vectors)
+        bank = self.loaded.bank if self.scale else None
+        for block in (self._vectors if is_vectors(path) else self._text)(path, wanted):
+            if block is not None and bank is not None:
+                block = scaled_sides(block, block, bank)[1]
+            yield None if block is None else np.asarray(block, "<f4")
+
+    def _vectors(self, path: Path, wanted: Callable[[int], bool]) -> Iterator[Any]:
         """Yields the transformed blocks of vectors."""
         x = open_vectors(path)
         if isinstance(x, Embeddings):
-            x.check_transform(transform)
-        start = strange = first_strange = 0
+            x.check_transform(self.loaded)
+        strange = first_strange = 0
         with count_meter(True, len(x), "transformed", "vectors") as advance:
-            for block in read_blocks(x):
-                if start == 0:
-                    warn_far_off(str(path), block)
-                try:
-                    result, unknown = transform.with_unknown(block, self.language)
-                except ValueError as error:
-                    raise ValueError(f"{path}, from row {start}: {error}") from error
-                if unknown is not None and unknown.any():
-                    first_strange = first_strange if strange else start + int(unknown.argmax())
-                    strange += int(unknown.sum())
-                yield np.asarray(result)
-                start += len(block)
-                advance(len(block))
+            for start in range(0, len(x), BLOCK):
+                result, stop = None, min(start + BLOCK, len(x))
+                if wanted(start // BLOCK):
+                    block = read_rows(x, start, stop)
+                    if start == 0:
+                        warn_far_off(str(path), block)
+                    try:
+                        result, unknown = self.loaded.with_unknown(block, self.language)
+                    except ValueError as error:
+                        raise ValueError(f"{path}, from row {start}: {error}") from error
+                    if unknown is not None and unknown.any():
+                        first_strange = first_strange if strange else start + int(unknown.argmax())
+                        strange += int(unknown.sum())
+                yield result
+                advance(stop - start)
         if strange:
-            _log.warning(NEAREST_TAKEN, strange, start, f" in {path}", first_strange)
+            _log.warning(NEAREST_TAKEN, strange, len(x), f" in {path}", first_strange)
 
-    def _text(self, path: Path, transform: Transform) -> Iterator[np.ndarray]:
+    def _text(self, path: Path, wanted: Callable[[int], bool]) -> Iterator[Any]:
         """Yields the transformed embeddings of blocks of sentences."""
         # Read to its end first, so that a bad line is found before the work; a pipe can be read once.
         rows = sum(1 for _ in Records([path], self.text)) if is_file(path) else None
-        encoder, done = self.load(transform).with_transform(transform), 0
+        encoder, done = self.load(self.loaded).with_transform(self.loaded), 0
         texts = (record.text for record in Records([path], self.text))
         with count_meter(True, rows) as advance:
             options: dict[str, Any] = {"language": self.language, "max_length": self.max_length}
             while block := list(islice(texts, _BLOCK)):
-                yield np.asarray(encoder.encode(block, show_progress=advance, **options))
+                if wanted(done // _BLOCK):
+                    yield encoder.encode(block, show_progress=advance, **options)
+                else:
+                    yield advance(len(block))
                 done += len(block)
         if rows not in (None, done):
             raise ValueError(f"{path} had {rows} rows, and then {done}: it changed while it was read")

@@ -5,40 +5,45 @@ at a time. Vectors of another encoder are read in blocks. Each method in ``lsar_
 subcommand with the options of its fit function.
 """
 
-import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, make_dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Union
 
 import docstring_parser
+import numpy as np
 import tyro
 
+from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.checks import whole_number
 from lsar_jax.corpora.records import input_path
 from lsar_jax.embeddings import open as open_folder
-from lsar_jax.files import check_outputs, sha256
+from lsar_jax.embeddings.job import NUMBER, new_output
+from lsar_jax.embeddings.job_shards import WHOLE, shard_count
+from lsar_jax.files import write_text
 from lsar_jax.languages import canonical_keys, language_code
-from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
-from lsar_jax.options.encoder import InputOptions
+from lsar_jax.mining.job import notes_of
+from lsar_jax.moments import Moments, load_moments, merge_moments, save_moments
+from lsar_jax.options.file_job import FileJob
+from lsar_jax.options.fit_parts import kind_of_all, one_space, reduced
 from lsar_jax.options.inputs import Reader, check_distinct, is_vectors, open_vectors
-from lsar_jax.processes import check_alike, gather, is_first, share
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier
 from lsar_jax.transforms.base.blend import Blend
-from lsar_jax.transforms.methods import METHODS, FitMethod, Needs
+from lsar_jax.transforms.methods import METHODS, FitMethod
 
 __all__ = ["FitCommands", "FitEmbeddings"]
 
-# Options that --help shows.
-_SHOWN = 10
-# What moments have: each kind includes the kinds before it.
-_KINDS: tuple[Needs, ...] = ("means", "pooled", "languages")
+# The output and the options that --help shows.
+_SHOWN = 11
+# The file of the moments of a share, without a byte if the share is empty; and of the sample, with its format.
+_MOMENTS, _SAMPLE, _FORMAT = "moments-{:05d}.safetensors", "sample.safetensors", "lsar_jax sample of a fit 1"
 
 
 @dataclass(frozen=True)
-class FitEmbeddings(InputOptions):
+class FitEmbeddings(FileJob):
     """Fits a transform on the embeddings of text, or on vectors, and writes it to one file.
 
     Attributes:
@@ -48,13 +53,12 @@ class FitEmbeddings(InputOptions):
         vectors with one row per sentence, or a folder that lsar-jax encode wrote. A language may have several.
       limit: maximum number of sentences per file; by default, all, or 10,000 for CBIE and LangSAE.
       strength: how much of the transform to apply, from 0 (embeddings unchanged) to 1.
-      overwrite: replace outputs that exist.
     """
 
     name: ClassVar[str] = ""
     # What --help shows, and with these the options of the method.
     essential: ClassVar[tuple[str, ...]] = (
-        "out", "encoder", "layer", "data", "limit", "moments", "identifier", "save"
+        "out", "encoder", "layer", "data", "limit", "moments", "identifier", "save", "shard"
     )  # fmt: skip
     method: ClassVar[FitMethod]
 
@@ -62,40 +66,52 @@ class FitEmbeddings(InputOptions):
     data: tuple[str, ...] = ()
     limit: int | None = None
     strength: float = 1.0
-    overwrite: bool = False
     # Options of methods that are fitted on moments.
     moments: ClassVar[tuple[Path, ...]] = ()
     save: ClassVar[Path | None] = None
 
     def run(self) -> None:
         """Fits and saves the transform, and prints a summary."""
-        files = _files(self.data)
-        self._check(files)
-        if share()[1] > 1:
-            check_alike("the files", repr({code: [*map(_mark, paths)] for code, paths in files.items()}))
-        options = {name: getattr(self, name) for name in self.method.options if hasattr(self, name)}
-        transform, blank = self._fit(files, options)
+        self._check()
+        outputs = [path for path in (self.out, self.save) if path is not None]
+        self.run_job(outputs, [*chain.from_iterable(self.files.values()), *self.moments])
+
+    @property
+    def files(self) -> dict[str, list[Path]]:
+        """The files of each language of ``data``, in the order of the languages."""
+        files: dict[str, list[Path]] = {}
+        for item in self.data:
+            code, sign, name = item.partition("=")
+            if not (code and sign and name):
+                raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, such as de=german.txt")
+            files.setdefault(language_code(code), []).append(input_path(name))
+        return canonical_keys(files)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the method."""
+        return {name: getattr(self, name) for name in self.method.options if hasattr(self, name)}
+
+    def whole(self) -> None:
+        """Fits on all files."""
+        with self._open() as (reader, source):
+            x = {code: reader.embeddings(code, paths) for code, paths in self.files.items()}
+        self._write(self.method(x, source=source, **self.options))
+
+    def _write(self, transform: Transform) -> None:
+        """Saves the transform, and prints a summary."""
         transform = transform.at_strength(self.strength)
-        blank = sum(map(int, gather(str(blank).encode())))
-        if is_first():
-            transform.save(self.out)
-            for fit in (fit for fit in transform.fits if fit.fitted_on):
-                counts = ", ".join(f"{code} {count}" for code, count in fit.fitted_on)
-                print(f"{fit} on {sum(count for _, count in fit.fitted_on)} sentences: {counts}")
-            if blank:
-                print(f"{blank} blank lines were skipped")
-            print(f"wrote {transform!r} to {self.out}")
+        with new_output(notes_of(self.out), self.out) as path:
+            transform.save(path)
+        for fit in (fit for fit in transform.fits if fit.fitted_on):
+            counts = ", ".join(f"{code} {count}" for code, count in fit.fitted_on)
+            print(f"{fit} on {sum(count for _, count in fit.fitted_on)} sentences: {counts}")
+        print(f"wrote {transform!r} to {self.out}")
 
-    def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
-        """Returns the fitted transform, and how many blank lines this process skipped."""
-        reader, source = self._open(files, options)
-        with reader.meter:
-            x = {code: reader.embeddings(code, paths) for code, paths in files.items()}
-        return self.method(x, source=source, **options), reader.blank
-
-    def _check(self, files: Mapping[str, list[Path]]) -> None:
+    def _check(self) -> None:
         """Raises an error, before anything is read, if files or options do not go together."""
         Blend.of(self.strength, 0)
+        files = self.files
         if not files and not self.moments:
             also = " or --moments FILE ..." if isinstance(self, FitMoments) else ""
             raise ValueError(f"there is nothing to fit on; give --data LANGUAGE=FILE ...{also}")
@@ -104,8 +120,6 @@ class FitEmbeddings(InputOptions):
             if not files:
                 raise ValueError("--limit is given, but there are no files of --data to limit; omit it")
         paths = list(chain.from_iterable(files.values()))
-        outputs = [path for path in (self.out, self.save) if path is not None]
-        check_outputs(outputs, [*paths, *self.moments, *self.encoder_files()], overwrite=self.overwrite)
         text = [path for path in paths if not is_vectors(path)]
         if 0 < len(text) < len(paths):
             raise ValueError("--data mixes text and vectors, but the vectors' encoder is not known; fit on one kind")
@@ -115,18 +129,23 @@ class FitEmbeddings(InputOptions):
         if empty := [path for path in text if path.is_file() and not path.stat().st_size]:
             raise ValueError(f"{empty[0]} is empty; omit it")
 
+    @contextmanager
     def _open(
-        self, files: Mapping[str, list[Path]], options: Mapping[str, Any], languages: Collection[str] = ()
-    ) -> tuple[Reader, EncoderSpec | None]:
-        """Returns the reader of the files, and the spec of their encoder; ``languages`` are fitted on without files."""
-        encoder, paths = None if self.encoder is None else self.load(), list(chain.from_iterable(files.values()))
+        self, languages: Collection[str] = (), shard: tuple[int, int] = WHOLE
+    ) -> Iterator[tuple[Reader, EncoderSpec | None]]:
+        """Yields the reader of the files, and the spec of their encoder; ``languages`` are fitted on without files."""
+        encoder, paths = None if self.encoder is None else self.load(), list(chain.from_iterable(self.files.values()))
         spec = None if encoder is None else encoder.spec
         if paths:
             if encoder is None:
-                spec = _one_space([open_folder(path).spec if path.is_dir() else None for path in paths])
+                spec = one_space([open_folder(path).spec if path.is_dir() else None for path in paths])
             dim = encoder.dim if encoder else open_vectors(paths[0]).shape[1]
-            self.method.check(options, {*files, *languages}, dim)
-        return Reader(encoder, self.max_length, self.limit, self.text, paths), spec
+            self.method.check(self.options, {*self.files, *languages}, dim)
+        reader = Reader(encoder, self.max_length, self.limit, self.text, paths, shard)
+        with reader.meter:
+            yield reader, spec
+        if reader.blank:
+            print(f"{reader.blank} blank lines were skipped")
 
 
 @dataclass(frozen=True)
@@ -140,35 +159,63 @@ class FitMoments(FitEmbeddings):
       save: a file to save the moments to, with the second moments that the method needs or all --moments have.
     """
 
+    parts: ClassVar[str] = rf"moments-{NUMBER}\.safetensors|{_SAMPLE}"
+
     moments: tuple[Path, ...] = ()  # type: ignore[misc]
     identifier: bool = False
     save: Path | None = None  # type: ignore[misc]
 
-    def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
+    def whole(self) -> None:
+        """Fits on all files."""
+        x, source, reader = self._sums(WHOLE)
+        self._end(x, source, reader.sample(self.files))
+
+    def share(self, shard: tuple[int, int], work: Path) -> dict[str, Any]:
+        """Writes the moments of every n-th block of rows, and share 0 the sample."""
+        path = work / _MOMENTS.format(shard[0])
+        if not path.is_file():
+            x, source, reader = self._sums(shard)
+            if shard[0] == 0:
+                sample = {code: np.asarray(rows, np.float32) for code, rows in reader.sample(self.files).items()}
+                save_arrays(work / _SAMPLE, sample, format=_FORMAT, header=None)
+            if x:
+                save_moments(path, x, source=source)
+            else:
+                write_text(path, "")
+        return {}
+
+    def merge(self, found: Mapping[str, Any], work: Path) -> None:
+        """Fits on the moments of all shares."""
+        paths = [work / _MOMENTS.format(number) for number in range(shard_count(work))]
+        parts = [load_moments(path) for path in paths if not path.is_file() or path.stat().st_size]
+        if empty := [path for code, path in self.files.items() if not any(code in x for x, _ in parts)]:
+            raise ValueError(f"{empty[0][0]}: there are no embeddings")
+        with open_arrays(work / _SAMPLE, format=_FORMAT, what="sample") as file:
+            sample = {code: file.read(code) for code in file.names}
+        self._end(merge_moments(*(x for x, _ in parts)), parts[0][1], sample)
+
+    def _sums(self, shard: tuple[int, int]) -> tuple[Mapping[str, Moments], EncoderSpec | None, Reader]:
+        """Returns the moments of a share of the files, share 0's with those saved, their source, and the reader."""
         saved = [load_moments(path) for path in self.moments]
         needed = self.method.needs
         if self.identifier and needed == "means":
             needed = "pooled"
-        kind = min((_kind_of(moments) for moments, _ in saved), key=_KINDS.index, default=needed)
-        if _KINDS.index(kind) < _KINDS.index(needed):
-            what = {"means": "means", "pooled": "pooled second moments", "languages": "second moments by language"}
-            advice = next(name for name, method in METHODS.items() if method.needs == needed)
-            have = f"the saved moments have {what[kind]}; save those of a fit of {advice}"
-            raise ValueError(f"{self.name} needs {what[needed]}, but {have}")
-        known = {code for moments, _ in saved for code in moments}
-        reader, spec = self._open(files, options, known)
-        source = _one_space([*([spec] if files else []), *(origin for _, origin in saved)])
-        parts = [_reduced(moments, kind) for moments, _ in saved]
-        with reader.meter:
-            for code, paths in files.items():
-                parts += [_reduced({code: reader.moments(path, code, kind != "means")}, kind) for path in paths]
-        x = merge_moments(*parts)
-        if self.save is not None and is_first():
-            save_moments(self.save, x, source=source)
-        transform = self.method(x, source=source, **options).with_sample(reader.sample(files))
-        if self.identifier:
-            transform = transform.with_identifier(fit_identifier(x, source=source))
-        return transform, reader.blank
+        kind = kind_of_all([moments for moments, _ in saved], needed, self.name)
+        parts = [reduced(moments, kind) for moments, _ in saved if shard[0] == 0]
+        with self._open({code for moments, _ in saved for code in moments}, shard) as (reader, spec):
+            source = one_space([*([spec] if self.files else []), *(origin for _, origin in saved)])
+            for code, paths in self.files.items():
+                found = (reader.moments(path, code, kind != "means") for path in paths)
+                parts += [reduced({code: moments}, kind) for moments in found if moments is not None]
+        return merge_moments(*parts) if parts else {}, source, reader
+
+    def _end(self, x: Mapping[str, Moments], source: EncoderSpec | None, sample: Mapping[str, np.ndarray]) -> None:
+        """Fits on moments, and saves them before."""
+        if self.save is not None:
+            with new_output(notes_of(self.out), self.save) as path:
+                save_moments(path, x, source=source)
+        transform = self.method(x, source=source, **self.options).with_sample(sample)
+        self._write(transform.with_identifier(fit_identifier(x, source=source)) if self.identifier else transform)
 
 
 def _command(name: str, method: FitMethod) -> type[FitEmbeddings]:
@@ -196,45 +243,3 @@ def _command(name: str, method: FitMethod) -> type[FitEmbeddings]:
 FitCommands: Any = Union[  # noqa: UP007 - made from the table
     tuple(Annotated[_command(name, method), tyro.conf.subcommand(name)] for name, method in METHODS.items())
 ]
-
-
-def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
-    """The files of each language of ``--data``, in the order of the languages."""
-    files: dict[str, list[Path]] = {}
-    for item in data:
-        code, sign, name = item.partition("=")
-        if not (code and sign and name):
-            raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, such as de=german.txt")
-        files.setdefault(language_code(code), []).append(input_path(name))
-    return canonical_keys(files)
-
-
-def _mark(path: Path) -> str:
-    """The digest by which processes compare a file: of all text, of a folder's manifest, or of first vectors."""
-    if path.is_dir() or not is_vectors(path):
-        return sha256([path / "manifest.json" if path.is_dir() else path])
-    with path.open("rb") as file:
-        return f"{path.stat().st_size} {hashlib.sha256(file.read(1 << 20)).hexdigest()}"
-
-
-def _kind_of(moments: Mapping[str, Moments]) -> Needs:
-    if isinstance(moments, PooledMoments):
-        return "pooled"
-    return "means" if any(part.scatter is None for part in moments.values()) else "languages"
-
-
-def _reduced(moments: Mapping[str, Moments], kind: Needs) -> Mapping[str, Moments]:
-    """Moments of this kind, which they include."""
-    if kind == "means":
-        return {code: Moments(part.count, part.mean) for code, part in moments.items()}
-    return pool_moments(moments) if kind == "pooled" else moments
-
-
-def _one_space(sources: Sequence[EncoderSpec | None]) -> EncoderSpec | None:
-    """The spec of the encoder that made all parts, or None if it is not known for any of them."""
-    first = sources[0]
-    for other in sources[1:]:
-        if (first is None) != (other is None) or (first and other and not first.same_space(other)):
-            difference = first.difference(other) if first and other else "one is not known"
-            raise ValueError(f"the parts are embeddings of different encoders: {difference}; fit on one encoder's")
-    return first

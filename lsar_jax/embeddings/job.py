@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 
 from lsar_jax.embeddings.job_shards import WHOLE, begin_shards, check_shard, shard_count
-from lsar_jax.files import sha256, unused
+from lsar_jax.files import new_file, read_json, sha256, unused, write_json
 
 __all__ = [
     "JOB_FILES",
@@ -27,7 +27,9 @@ __all__ = [
     "check_digest",
     "check_own",
     "is_part_of",
+    "is_written",
     "locked",
+    "new_output",
     "remove_partial_files",
     "versions",
     "work_folder",
@@ -133,6 +135,25 @@ def work_folder(folder: Path, output: Path, names: str, shard: tuple[int, int] =
     for left in (gone, folder):
         with suppress(OSError):
             left.rmdir()
+
+
+@contextmanager
+def new_output(work: Path, path: Path) -> Iterator[Path]:
+    """Yields the path to write an output to: of a job in shards, a new file, whose digest its record has before it."""
+    if shard_count(work) == 1:
+        yield path
+        return
+    with new_file(path) as partial:
+        yield partial
+        record = read_json(work / RECORD, dict)
+        written = {**(record.get("written") or {}), str(path): sha256([partial])}
+        write_json(work / RECORD, {**record, "written": written})
+
+
+def is_written(work: Path, path: Path) -> bool:
+    """Whether an output is what the job with this folder of work wrote, so that it may be written again."""
+    known = read_json(work / RECORD, dict).get("written") if (work / RECORD).is_file() else None
+    return isinstance(known, dict) and path.is_file() and known.get(str(path)) == sha256([path])
 
 
 def check_own(folder: Path, names: str) -> None:

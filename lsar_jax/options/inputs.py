@@ -1,7 +1,4 @@
-"""Reads text, vectors and encoded folders: as moments, with at most one block in memory, or as embeddings.
-
-Several processes read all files together: each takes a part of their lines or vectors, and all get the same result.
-"""
+"""Reads text, vectors and encoded folders: as moments, with at most one block in memory, or as embeddings."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,21 +13,22 @@ from lsar_jax import embeddings
 from lsar_jax.arrays import check_floats
 from lsar_jax.corpora.records import VECTORS, Records, has_columns, is_file
 from lsar_jax.embeddings import Embeddings
+from lsar_jax.embeddings.job_shards import WHOLE
 from lsar_jax.embeddings.shards import memory_mapped
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import check_file, same_file
-from lsar_jax.moments import Moments, sum_over_processes
-from lsar_jax.processes import gather, is_first, own_rows, share
+from lsar_jax.moments import Moments
 from lsar_jax.transforms.base.sample import SAMPLE, StreamSample, evenly_spaced
 
-__all__ = ["InputName", "Reader", "check_distinct", "is_vectors", "open_vectors", "read_blocks"]
+__all__ = ["BLOCK", "InputName", "Reader", "check_distinct", "is_vectors", "open_vectors", "read_rows"]
 
 # What input_path takes: a Path of ./- would be that of -, which is standard input.
 InputName: TypeAlias = Annotated[str, tyro.conf.arg(metavar="PATH")]
 
-_BLOCK = 8192
-# Lines that a process takes before the next one's.
+#: Rows of a block of vectors.
+BLOCK = 8192
+# Lines that a share has before the next one's.
 _LINES = 512
 # Default limit of sentences per file if the embeddings themselves are kept in memory.
 _MOST_IN_MEMORY = 10_000
@@ -39,8 +37,8 @@ _MOST_IN_MEMORY = 10_000
 class Reader:
     """Reads files, up to ``limit`` lines or rows of each, as embeddings or moments; ``text`` is as for ``Records``.
 
-    It counts the blank lines that it skips; of several processes, each counts a part of them. While ``meter`` is open,
-    it says how much of ``paths``, which are all files to read, is read.
+    It counts the blank lines that it skips. In a ``shard`` of a job, it sums every n-th block of rows. While ``meter``
+    is open, it says how much of ``paths``, which are all files to read, is read.
     """
 
     def __init__(
@@ -50,9 +48,10 @@ class Reader:
         limit: int | None,
         text: str | None,
         paths: Sequence[Path] = (),
+        shard: tuple[int, int] = WHOLE,
     ) -> None:
         self.encoder, self.max_length, self.limit, self.text = encoder, max_length, limit, text
-        self.blank, self.meter = 0, Meter()
+        self.shard, self.blank, self.meter = shard, 0, Meter()
         # Of text, because a pipe is read once.
         self._samples: dict[str, StreamSample[str]] = defaultdict(lambda: StreamSample(SAMPLE))
         # How much there is up to a limit, or in a pipe, is not known.
@@ -61,30 +60,26 @@ class Reader:
         # Sentences that were encoded, and the bytes of the files that are finished, and of the one that is read.
         self._count = self._finished = self._position = 0
 
-    def moments(self, path: Path, code: str, second: bool) -> Moments:
-        """Returns the moments of a file."""
-        number, count = share()
-
-        def of_this_process() -> Moments | None:
-            if is_vectors(path):
-                blocks = _unless_empty(self._blocks(path, self.limit, number, count))
-                return None if blocks is None else Moments.from_blocks(blocks, second_moment=second)
-            lines = enumerate(self._samples[code].watch(self._sentences(path)))
-            sentences = _unless_empty(text for place, text in lines if place // _LINES % count == number)
-            if sentences is None:
-                return None
-            assert self.encoder is not None
-            moments = self.encoder.moments(sentences, second_moment=second, **self._options(code))
-            assert isinstance(moments, Moments)  # of one layer
-            return moments
-
+    def moments(self, path: Path, code: str, second: bool) -> Moments | None:
+        """Returns the moments of the share's rows of a file, None if the share has none of them."""
+        number, count = self.shard
+        moments: Moments | list[Moments] | None = None
         try:
-            moments = sum_over_processes(of_this_process())
+            if is_vectors(path):
+                if blocks := _unless_empty(self._blocks(path, self.limit)):
+                    moments = Moments.from_blocks(blocks, second_moment=second)
+            else:
+                assert self.encoder is not None
+                lines = enumerate(self._samples[code].watch(self._sentences(path)))
+                if texts := _unless_empty(text for place, text in lines if place // _LINES % count == number):
+                    moments = self.encoder.moments(texts, second_moment=second, **self._options(code))
+            if moments is None and count == 1:
+                raise ValueError("there are no embeddings")
             self._finish(path)
+            assert not isinstance(moments, list)  # of one layer
             return moments
         except ValueError as error:
-            where = f"{path}, in the share of process {number}" if count > 1 else f"{path}"
-            raise error if str(path) in str(error) else ValueError(f"{where}: {error}") from error
+            raise error if str(path) in str(error) else ValueError(f"{path}: {error}") from error
 
     def embeddings(self, code: str, paths: list[Path]) -> np.ndarray:
         """Returns the embeddings of a language's files."""
@@ -92,13 +87,10 @@ class Reader:
         for path in paths:
             if is_vectors(path):
                 parts += self._blocks(path, limit)
-                self._finish(path)
-                continue
-            assert self.encoder is not None
-            sentences = list(islice(self._sentences(path), limit))
-            x = self.encoder.encode(sentences[own_rows(len(sentences))], **self._options(code))
-            values = gather(np.asarray(x).tobytes())
-            parts += [np.frombuffer(value, np.float32).reshape(-1, self.encoder.dim) for value in values]
+            else:
+                assert self.encoder is not None
+                sentences = list(islice(self._sentences(path), limit))
+                parts.append(np.asarray(self.encoder.encode(sentences, **self._options(code))))
             self._finish(path)
         return np.concatenate(parts)
 
@@ -125,18 +117,19 @@ class Reader:
             return x[rows]
         return x.take(rows[[bool(text.strip()) for text in x.sentences_of(rows).texts]])
 
-    def _blocks(self, path: Path, limit: int | None, first: int = 0, step: int = 1) -> Iterator[np.ndarray]:
-        """Yields every ``step``-th block of vectors of a file, or of a folder, but none of blank sentences."""
-        x = open_vectors(path)
-        for number, block in enumerate(read_blocks(x, limit, first, step)):
+    def _blocks(self, path: Path, limit: int | None) -> Iterator[np.ndarray]:
+        """Yields the share's blocks of vectors of a file, or of a folder, but none of blank sentences."""
+        x, (number, count) = open_vectors(path), self.shard
+        rows = len(x) if limit is None else min(limit, len(x))
+        for start in range(number * BLOCK, rows, count * BLOCK):
+            block = read_rows(x, start, min(start + BLOCK, rows))
             if isinstance(x, Embeddings):
-                start = (first + number * step) * _BLOCK
-                blank = np.array([not text.strip() for text in x.sentences(start, start + len(block)).texts])
-                self.blank += int(blank.sum()) if step > 1 or is_first() else 0
-                block = block[~blank]
+                texts = x.sentences(start, start + len(block)).texts
+                block = block[[bool(text.strip()) for text in texts]]
+                self.blank += len(texts) - len(block)
             if len(block):
                 yield block
-            self._position += block.nbytes * step
+            self._position += block.nbytes * count
             self._advance(len(block), "read {:,} vectors")
 
     def _advance(self, sentences: int, text: str = "encoded {:,} sentences") -> None:
@@ -161,7 +154,7 @@ class Reader:
             if record.text.strip():
                 yield record.text
             else:
-                self.blank += is_first()
+                self.blank += 1
 
 
 def _unless_empty(items: Iterator[Any]) -> Iterator[Any] | None:
@@ -184,20 +177,13 @@ def open_vectors(path: Path) -> np.ndarray | Embeddings:
     return x
 
 
-def read_blocks(
-    x: np.ndarray | Embeddings, limit: int | None = None, first: int = 0, step: int = 1
-) -> Iterator[np.ndarray]:
-    """Yields the rows of what ``open_vectors`` returned, up to ``limit`` rows, in blocks: one of ``step``."""
-    width = x.shape[1] * x.dtype.itemsize
-    rows = len(x) if limit is None else min(limit, len(x))
-    for start in range(first * _BLOCK, rows, step * _BLOCK):
-        stop = min(start + _BLOCK, rows)
-        if isinstance(x, np.memmap) and x.flags.c_contiguous:
-            # Read, because the pages of a mapped file stay in memory for as long as the kernel likes.
-            block = np.fromfile(str(x.filename), x.dtype, (stop - start) * x.shape[1], offset=x.offset + start * width)
-            yield block.reshape(-1, x.shape[1])
-        else:
-            yield np.asarray(x[start:stop])
+def read_rows(x: np.ndarray | Embeddings, start: int, stop: int) -> np.ndarray:
+    """Returns rows of what ``open_vectors`` returned."""
+    if not (isinstance(x, np.memmap) and x.flags.c_contiguous):
+        return np.asarray(x[start:stop])
+    # Read, because the pages of a mapped file stay in memory for as long as the kernel likes.
+    offset = x.offset + start * x.strides[0]
+    return np.fromfile(str(x.filename), x.dtype, (stop - start) * x.shape[1], offset=offset).reshape(-1, x.shape[1])
 
 
 def _bytes(path: Path) -> int:

@@ -1,0 +1,87 @@
+"""A command that writes files, whole or in shares, whose parts are in a folder beside the output until a merge."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+from lsar_jax.embeddings.job import JOB_FILES, RECORD, changed_options, is_written, versions, work_folder
+from lsar_jax.embeddings.job_shards import WHOLE, finish_shard, found_by_shards, shard_count
+from lsar_jax.files import check_file, check_outputs, read_json, sha256, write_json
+from lsar_jax.mining.job import notes_of
+from lsar_jax.options.encoder import InputOptions
+from lsar_jax.options.inputs import is_vectors
+from lsar_jax.options.shard import ShardOption
+
+__all__ = ["FileJob"]
+
+# Options that need not be alike in all shares, and what a merge adds to the record.
+_FREE = ("shard", "arguments", "overwrite", "written")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileJob(ShardOption, InputOptions):
+    """A job whose parts are files, of names that match ``parts``.
+
+    Attributes:
+      overwrite: replace outputs that exist.
+    """
+
+    parts: ClassVar[str] = ""
+
+    overwrite: bool = False
+
+    def whole(self) -> None:
+        """Does the job."""
+
+    def share(self, shard: tuple[int, int], work: Path) -> dict[str, Any]:
+        """Writes the missing parts of a share, and returns what it found of the whole job, as JSON values."""
+        return {}
+
+    def merge(self, found: Mapping[str, Any], work: Path) -> None:
+        """Writes the outputs, from the parts and what all shares found."""
+
+    def run_job(self, outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+        """Does the whole job, or a share of it, or ends one that shares did; the work is beside the first output.
+
+        Raises:
+          OSError, ValueError: as for ``check_outputs``, ``work_folder`` and ``found_by_shards``; or the job was begun
+            with other options or inputs, or has no parts.
+        """
+        work, shard = notes_of(outputs[0]), self.place()
+        # All, unless a merge was killed at its end.
+        left = [path for path in outputs if not is_written(work, path)]
+        check_outputs(left, [*inputs, *self.encoder_files()], overwrite=self.overwrite)
+        if shard == WHOLE and shard_count(work) == 1:
+            self.whole()
+            return
+        if not self.parts:
+            advice = "encode the text in shares, with lsar-jax encode, and fit on the folders, with --shard 0/1"
+            raise ValueError(f"--shard sums moments, but this method is fitted on the embeddings; {advice}")
+        options = {field.name: getattr(self, field.name) for field in fields(self)} | dict.fromkeys(_FREE)
+        options |= {f"the file {path}": _digest(path) for path in inputs}
+        options |= {"command": type(self).__name__, "versions": versions()}
+        record = json.loads(json.dumps(options, default=str))
+        with work_folder(work, outputs[0], f"{JOB_FILES}|{self.parts}", shard):
+            begun = read_json(work / RECORD, dict) if (work / RECORD).is_file() else record
+            if difference := changed_options(begun | {"written": None}, record):
+                raise ValueError(f"{work} was begun with other options: {difference}; remove it, or write another file")
+            if shard != WHOLE:
+                write_json(work / RECORD, record)
+                finish_shard(work, shard, options=record, **self.share(shard, work))
+                self.finish(outputs[0], shard, work)
+            elif left:
+                self.merge(found_by_shards(work, outputs[0]), work)
+
+
+def _digest(path: Path) -> str:
+    """The digest by which shares compare a file: of all text, of a folder's manifest, or of first vectors."""
+    if path.is_dir():
+        return sha256([path / "manifest.json"])
+    check_file(path.absolute())
+    if not is_vectors(path):
+        return sha256([path])
+    with path.open("rb") as file:
+        return f"{path.stat().st_size} {hashlib.sha256(file.read(1 << 20)).hexdigest()}"

@@ -1,0 +1,166 @@
+"""Fits and applied transforms in shares: in any order, killed and repeated, the result is that of one process."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import lsar_jax as lj
+from lsar_jax.__main__ import main
+from lsar_jax.embeddings.job import locked
+from tests.attack.stops import Killed, count_changes
+from tests.conftest import TINY
+from tests.embeddings.made_folder import made_folder
+from tests.embeddings.test_job import words
+
+SHARES = 3
+TEXT = ["--encoder", str(TINY), "--layer", "1"]
+DATA = {
+    "text": ["--data", "de=de.txt", "fr=fr.txt", *TEXT],
+    "vectors": ["--data", "de=de.npy", "fr=fr.npy"],
+    "folders": ["--data", "de=de", "fr=fr"],
+}
+APPLY = ["apply", "t", "de.npy", "out", "--language", "de"]
+JOBS = {"fit": ["fit", "lir", "out", *DATA["vectors"], "--save", "sums"], "apply": APPLY}
+
+
+@pytest.fixture(autouse=True)
+def here(rng, tmp_path, monkeypatch):
+    """Text, vectors and folders of small blocks; French is in the first share alone."""
+    monkeypatch.chdir(tmp_path)
+    for module, name, rows in (("options.inputs", "_LINES", 4), ("options.inputs", "BLOCK", 16),
+                               ("cli.apply", "BLOCK", 16), ("cli.apply", "_BLOCK", 16)):  # fmt: skip
+        monkeypatch.setattr(f"lsar_jax.{module}.{name}", rows)
+    for code, rows in (("de", 99), ("fr", 4)):
+        lines = words(rng, rows)
+        lines[1] = " "
+        Path(f"{code}.txt").write_text("".join(f"{line}\n" for line in lines))
+        x = rng.standard_normal((rows, 32)).astype(np.float32) + 1
+        np.save(f"{code}.npy", x)
+        made_folder(tmp_path / code, x, lines)
+
+
+def run(command, *shares, count=SHARES):
+    for share in shares:
+        assert main([*command, "--shard", f"{share}/{count}"]) == 0
+
+
+def ended(path="out"):
+    assert main(["merge", path]) == 0
+    assert not Path(f"{path}.job").exists()
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("method", ["lsar", "whitening", "lir"])
+def test_a_fit_in_shares_is_that_of_one_process(method, data):
+    for name in ("one", "out"):
+        command = ["fit", method, name, *DATA[data], "--save", f"{name}.sums"]
+        run(command, *([0, *random.sample(range(SHARES), SHARES)] if name == "out" else []))
+        assert main(command if name == "one" else ["merge", "out"]) == 0
+    for name, tolerance in (("{}.sums", 1e-6), ("{}", 1e-5)):
+        one, shared = (load_file(name.format(which)) for which in ("one", "out"))
+        assert one.keys() == shared.keys()
+        for key, array in one.items():
+            np.testing.assert_allclose(shared[key], array, rtol=0, atol=tolerance * np.abs(array).max(), err_msg=key)
+    assert lj.Transform.load("out").fits == lj.Transform.load("one").fits
+    assert "sample.de" in shared
+
+
+@pytest.mark.parametrize("data", ["text", "vectors"])
+def test_a_transform_applied_in_shares_gives_the_bytes_of_one_process(data):
+    assert main(["fit", "center", "t", *DATA[data]]) == 0
+    for name in ("one", "out"):
+        command = (
+            [*APPLY[:3], name, *APPLY[4:]] if data == "vectors" else ["apply", "t", "de.txt", name, *APPLY[4:], *TEXT]
+        )
+        run(command, *([0, *random.sample(range(SHARES), SHARES)] if name == "out" else []))
+        assert main(command if name == "one" else ["merge", "out"]) == 0
+    assert Path("out").read_bytes() == Path("one").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", JOBS)
+def test_a_share_or_a_merge_that_is_killed_before_any_change_goes_on(job):
+    assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
+
+    def taken():
+        """The outputs, which are moved away; there is no work."""
+        assert not Path("out.job").exists()
+        return [Path(name).rename(f"{name}.taken").read_bytes() for name in ("out", "sums") if Path(name).exists()]
+
+    def share():
+        run(JOBS[job], 0)
+
+    run(JOBS[job], 2, 1)
+    shutil.copytree("out.job", "begun.job")
+    changes = count_changes(share)
+    shutil.copytree("out.job", "done.job")
+    stops = [("begun", share, stop) for stop in range(changes)] + [
+        ("done", ended, stop) for stop in range(count_changes(ended))
+    ]
+    whole = taken()
+    for before, step, stop in stops:
+        shutil.copytree(f"{before}.job", "out.job")
+        with pytest.raises(Killed):
+            count_changes(step, stop)
+        if step is share:
+            share()
+        if Path("out.job").exists():  # else it was at its end
+            ended()
+        assert taken() == whole, (before, stop)
+
+
+def test_a_share_that_is_repeated_does_only_the_blocks_that_are_missing():
+    assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
+    run(APPLY, 0, 1, 2)
+    first, second = Path("out.job/block-00000.npy"), Path("out.job/block-00003.npy")
+    first.unlink()
+    np.save(second, np.zeros((16, 32), np.float32))
+    run(APPLY, 0)
+    ended()
+    x = np.load("out")
+    assert x[:16].any()
+    assert not x[48:64].any()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_shares_that_do_not_belong_together_are_refused(job, refused):
+    assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
+    command, work, shares = JOBS[job], Path("out.job"), ["--shard", "1/3"]
+    run(command, 0)
+    for more, message in (
+        (["--shard", "0/4"], "out was begun in 3 shards, not in 4; go on with --shard I/3"),
+        ([*shares, "--strength", "0.5"], "other options: strength was 1.0 and is now 0.5; remove it"),
+        ([], "out lacks the shards 1/3, 2/3; run its command with --shard 1/3"),
+    ):
+        assert message in refused(main, [*command, *more])
+    assert "out lacks the shards 1/3, 2/3" in refused(main, ["merge", "out"])
+    with locked(work, "", 1):
+        assert "shard 1/3 of out is being written by another process" in refused(main, [*command, *shares])
+    run(command, 1, 2)
+    mark, before = work / "done-00001.json", np.load("de.npy")
+    found = json.loads(mark.read_text())
+    mark.write_text(json.dumps(found | {"options": {}}))
+    assert "shard 1/3 of out has other options than shard 0/3" in refused(main, ["merge", "out"])
+    mark.write_text(json.dumps(found))
+    np.save("de.npy", before + 1)
+    for again in (["merge", "out"], [*command, *shares]):
+        assert "other options: the file de.npy was '" in refused(main, again)
+    np.save("de.npy", before)
+    Path("out").write_text("mine")  # in the meantime
+    assert "out already exists" in refused(main, ["merge", "out"])
+    assert Path("out").read_text() == "mine"
+    Path("out").unlink()
+    ended()
+
+
+def test_what_cannot_be_shared(refused):
+    fit = ["fit", "cbie", "out", *DATA["vectors"], "--clusters", "2", "--components", "1", "--shard", "0/2"]
+    assert "fitted on the embeddings; encode the text in shares, with lsar-jax encode" in refused(main, fit)
+    Path("fr.txt").write_text("\n \n")
+    run(["fit", "center", "out", *DATA["text"]], 0, 1, count=2)
+    assert "fr.txt: there are no embeddings" in refused(main, ["merge", "out"])
