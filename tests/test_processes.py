@@ -146,31 +146,26 @@ def test_commands_that_differ_end(tmp_path, each, message):
 
 @slow
 @pytest.mark.parametrize(
-    ("before", "after", "message"),
+    ("lines", "message"),
     [
-        ("start.version = lambda _: sys.argv[1][-3:]", "", "process 1 has 2 processes, lsar_jax 1/2, jax 1/2"),
-        (
-            "",
-            "with claimed(Path('out'), 'bert', {'text': share()[0]}): pass",
-            "text of process 1 are not those of process 0",
-        ),
+        ("start.version = lambda _: number; begin(where)", "process 1 has 2 processes, lsar_jax 1, jax 1"),
+        ("begin(where); claimed(Path('out'), 'bert', {'': number}).__enter__()", "text of process 1 are not those of"),
         # jax would listen at all addresses.
-        ("", "if is_first(): socket.create_connection(('127.0.0.2', port))", "ConnectionRefusedError"),
+        ("begin(where); number == '0' and socket.create_connection(('127.0.0.2', port))", "ConnectionRefusedError"),
     ],
     ids=["other versions", "other text", "error in one, and another address"],
 )
-def test_scripts_that_differ_end(tmp_path, before, after, message):
+def test_scripts_that_differ_end(tmp_path, lines, message):
     (tmp_path / "script.py").write_text(f"""
-import socket, sys
+import re, socket, sys
 from pathlib import Path
 import lsar_jax as lj
-from lsar_jax.processes import is_first, share, start, wait_for_all
+from lsar_jax.processes import start, wait_for_all
 from train.run_folder import claimed
-{before}
 where = sys.argv[1].partition("=")[2]
-port = int(where.partition(",")[0].partition(":")[2])
-lj.processes.start_processes(where)
-{after}
+_, port, number, _ = re.split("[:,/]", where)
+begin = lj.processes.start_processes
+{lines}
 wait_for_all("never")
 """)
     status, _, errors = ended(started("script", folder=tmp_path))
