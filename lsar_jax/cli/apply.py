@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -92,12 +92,11 @@ class Apply(FileJob):
 
     def _write(self, blocks: Iterator[np.ndarray]) -> None:
         """Writes the blocks to the output."""
-        # A wrong width or language is reported before a file is created.
-        first, rows, width = next(blocks), 0, self.loaded.dim + self.scale
-        with new_output(notes_of(self.out), self.out) as path, new_file(path) as partial, partial.open("wb") as file:
+        rows, width = 0, self.loaded.dim + self.scale
+        with new_output(notes_of(self.out), self.out) as partial, partial.open("wb") as file:
             header = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
             np.lib.format.write_array_header_1_0(file, header)
-            for block in chain([first], blocks):
+            for block in blocks:
                 file.write(block.tobytes())
                 rows += len(block)
             # numpy leaves room in the header for any number of rows.

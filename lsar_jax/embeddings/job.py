@@ -139,15 +139,13 @@ def work_folder(folder: Path, output: Path, names: str, shard: tuple[int, int] =
 
 @contextmanager
 def new_output(work: Path, path: Path) -> Iterator[Path]:
-    """Yields the path to write an output to: of a job in shards, a new file, whose digest its record has before it."""
-    if shard_count(work) == 1:
-        yield path
-        return
+    """Yields a new file for an output, whose digest the record of a job in shards has before it is in its place."""
     with new_file(path) as partial:
         yield partial
-        record = read_json(work / RECORD, dict)
-        written = {**(record.get("written") or {}), str(path): sha256([partial])}
-        write_json(work / RECORD, {**record, "written": written})
+        if shard_count(work) > 1:
+            record = read_json(work / RECORD, dict)
+            written = {**(record["written"] or {}), str(path): sha256([partial])}
+            write_json(work / RECORD, {**record, "written": written})
 
 
 def is_written(work: Path, path: Path) -> bool:

@@ -232,7 +232,9 @@ def _write(out: Path, pairs: Pairs, least: float, source: Side, target: Side, re
                 for score, one, other, source_id, target_id in zip(*columns, strict=True):
                     broken += not as_json and (flat(one), flat(other)) != (one, other)
                     file.write(pair_line(as_json, score, one, other, source_id=source_id, target_id=target_id))
-        write_json(notes_of(out) / RECORD, {**record, "written": sha256([partial]), "pairs": len(pairs.score)})
+        write_json(
+            notes_of(out) / RECORD, {**record, "written": {str(out): sha256([partial])}, "pairs": len(pairs.score)}
+        )
     if broken:
         advice = "which are written as spaces; a .jsonl file keeps them"
         _log.warning("%d of %d pairs have tabs or line breaks, %s", broken, len(pairs.score), advice)

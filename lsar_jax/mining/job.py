@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lsar_jax.checks import check_choice, whole_number
-from lsar_jax.embeddings.job import JOB_FILES, NUMBER, RECORD, changed_options, check_own
+from lsar_jax.embeddings.job import JOB_FILES, NUMBER, RECORD, changed_options, check_own, is_written
 from lsar_jax.embeddings.job_shards import WHOLE
 from lsar_jax.embeddings.manifest import FILES
-from lsar_jax.files import check_outputs, read_json, same_file, sha256, text_sha256, write_json
+from lsar_jax.files import check_outputs, read_json, same_file, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
 from lsar_jax.mining.pair_files import check_form
 from lsar_jax.mining.thresholds import bank_of, check_threshold, threshold_of
@@ -128,8 +128,7 @@ def check_paths(source: Path, target: Path, out: Path, *, overwrite: bool) -> No
     check_form(out)
     notes = notes_of(out)
     check_own(notes, work_files(notes, source, target))
-    record = read_json(notes / RECORD, dict) if (notes / RECORD).is_file() else {}
-    check_outputs([out], [source, target], overwrite=overwrite or is_written(out, record))
+    check_outputs([out], [source, target], overwrite=overwrite or is_written(notes, out))
 
 
 def work_files(notes: Path, source: Path, target: Path) -> str:
@@ -137,12 +136,6 @@ def work_files(notes: Path, source: Path, target: Path) -> str:
     sides = (("source", source), ("target", target))
     text = [name for name, path in sides if not path.is_dir() or same_file(path, notes / name)]
     return "|".join([_WORK_FILES, *(rf"{name}/({FILES})?" for name in text)])
-
-
-def is_written(out: Path, record: Mapping[str, Any]) -> bool:
-    """Whether the output is what the job of this record wrote."""
-    known = {"written", "pairs"} <= record.keys()
-    return known and out.is_file() and sha256([out]) == record["written"]
 
 
 def begin(notes: Path, out: Path, options: Mapping[str, Any], shared: bool = False) -> int | None:
@@ -153,7 +146,7 @@ def begin(notes: Path, out: Path, options: Mapping[str, Any], shared: bool = Fal
     path = notes / RECORD
     record = read_json(path, dict) if path.is_file() else {}
     begun = {name: value for name, value in record.items() if name not in ("written", "pairs")}
-    parts, written = sorted(notes.glob("*ward-*.safetensors")), is_written(out, record)
+    parts, written = sorted(notes.glob("*ward-*.safetensors")), is_written(notes, out)
     # Until there is a part or the output, options may change, if no other process does parts.
     compared = dict if written else neighbour_options
     if begun and (parts or written or shared) and (difference := changed_options(compared(begun), compared(options))):

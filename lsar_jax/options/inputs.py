@@ -111,10 +111,8 @@ class Reader:
         """Returns evenly spaced vectors of a file, or of a folder, but none of blank sentences."""
         x = open_vectors(path)
         rows = evenly_spaced(len(x) if self.limit is None else min(self.limit, len(x)), most)
-        if isinstance(x, np.memmap) and x.flags.c_contiguous:  # read, because pages of a mapped file stay in memory
-            return np.stack([np.fromfile(path, x.dtype, x.shape[1], offset=x.offset + n * x.strides[0]) for n in rows])
         if isinstance(x, np.ndarray):
-            return x[rows]
+            return np.concatenate([read_rows(x, row, row + 1) for row in rows.tolist()])
         return x.take(rows[[bool(text.strip()) for text in x.sentences_of(rows).texts]])
 
     def _blocks(self, path: Path, limit: int | None) -> Iterator[np.ndarray]:
