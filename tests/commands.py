@@ -40,12 +40,12 @@ def parsed(command):
     """
     words = shlex.split(command)
     if words[:1] == ["lsar-jax"]:
-        named, arguments = COMMANDS, words[1 + words[1].startswith("--distributed") :]
+        named, arguments = COMMANDS, words[1:]
     else:
         assert words[:2] == ["python", "-m"], command
         named, arguments = (TASKS if words[2] == "eval" else {}), words[3:]
-        # Only of what processes can share: any other command would not parse.
-        if arguments[:1] == ["--distributed"] and words[2] in SHARED:
+        # Only of what processes run together: any other command would not parse.
+        if words[2] in SHARED and arguments[0].startswith("--distributed"):
             arguments = arguments[1:]
     if not named:
         try:
