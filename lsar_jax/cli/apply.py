@@ -70,19 +70,19 @@ class Apply(FileJob):
         """Applies the transform to all blocks."""
         self._write(block for block in self._blocks(lambda number: True) if block is not None)
 
-    def share(self, shard: tuple[int, int], work: Path) -> dict[str, Any]:
+    def share(self, shard: tuple[int, int], folder: Path) -> dict[str, Any]:
         """Applies the transform to every n-th block, unless that was done."""
         count = 0
-        for block in self._blocks(lambda n: n % shard[1] == shard[0] and not (work / _FILE.format(n)).is_file()):
+        for block in self._blocks(lambda n: n % shard[1] == shard[0] and not (folder / _FILE.format(n)).is_file()):
             if block is not None:
-                with new_file(work / _FILE.format(count)) as partial:
+                with new_file(folder / _FILE.format(count)) as partial:
                     np.save(partial, block)
             count += 1
         return {"blocks": count}
 
-    def merge(self, found: Mapping[str, Any], work: Path) -> None:
+    def merge(self, found: Mapping[str, Any], folder: Path) -> None:
         """Joins the blocks of all shares."""
-        paths = [work / _FILE.format(number) for number in range(found["blocks"])]
+        paths = [folder / _FILE.format(number) for number in range(found["blocks"])]
         self._write(map(np.load, paths))
 
     @cached_property

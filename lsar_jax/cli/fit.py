@@ -21,7 +21,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.corpora.records import input_path
 from lsar_jax.embeddings import open as open_folder
 from lsar_jax.embeddings.job import NUMBER, new_output
-from lsar_jax.embeddings.job_shards import WHOLE, shard_count
+from lsar_jax.embeddings.job_shards import WHOLE
 from lsar_jax.files import write_text
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.mining.job import notes_of
@@ -170,27 +170,27 @@ class FitMoments(FitEmbeddings):
         x, source, reader = self._sums(WHOLE)
         self._end(x, source, reader.sample(self.files))
 
-    def share(self, shard: tuple[int, int], work: Path) -> dict[str, Any]:
+    def share(self, shard: tuple[int, int], folder: Path) -> dict[str, Any]:
         """Writes the moments of every n-th block of rows, and share 0 the sample."""
-        path = work / _MOMENTS.format(shard[0])
+        path = folder / _MOMENTS.format(shard[0])
         if not path.is_file():
             x, source, reader = self._sums(shard)
             if shard[0] == 0:
                 sample = {code: np.asarray(rows, np.float32) for code, rows in reader.sample(self.files).items()}
-                save_arrays(work / _SAMPLE, sample, format=_FORMAT, header=None)
+                save_arrays(folder / _SAMPLE, sample, format=_FORMAT, header=None)
             if x:
                 save_moments(path, x, source=source)
             else:
                 write_text(path, "")
         return {}
 
-    def merge(self, found: Mapping[str, Any], work: Path) -> None:
+    def merge(self, found: Mapping[str, Any], folder: Path) -> None:
         """Fits on the moments of all shares."""
-        paths = [work / _MOMENTS.format(number) for number in range(shard_count(work))]
+        paths = [folder / _MOMENTS.format(number) for number in range(found["count"])]
         parts = [load_moments(path) for path in paths if not path.is_file() or path.stat().st_size]
         if empty := [path for code, path in self.files.items() if not any(code in x for x, _ in parts)]:
             raise ValueError(f"{empty[0][0]}: there are no embeddings")
-        with open_arrays(work / _SAMPLE, format=_FORMAT, what="sample") as file:
+        with open_arrays(folder / _SAMPLE, format=_FORMAT, what="sample") as file:
             sample = {code: file.read(code) for code in file.names}
         self._end(merge_moments(*(x for x, _ in parts)), parts[0][1], sample)
 

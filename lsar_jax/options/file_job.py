@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from lsar_jax.embeddings.job import JOB_FILES, RECORD, changed_options, is_written, versions, work_folder
 from lsar_jax.embeddings.job_shards import WHOLE, finish_shard, found_by_shards, shard_count
-from lsar_jax.files import check_file, check_outputs, read_json, sha256, write_json
+from lsar_jax.files import check_file, check_outputs, read_json, sha256, text_sha256, write_json
 from lsar_jax.mining.job import notes_of
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.inputs import is_vectors
@@ -36,11 +36,11 @@ class FileJob(ShardOption, InputOptions):
     def whole(self) -> None:
         """Does the job."""
 
-    def share(self, shard: tuple[int, int], work: Path) -> dict[str, Any]:
+    def share(self, shard: tuple[int, int], folder: Path) -> dict[str, Any]:
         """Writes the missing parts of a share, and returns what it found of the whole job, as JSON values."""
         return {}
 
-    def merge(self, found: Mapping[str, Any], work: Path) -> None:
+    def merge(self, found: Mapping[str, Any], folder: Path) -> None:
         """Writes the outputs, from the parts and what all shares found."""
 
     def run_job(self, outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
@@ -64,16 +64,19 @@ class FileJob(ShardOption, InputOptions):
         options |= {f"the file {path}": _digest(path) for path in inputs}
         options |= {"command": type(self).__name__, "versions": versions()}
         record = json.loads(json.dumps(options, default=str))
-        with work_folder(work, outputs[0], f"{JOB_FILES}|{self.parts}", shard):
+        # Shares of other options that began at the same time have parts elsewhere.
+        parts = work / text_sha256(json.dumps(record, sort_keys=True))
+        with work_folder(work, outputs[0], f"{JOB_FILES}|[0-9a-f]{{64}}/({self.parts})?", shard):
             begun = read_json(work / RECORD, dict) if (work / RECORD).is_file() else record
             if difference := changed_options(begun | {"written": None}, record):
                 raise ValueError(f"{work} was begun with other options: {difference}; remove it, or write another file")
             if shard != WHOLE:
                 write_json(work / RECORD, record)
-                finish_shard(work, shard, options=record, **self.share(shard, work))
+                parts.mkdir(exist_ok=True)
+                finish_shard(work, shard, options=record, **self.share(shard, parts))
                 self.finish(outputs[0], shard, work)
             elif left:
-                self.merge(found_by_shards(work, outputs[0]), work)
+                self.merge(found_by_shards(work, outputs[0]), parts)
 
 
 def _digest(path: Path) -> str:

@@ -1,6 +1,5 @@
 """Fits and applied transforms in shares: in any order, killed and repeated, the result is that of one process."""
 
-import json
 import random
 import shutil
 from pathlib import Path
@@ -49,18 +48,22 @@ def run(command, *shares, count=SHARES):
         assert main([*command, "--shard", f"{share}/{count}"]) == 0
 
 
-def ended(path="out"):
-    assert main(["merge", path]) == 0
-    assert not Path(f"{path}.job").exists()
+def ended():
+    assert main(["merge", "out"]) == 0
+    assert not Path("out.job").exists()
+
+
+def both(command):
+    """Does a job in one process, which writes one, and in shares in any order, one of them again, which write out."""
+    assert main(command("one")) == 0
+    run(command("out"), 0, *random.sample(range(SHARES), SHARES))
+    ended()
 
 
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("method", ["lsar", "whitening", "lir"])
 def test_a_fit_in_shares_is_that_of_one_process(method, data):
-    for name in ("one", "out"):
-        command = ["fit", method, name, *DATA[data], "--save", f"{name}.sums"]
-        run(command, *([0, *random.sample(range(SHARES), SHARES)] if name == "out" else []))
-        assert main(command if name == "one" else ["merge", "out"]) == 0
+    both(lambda name: ["fit", method, name, *DATA[data], "--save", f"{name}.sums"])
     for name, tolerance in (("{}.sums", 1e-6), ("{}", 1e-5)):
         one, shared = (load_file(name.format(which)) for which in ("one", "out"))
         assert one.keys() == shared.keys()
@@ -70,15 +73,10 @@ def test_a_fit_in_shares_is_that_of_one_process(method, data):
     assert "sample.de" in shared
 
 
-@pytest.mark.parametrize("data", ["text", "vectors"])
-def test_a_transform_applied_in_shares_gives_the_bytes_of_one_process(data):
+@pytest.mark.parametrize(("data", "path", "more"), [("text", "de.txt", TEXT), ("vectors", "de.npy", [])])
+def test_a_transform_applied_in_shares_gives_the_bytes_of_one_process(data, path, more):
     assert main(["fit", "center", "t", *DATA[data]]) == 0
-    for name in ("one", "out"):
-        command = (
-            [*APPLY[:3], name, *APPLY[4:]] if data == "vectors" else ["apply", "t", "de.txt", name, *APPLY[4:], *TEXT]
-        )
-        run(command, *([0, *random.sample(range(SHARES), SHARES)] if name == "out" else []))
-        assert main(command if name == "one" else ["merge", "out"]) == 0
+    both(lambda name: ["apply", "t", path, name, "--language", "de", *more])
     assert Path("out").read_bytes() == Path("one").read_bytes()
 
 
@@ -99,9 +97,8 @@ def test_a_share_or_a_merge_that_is_killed_before_any_change_goes_on(job):
     shutil.copytree("out.job", "begun.job")
     changes = count_changes(share)
     shutil.copytree("out.job", "done.job")
-    stops = [("begun", share, stop) for stop in range(changes)] + [
-        ("done", ended, stop) for stop in range(count_changes(ended))
-    ]
+    stops = [("begun", share, stop) for stop in range(changes)]
+    stops += [("done", ended, stop) for stop in range(count_changes(ended))]
     whole = taken()
     for before, step, stop in stops:
         shutil.copytree(f"{before}.job", "out.job")
@@ -117,7 +114,7 @@ def test_a_share_or_a_merge_that_is_killed_before_any_change_goes_on(job):
 def test_a_share_that_is_repeated_does_only_the_blocks_that_are_missing():
     assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
     run(APPLY, 0, 1, 2)
-    first, second = Path("out.job/block-00000.npy"), Path("out.job/block-00003.npy")
+    first, second = (next(Path("out.job").glob(f"*/block-0000{number}.npy")) for number in (0, 3))
     first.unlink()
     np.save(second, np.zeros((16, 32), np.float32))
     run(APPLY, 0)
@@ -142,11 +139,7 @@ def test_shares_that_do_not_belong_together_are_refused(job, refused):
     with locked(work, "", 1):
         assert "shard 1/3 of out is being written by another process" in refused(main, [*command, *shares])
     run(command, 1, 2)
-    mark, before = work / "done-00001.json", np.load("de.npy")
-    found = json.loads(mark.read_text())
-    mark.write_text(json.dumps(found | {"options": {}}))
-    assert "shard 1/3 of out has other options than shard 0/3" in refused(main, ["merge", "out"])
-    mark.write_text(json.dumps(found))
+    before = np.load("de.npy")
     np.save("de.npy", before + 1)
     for again in (["merge", "out"], [*command, *shares]):
         assert "other options: the file de.npy was '" in refused(main, again)
@@ -156,6 +149,25 @@ def test_shares_that_do_not_belong_together_are_refused(job, refused):
     assert Path("out").read_text() == "mine"
     Path("out").unlink()
     ended()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_shares_of_other_options_that_began_at_the_same_time(job, refused):
+    """Each has written the record; no part of the other options is used."""
+    assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
+    before = np.load("de.npy")
+    np.save("de.npy", before + 1)
+    run(JOBS[job], 1)
+    Path("out.job/job.json").unlink()
+    np.save("de.npy", before)
+    run(JOBS[job], 0, 2)
+    assert "shard 1/3 of out has other options than shard 0/3" in refused(main, ["merge", "out"])
+    run(JOBS[job], 1)
+    ended()
+    found = Path("out").rename("one").read_bytes()
+    run([*JOBS[job], "--overwrite"], *range(SHARES))
+    ended()
+    assert Path("out").read_bytes() == found
 
 
 def test_what_cannot_be_shared(refused):
