@@ -46,7 +46,7 @@ class Speed:
     """Runs the benchmarks of speed, and prints one table.
 
     Attributes:
-      benchmarks: which of them; growth, of mining, takes ten minutes.
+      benchmarks: which of them; growth, of mining, takes five minutes.
       encoder: bundled, or random weights, with random text, of the shapes of XLM-R base or large, Qwen3-Embedding-0.6B,
         EmbeddingGemma, mmBERT base (and ModernBERT base) or gte-multilingual-base.
       blocks: number of blocks of an encoder with random weights; by default, as many as published.

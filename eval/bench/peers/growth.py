@@ -29,7 +29,7 @@ from lsar_jax.spec import EncoderSpec
 
 __all__ = ["growth"]
 
-_SIZES = ((10_000, 10_000), (100_000, 100_000), (62_500, 1_000_000))  # the last is a block of 10^6 sources
+_SIZES = ((10_000, 10_000), (100_000, 100_000), (15_625, 1_000_000))  # the last is a 64th of 10^6 sources
 _ROWS, _PRODUCTS = 65_536, 50
 
 
