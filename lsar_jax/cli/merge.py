@@ -16,7 +16,7 @@ __all__ = ["Merge"]
 
 @dataclass(frozen=True)
 class Merge:
-    """Ends a job that ran in shares (--shard I/N), once all are done: the result is that of one process.
+    """Ends a job that ran in shares (--shard I/N), once all are done, with the result of one process.
 
     Attributes:
       out: what the job writes: the folder of encode, or the file of fit, apply or mine.

@@ -31,7 +31,7 @@ class ShardOption:
     arguments: tyro.conf.Suppress[tuple[str, ...]] = ()
 
     def place(self) -> tuple[int, int]:
-        """The number of the share, and the number of shares; those of a scheduler are printed."""
+        """The number of the share, and the number of shares; a scheduler's are printed."""
         text, env = self.shard, os.environ
         if text is None and env.get("SLURM_ARRAY_TASK_ID"):
             task, first, step = (int(env.get(f"SLURM_ARRAY_TASK_{name}") or name == "STEP") for name in _TASK)

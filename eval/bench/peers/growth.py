@@ -47,7 +47,8 @@ def _mined(sources: int, targets: int, dim: int) -> Timing:
         product = jax.jit(lambda x, y: products(x, y, "float32"))
         each = min(_seconds(lambda: product(*chunks)) for _ in range(_PRODUCTS))
         bound, before = each * sources * targets / (len(chunks[0]) * len(chunks[1])), _peak()
-        seconds = _seconds(lambda: mine_folders(*map(open_folder, sides), Path(name, "pairs.tsv")))
+        source, target = map(open_folder, sides)
+        seconds = _seconds(lambda: mine_folders(source, target, Path(name, "pairs.tsv")))
     case, share = f"mining {sources:,} x {targets:,}", 100 * bound / seconds
     return Timing(case, HERE, seconds, f"vectors of width {dim}", share, f"{before:.2f} GB, {_peak():.2f}")
 
