@@ -26,12 +26,10 @@ def operations_of(jaxpr: ClosedJaxpr | Jaxpr, platform: str) -> Counter[str]:
             (contracted, _), _ = parameters["dimension_numbers"]
             inner = math.prod(shapes[0][axis] for axis in contracted)
             total[_kind(equation)] += 2 * inner * math.prod(getattr(equation.outvars[0].aval, "shape", ()))
-        elif name.startswith("dot_product_attention_fwd"):
-            # Scores and their products with values; queries and keys are [batch, length, head, part].
-            total["bfloat16"] += 4 * math.prod(shapes[0]) * shapes[1][1]
-        elif name.startswith("dot_product_attention_bwd"):
-            # The scores once more, and the gradients of weights, queries, keys and values.
-            total["bfloat16"] += 10 * math.prod(shapes[0]) * shapes[1][1]
+        elif name.startswith(("dot_product_attention_fwd", "dot_product_attention_bwd")):
+            # Scores and their products with values; on the way back, the scores once more, and the gradients of
+            # weights, queries, keys and values. Queries and keys are [batch, length, head, part].
+            total["bfloat16"] += (4 if "_fwd" in name else 10) * math.prod(shapes[0]) * shapes[1][1]
         elif name == "cond":
             # The branch of the platform, or the cheapest: the others are for rare cases.
             counts: list[Counter[str]] = [operations_of(branch, platform) for branch in parameters["branches"]]

@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES
 from lsar_jax.checkpoints.sentence_transformers import Pipeline, module_folders, read_pipeline
@@ -72,7 +69,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
     if twice := [name for name in stored if names[architecture.plain_name(name)] > 1]:
         raise ValueError(f"{pipeline.transformer} has these weights twice, under two names: {', '.join(twice)}")
     computed = architecture.computed(config, sizes).items()
-    tensors = {name: Tensor(table.shape, partial(_in_memory, table)) for name, table in computed}
+    tensors = {name: Tensor(table.shape, lambda *rows, of=table: of[slice(*rows)]) for name, table in computed}
     tensors |= {architecture.plain_name(name): tensor for name, tensor in stored.items()}
     pipeline = replace(pipeline, pooling=pipeline.pooling or architecture.pooling)
     if architecture.projection:
@@ -150,7 +147,3 @@ def _matching(folder: Path, patterns: tuple[str, ...]) -> set[Path]:
     for path in sorted(found):
         check_file(path)
     return found
-
-
-def _in_memory(table: np.ndarray, start: int, stop: int) -> np.ndarray:
-    return table[start:stop]

@@ -22,10 +22,8 @@ _MOST = 64
 
 def weight_sharding(mesh: Mesh, path: tuple[Any, ...], shape: tuple[int, ...]) -> NamedSharding:
     """Returns the sharding of the weight at ``path`` in a model; replicated if the devices do not divide its axis."""
-    axis = _axis(path)
-    if "model" not in mesh.axis_names or axis is None or shape[axis] % mesh.shape["model"]:
-        return replicated(mesh)
-    return NamedSharding(mesh, PartitionSpec(*[None] * axis, "model"))
+    axis = _axis(path, shape, mesh.shape["model"]) if "model" in mesh.axis_names else None
+    return replicated(mesh) if axis is None else NamedSharding(mesh, PartitionSpec(*[None] * axis, "model"))
 
 
 def check_memory(mesh: Mesh, weights: Mapping[tuple[Any, ...], Any], id: str) -> None:
@@ -50,17 +48,15 @@ def free_memory(devices: Sequence[Any]) -> int | None:
     return min(int(each["bytes_limit"]) - int(each.get("bytes_in_use", 0)) for each in stats)
 
 
-def _axis(path: tuple[Any, ...]) -> int | None:
-    if path[-1] == "embedding":
-        return 1
-    return _AXES.get(path[-2]) if path[-1] == "kernel" else None
+def _axis(path: tuple[Any, ...], shape: tuple[int, ...], parts: int) -> int | None:
+    """Returns the axis of a weight that is split; None for none, as where ``parts`` do not divide it."""
+    axis = 1 if path[-1] == "embedding" else _AXES.get(path[-2]) if path[-1] == "kernel" else None
+    return None if axis is None or shape[axis] % parts else axis
 
 
 def _bytes(weights: Mapping[tuple[Any, ...], Any], parts: int) -> int:
     """Returns the bytes on one device, if the weights are split over ``parts``."""
-    total = 0
-    for path, leaf in weights.items():
-        axis = _axis(path)
-        even = axis is not None and leaf.shape[axis] % parts == 0
-        total += leaf.size * leaf.dtype.itemsize // (parts if even else 1)
-    return total
+    return sum(
+        leaf.size * leaf.dtype.itemsize // (1 if _axis(path, leaf.shape, parts) is None else parts)
+        for path, leaf in weights.items()
+    )

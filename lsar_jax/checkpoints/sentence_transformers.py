@@ -109,7 +109,8 @@ def read_pipeline(folder: Path) -> Pipeline:
     module = STATIC.module if kinds[:1] == [STATIC.module] else "Transformer"
     transformer = modules[0][1] if kinds[:1] == [module] else folder
     settings = folder / "config_sentence_transformers.json"
-    prompts, prompt, applied = _prompts(settings)
+    config: dict[str, Any] = read_json(settings, dict) if settings.is_file() else {}
+    prompts, prompt, applied = _prompts(settings, config)
     pipeline = Pipeline(transformer, module, prompts=prompts, prompt=prompt, applied=applied)
     try:
         first = [module] if module == STATIC.module else ["Transformer", "Pooling"]
@@ -130,7 +131,8 @@ def read_pipeline(folder: Path) -> Pipeline:
                 state = state.get(key) if isinstance(state, dict) else None
             if isinstance(state, dict):
                 _check_only(file, state, method_output_name="last_hidden_state")
-        cut = _truncate_dim(settings)
+        if (cut := config.get("truncate_dim")) is not None:
+            whole_number(f"{settings}: truncate_dim", cut, 1, 1 << 18, "the widths of embeddings")
         return replace(pipeline, pooling=pooling, after=after, truncate_dim=cut, include_prompt=include_prompt)
     except _Unsupported as error:
         return replace(pipeline, problem=str(error))
@@ -200,13 +202,6 @@ def _pooling(path: Path) -> tuple[str, bool]:
     return "+".join(ours[mode] for mode in modes), include
 
 
-def _truncate_dim(path: Path) -> int | None:
-    value: Any = read_json(path, dict).get("truncate_dim") if path.is_file() else None
-    return (
-        None if value is None else whole_number(f"{path}: truncate_dim", value, 1, 1 << 18, "the widths of embeddings")
-    )
-
-
 def _check_only(where: Path, config: Mapping[str, Any], **values: Any) -> None:
     """Raises an error if a config sets one of the options to another value."""
     for option, value in values.items():
@@ -220,8 +215,7 @@ def _normalizes(path: Path) -> bool:
     return config.get("model_type") == "model2vec" and config.get("normalize") is True
 
 
-def _prompts(path: Path) -> tuple[dict[str, str], str, tuple[str, ...]]:
-    config: dict[str, Any] = read_json(path, dict) if path.is_file() else {}
+def _prompts(path: Path, config: Mapping[str, Any]) -> tuple[dict[str, str], str, tuple[str, ...]]:
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     texts = prompts.values() if isinstance(prompts, dict) else [None]
     if not all(isinstance(text, str) and len(text) <= LONGEST_PROMPT for text in texts):

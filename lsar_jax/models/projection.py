@@ -6,7 +6,7 @@ such layers in ``modules.json``. The first dimensions of a Matryoshka embedding 
 "Matryoshka Representation Learning", NeurIPS 2022).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import unit_rows
 from lsar_jax.checks import whole_number
+from lsar_jax.models.parts import ACTIVATIONS
 
 __all__ = ["TORCH_NAMES", "Dense", "Layer", "LayerNorm", "Normalize", "Projection", "Truncate", "width_after"]
 
@@ -28,13 +29,7 @@ TORCH_NAMES = {
     "gelu": "torch.nn.modules.activation.GELU",
     "sigmoid": "torch.nn.modules.activation.Sigmoid",
 }
-_ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
-    "tanh": jnp.tanh,
-    "identity": lambda x: x,
-    "relu": jax.nn.relu,
-    "gelu": lambda x: jax.nn.gelu(x, approximate=False),
-    "sigmoid": jax.nn.sigmoid,
-}
+_ACTIVATIONS = ACTIVATIONS | {"tanh": jnp.tanh, "identity": lambda x: x, "sigmoid": jax.nn.sigmoid}
 _NORM = "layer_norm"
 
 

@@ -6,7 +6,7 @@ the folders that this library writes. All others are built by transformers, whos
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.files import check_file, read_json
@@ -25,11 +25,8 @@ _NO_IDS = {
 _HARMLESS = {"padding_side", "use_fast", "trust_remote_code"}
 
 
-class _Opened(NamedTuple):
-    backend: Any
-    padding: int | None
-    limit: Any
-    side: Any
+# The backend, the id of padding, and the limit and the side of truncation, as the settings have them.
+_Opened = tuple[Any, int | None, Any, Any]
 
 
 def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer:
@@ -132,7 +129,7 @@ def _open(folder: Path) -> _Opened:
     backend.add_special_tokens([token for token in tokens.values() if token not in known])
     padding = backend.token_to_id(tokens["pad_token"]) if "pad_token" in tokens else None
     side = settings.get("truncation_side") or (backend.truncation or {}).get("direction")
-    return _Opened(backend, padding, settings.get("model_max_length"), side)
+    return backend, padding, settings.get("model_max_length"), side
 
 
 def _build(folder: Path) -> _Opened:
@@ -149,7 +146,7 @@ def _build(folder: Path) -> _Opened:
     backend = getattr(loaded, "backend_tokenizer", None)
     if backend is None:
         raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast version")
-    return _Opened(backend, loaded.pad_token_id, loaded.model_max_length, loaded.truncation_side)
+    return backend, loaded.pad_token_id, loaded.model_max_length, loaded.truncation_side
 
 
 def _embedded(backend: Any, vocabulary: int) -> Any:

@@ -65,9 +65,6 @@ class TextChoice:
 
     def read(self, task: TransferTask) -> tuple[list[Any], list[Any], Tests]:
         """Returns the English sentences to train on, those that choose the best step, and the tests."""
-        return *self._read_english(task), self._read_tests(task)
-
-    def _read_english(self, task: TransferTask) -> tuple[list[Any], list[Any]]:
         training = english(task, self.train, "train")
         if self.dev is None:
             if len(training) <= self.held_out:
@@ -78,16 +75,14 @@ class TextChoice:
             training, development = training[: -self.held_out], training[-self.held_out :]
         else:
             development = english(task, self.dev, "dev")
-        return training[: self.most], development[: self.most_dev]
-
-    def _read_tests(self, task: TransferTask) -> Tests:
         tests = labelled_tests(task, self.test, self.languages)
         if self.chinese_words and task.name == "ner":
             tests = {name: (code, chinese_words(s) if code == "zh" else s) for name, (code, s) in tests.items()}
         codes = {code for code, _ in tests.values()}
         if absent := [code for code in self.languages if language_code(code) not in codes]:
             raise ValueError(f"--languages has {absent[0]}, but --test has only {', '.join(sorted(codes)) or 'others'}")
-        return {name: (code, sentences[: self.most_tested]) for name, (code, sentences) in tests.items()}
+        tests = {name: (code, sentences[: self.most_tested]) for name, (code, sentences) in tests.items()}
+        return training[: self.most], development[: self.most_dev], tests
 
 
 def english(task: TransferTask, data: Data, part: str) -> list[Any]:
