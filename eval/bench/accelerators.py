@@ -4,9 +4,9 @@ import ctypes
 import os
 import sys
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,9 +71,10 @@ def prepare() -> None:
 
 def check_installed(name: str) -> None:
     """Raises ImportError if the compiler for a target, given by its name, is not installed."""
-    tpu = TARGETS[name].platform == "tpu"
-    if not (_installed("libtpu") if tpu else _installed("jax_plugins.xla_cuda12") and _nvidia()):
-        raise ImportError(f"the compiler for {name} is not installed: pip install -e '.[aot]'")
+    with suppress(PackageNotFoundError):
+        if TARGETS[name].versions() and (TARGETS[name].platform == "tpu" or _nvidia()):
+            return
+    raise ImportError(f"the compiler for {name} is not installed: pip install -e '.[aot]'")
 
 
 def mesh_of(target: Target) -> Mesh:
@@ -83,13 +84,6 @@ def mesh_of(target: Target) -> Mesh:
         options = {"topology_name": target.topology}
     topology = topologies.get_topology_desc(platform=target.platform, **options)
     return data_mesh(list(topology.devices)[: target.devices])
-
-
-def _installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _nvidia() -> Path | None:

@@ -52,10 +52,8 @@ def syntax_scores(
                     console.print(f"{where}: skipping the correlation with {kind}, {part}: {error}")
                     continue
                 r, points = max(tried, key=lambda found: abs(found[0]))
-                yield (
-                    method,
-                    Score(Metric(f"{kind}, {part} ({measure})", "neither", unit=""), r, list(test), len(points)),
-                )
+                metric = Metric(f"{kind}, {part} ({measure})", "neither", unit="")
+                yield method, Score(metric, r, list(test), len(points))
                 console.print(f"{where}: {kind}, {part}: r = {r:.3f} over {len(points)} languages ({measure})")
                 if kind == "syntax" and part in ("removed", "left"):
                     drawn.setdefault(method.label, {})[f"the part {part} by {method.label}, r = {r:.3f}"] = points

@@ -141,9 +141,9 @@ def _scores(measured: MeasuredText, seeds: Sequence[int], x: Embedded, method: M
         return
     contributions = {code: within(rows) for code, rows in test.items()}
     yield from _measures(test, contributions, seeds)
-    yield from _within_languages(test, contributions, method, measured.parallel)
+    yield from _within_languages(test, contributions, measured.parallel)
     if english := _english_sides(measured, test):
-        yield from _with_english(test, english, method, measured.parallel)
+        yield from _with_english(test, english, measured.parallel)
 
 
 def _measures(x: ByLanguage, contributions: Mapping[str, Contributions], seeds: Sequence[int]) -> Iterator[Score]:
@@ -184,9 +184,7 @@ def _outlier_scores(
             yield Score(_plain(f"{name} dimension {d}"), float(value), list(x), sum(map(len, x.values())))
 
 
-def _within_languages(
-    x: ByLanguage, contributions: Mapping[str, Contributions], method: Method, parallel: bool
-) -> Iterator[Score]:
+def _within_languages(x: ByLanguage, contributions: Mapping[str, Contributions], parallel: bool) -> Iterator[Score]:
     """Yields the anisotropy within each language, and the outliers."""
     if not parallel:
         center = np.mean([rows.mean(axis=0) for rows in x.values()], axis=0)
@@ -197,7 +195,7 @@ def _within_languages(
         yield Score(_plain(f"drawn within {code}"), float(drawn.sum()), [code], len(x[code]))
 
 
-def _with_english(test: ByLanguage, english: ByLanguage, method: Method, parallel: bool) -> Iterator[Score]:
+def _with_english(test: ByLanguage, english: ByLanguage, parallel: bool) -> Iterator[Score]:
     """Yields the anisotropy of English and another language, and the outliers."""
     languages, count = list(test), sum(map(len, test.values()))
     drawn, exact = np.mean([of_pairs(test[code], side, parallel=parallel) for code, side in english.items()], axis=0)

@@ -102,7 +102,9 @@ def read_pipeline(folder: Path) -> Pipeline:
     if not path.is_file():
         parts = [part for name in _TRACES for part in sorted(folder.glob(name))]
         problem = f"{folder} has {parts[0].name}, but no modules.json, which says what it belongs to" if parts else ""
-        normalized = _normalizes(folder / "config.json")
+        path = folder / "config.json"
+        static: dict[str, Any] = read_json(path, dict) if path.is_file() else {}
+        normalized = static.get("model_type") == "model2vec" and static.get("normalize") is True
         return Pipeline(folder, after=(("Normalize", folder),) if normalized else (), problem=problem)
     modules = _modules(path)
     kinds = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else kind for kind, _ in modules]
@@ -207,12 +209,6 @@ def _check_only(where: Path, config: Mapping[str, Any], **values: Any) -> None:
     for option, value in values.items():
         if config.get(option) not in (None, value):
             raise _Unsupported(f"{where}: {option} is {config[option]!r}; only {value!r} is supported")
-
-
-def _normalizes(path: Path) -> bool:
-    """Whether a config is one of model2vec that normalises the vectors."""
-    config: dict[str, Any] = read_json(path, dict) if path.is_file() else {}
-    return config.get("model_type") == "model2vec" and config.get("normalize") is True
 
 
 def _prompts(path: Path, config: Mapping[str, Any]) -> tuple[dict[str, str], str, tuple[str, ...]]:

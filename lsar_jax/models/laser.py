@@ -18,7 +18,7 @@ from flax import nnx
 from jaxtyping import Bool, Float
 
 from lsar_jax.models.encoder import check_sizes
-from lsar_jax.models.parts import RNGS
+from lsar_jax.models.parts import LayerFactory
 from lsar_jax.models.segments import positions_of, segments_of
 from lsar_jax.shapes import Hidden, Lengths, SegmentLanguages, TokenIds
 
@@ -63,16 +63,11 @@ class Laser(nnx.Module):
     Products are in ``dtype``, the cell is float32; parameters are zero until they are filled from a checkpoint.
     """
 
-    def __init__(self, config: LaserConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
+    def __init__(self, config: LaserConfig, factory: LayerFactory) -> None:
         self.config = config
-        self.dtype = dtype
-        zeros = nnx.initializers.zeros_init()
-        self.embeddings = nnx.Embed(
-            config.vocabulary, config.embedding, param_dtype=param_dtype, embedding_init=zeros, rngs=RNGS
-        )
-        self.blocks = nnx.List(
-            [BiLSTM(width, config.hidden, dtype=dtype, param_dtype=param_dtype) for width in config.widths[:-1]]
-        )
+        self.dtype = factory.dtype
+        self.embeddings = factory.table(config.vocabulary, config.embedding)
+        self.blocks = nnx.List([BiLSTM(width, config.hidden, factory) for width in config.widths[:-1]])
 
     def hidden_states(
         self, ids: TokenIds, lengths: Lengths, languages: SegmentLanguages | None = None
@@ -88,9 +83,9 @@ class Laser(nnx.Module):
 class BiLSTM(nnx.Module):
     """One bidirectional layer: the concatenated states of a forward and a backward LSTM."""
 
-    def __init__(self, inner: int, hidden: int, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
-        self.forward = LSTM(inner, hidden, dtype=dtype, param_dtype=param_dtype)
-        self.backward = LSTM(inner, hidden, dtype=dtype, param_dtype=param_dtype)
+    def __init__(self, inner: int, hidden: int, factory: LayerFactory) -> None:
+        self.forward = LSTM(inner, hidden, factory)
+        self.backward = LSTM(inner, hidden, factory)
 
     def __call__(self, x: Hidden, lengths: Lengths) -> Float[jax.Array, "batch length state"]:
         # The backward direction starts with the padding, from where nothing is carried into a sentence.
@@ -107,12 +102,12 @@ class BiLSTM(nnx.Module):
 class LSTM(nnx.Module):
     """The parameters of one direction, and the part of its computation that is not recurrent."""
 
-    def __init__(self, inner: int, hidden: int, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
-        self.dtype = dtype
-        self.kernel = nnx.Param(jnp.zeros((inner, 4 * hidden), param_dtype))
-        self.recurrent = nnx.Param(jnp.zeros((hidden, 4 * hidden), param_dtype))
-        self.bias = nnx.Param(jnp.zeros(4 * hidden, param_dtype))
-        self.recurrent_bias = nnx.Param(jnp.zeros(4 * hidden, param_dtype))
+    def __init__(self, inner: int, hidden: int, factory: LayerFactory) -> None:
+        self.dtype = factory.dtype
+        self.kernel = nnx.Param(jnp.zeros((inner, 4 * hidden), factory.param_dtype))
+        self.recurrent = nnx.Param(jnp.zeros((hidden, 4 * hidden), factory.param_dtype))
+        self.bias = nnx.Param(jnp.zeros(4 * hidden, factory.param_dtype))
+        self.recurrent_bias = nnx.Param(jnp.zeros(4 * hidden, factory.param_dtype))
 
     def inputs(self, x: Hidden) -> Float[jax.Array, "batch length gates"]:
         """Computes what the input adds to the gates, in float32, with one product for all steps."""

@@ -113,7 +113,8 @@ def _alternatives(found: Comparison) -> list[str]:
             f"The highest score is {top.score:.1f}, of {top.label}, which needs the language of each sentence; it is "
             "not significantly better."
         )
-    if (other := found.best_without_language) is not None:
+    if found.measured[choice.best].needs_language:
+        other = max((entry for entry in found.measured if not entry.needs_language), key=lambda entry: entry.score)
         lines.append(f"The best that needs no language is {other.label}, {found.gain_over(other)} below.")
     return lines
 

@@ -82,13 +82,6 @@ class Comparison:
         """The original embeddings at the layer of the pictures."""
         return next(entry for entry in self.originals if entry.layer == self.shown.layer)
 
-    @property
-    def best_without_language(self) -> Measured | None:
-        """The best transform that does not need the language, if the recommended one does."""
-        if self.best is None or not self.best.needs_language:
-            return None
-        return max((entry for entry in self.measured if not entry.needs_language), key=lambda entry: entry.score)
-
     @cached_property
     def best_of_each(self) -> list[Measured]:
         """Each method at its best layer, without search at the last; the recommended one at its own."""

@@ -107,8 +107,7 @@ def _backend(folder: Path) -> Any:
     path = folder / "tokenizer.json"
     check_file(path)
     with backend_errors(f"{path} is not a tokenizer"):
-        backend = Tokenizer.from_buffer(path.read_bytes())
-    return backend
+        return Tokenizer.from_buffer(path.read_bytes())
 
 
 def _open(folder: Path) -> _Opened:

@@ -141,9 +141,7 @@ def read_inference(data: Data, part: str = "train") -> dict[str, list[SentencePa
     """
     if is_dataset(data):
         rows = dataset_rows(data, part, "premise", "hypothesis", "label")
-        sides = (
-            (dataset_text(row[0], data, where), dataset_text(row[1], data, where), row[2][0]) for where, row in rows
-        )
+        sides = ([*(dataset_text(side, data, where) for side in row[:2]), row[2][0]] for where, row in rows)
         return {language_of(data): [SentencePair(*side) for side in sides]}
     named = language_of(data)
     pairs: dict[str, list[SentencePair]] = {}

@@ -28,10 +28,8 @@ _BLOCK = {
 
 
 def _build(config: EncoderConfig, factory: LayerFactory) -> Encoder:
-    attention, sizes = (
-        AttentionConfig(config.heads, fused=True, rotary=config.rotary),
-        (config.hidden, config.intermediate),
-    )
+    attention = AttentionConfig(config.heads, fused=True, rotary=config.rotary)
+    sizes = config.hidden, config.intermediate
 
     def feed(number: int) -> GatedFeedForward:
         return GatedFeedForward(factory, *sizes, config.activation, fused="up_gate", out_bias=True)

@@ -25,7 +25,7 @@ def _read_sizes(config: Mapping[str, Any]) -> LaserConfig:
 LASER = Architecture(
     "laser",
     _read_sizes,
-    lambda sizes, factory: Laser(sizes, dtype=factory.dtype, param_dtype=factory.param_dtype),
+    Laser,
     {"embeddings.embedding": "embed_tokens.weight"}
     | {
         f"blocks.{{}}.{direction}.{ours}": f"lstm.{theirs}_l{{}}{suffix}"
