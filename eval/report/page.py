@@ -202,11 +202,9 @@ def _row(r: Result, results: Sequence[Result]) -> str:
 def _column(r: Result, results: Sequence[Result]) -> str:
     """Encoder and layer, with the other settings that differ between results of that encoder and layer."""
     same = [other for other in results if (other.encoder, other.layer) == (r.encoder, r.layer)]
-    parts = [r.encoder, f"layer {r.layer}"]
-    for name in ("revision", "pooling", "dim", "final_norm", "prompt", "dtype", "max_length"):
-        if len({getattr(other, name) for other in same}) > 1:
-            parts.append(f"{name} {getattr(r, name)}")
-    return ", ".join(parts)
+    names = ("revision", "pooling", "dim", "final_norm", "prompt", "dtype", "max_length")
+    varied = [f"{name} {getattr(r, name)}" for name in names if len({getattr(other, name) for other in same}) > 1]
+    return ", ".join([r.encoder, f"layer {r.layer}", *varied])
 
 
 def _cell(results: Sequence[Result], original: Sequence[Result], best: float) -> Cell:

@@ -39,8 +39,7 @@ class BatchPlan:
 
     def schedule(self) -> optax.Schedule:
         """Returns the learning rate of each step."""
-        options = self.options
-        return linear_schedule(options.learning_rate, known(options.warmup), known(options.steps))
+        return linear_schedule(self.options.learning_rate, known(self.options.warmup), known(self.options.steps))
 
 
 class EncoderTraining(TrainingTask):

@@ -33,11 +33,6 @@ _BLOCKS = 4
 _FLOAT = jnp.dtype("float32")
 
 
-class _Stack(nnx.Module):
-    def __init__(self, config: EncoderConfig) -> None:
-        self.blocks = nnx.List([block(config, LayerFactory(_FLOAT, _FLOAT)) for _ in range(_BLOCKS)])
-
-
 class FeatureMix:
     """Sums the states of a frozen encoder's layers with trained weights, and runs trained blocks on the sum.
 
@@ -50,7 +45,8 @@ class FeatureMix:
             vocabulary=1, hidden=config.hidden, blocks=0, heads=config.heads, intermediate=4 * config.hidden,
             positions=1, activation="relu", epsilon=1e-5,
         )  # fmt: skip
-        self._skeleton = Skeleton(EncoderParts(_Stack(sizes), None))
+        blocks = nnx.List([block(sizes, LayerFactory(_FLOAT, _FLOAT)) for _ in range(_BLOCKS)])
+        self._skeleton = Skeleton(EncoderParts(blocks, None))
         self._start = self._skeleton.parameters
 
     def init(self, key: Array) -> dict[str, Any]:
@@ -82,10 +78,10 @@ class FeatureMix:
             if maps is not None:
                 state = jnp.einsum("bwd,ed->bwe", state, maps[layer], precision=jax.lax.Precision.HIGHEST)
             mixed += weights[layer] * state
-        stack = self._skeleton.filled(parameters["blocks"]).model
+        blocks = self._skeleton.filled(parameters["blocks"]).model
         keys = [None] * _BLOCKS if dropout is None else jax.random.split(dropout.key, _BLOCKS)
         mask = AttentionMask.of(lengths, mixed.shape[1])
-        for trained, key in zip(stack.blocks, keys, strict=True):
+        for trained, key in zip(blocks, keys, strict=True):
             zeros = None if dropout is None else Dropout(key, dropout.hidden, dropout.attention)
             mixed = trained(mixed, mask, zeros)
         return mixed

@@ -23,7 +23,7 @@ from lsar_jax.models.blocks import PreNormBlock, normed, residual_sum
 from lsar_jax.models.dropout import Dropout, independent
 from lsar_jax.models.encoder import Encoder, check_heads
 from lsar_jax.models.parts import ACTIVATIONS, GatedFeedForward, LayerFactory, RMSNorm, unit_rms
-from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
+from lsar_jax.models.self_attention import SelfAttention
 from lsar_jax.shapes import Hidden
 
 __all__ = ["EMBEDDING_GEMMA2", "EMBEDDING_GEMMA2_TEXT", "EmbeddingGemma2Config"]
@@ -63,11 +63,7 @@ class _Attention(SelfAttention):
     """Self-attention whose values are normalised too, without a weight."""
 
     def __init__(self, config: EmbeddingGemma2Config, factory: LayerFactory, number: int) -> None:
-        (groups, width), full = config.block_heads[number], config.kinds[number] == "full_attention"
-        attention = AttentionConfig(
-            config.heads, groups, width, bias=False, rotary=config.rotary if full else config.sliding,
-            scale=config.scores**-0.5, window=None if full else config.window,
-        )  # fmt: skip
+        attention = gemma3.attention(config, config.kinds[number], *config.block_heads[number])
         super().__init__(factory, config.hidden, attention, partial(RMSNorm, epsilon=config.epsilon))
         self.epsilon = config.epsilon
 

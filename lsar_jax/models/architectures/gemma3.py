@@ -20,7 +20,7 @@ from lsar_jax.models.parts import GatedFeedForward, LayerFactory, RMSNorm
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
-__all__ = ["BLOCK", "GEMMA3", "GEMMA3_TEXT", "Gemma3Config", "embeddings", "text_config"]
+__all__ = ["BLOCK", "GEMMA3", "GEMMA3_TEXT", "Gemma3Config", "attention", "embeddings", "text_config"]
 
 BLOCK = qwen3.BLOCK | {
     "attended_norm": "layers.{}.post_attention_layernorm",
@@ -68,18 +68,23 @@ def embeddings(config: EncoderConfig, factory: LayerFactory) -> TokenEmbeddings:
     return TokenEmbeddings(factory, config, scale=scale)
 
 
+def attention(config: Gemma3Config, kind: str, groups: int | None, width: int | None) -> AttentionConfig:
+    """Returns the options of self-attention of a block, given its kind and its heads."""
+    full = kind == "full_attention"
+    return AttentionConfig(
+        config.heads, groups, width, bias=False, rotary=config.rotary if full else config.sliding,
+        scale=config.scores**-0.5, causal=config.causal, window=None if full else config.window,
+    )  # fmt: skip
+
+
 def _build(config: Gemma3Config, factory: LayerFactory) -> Encoder:
     norm = partial(RMSNorm, epsilon=config.epsilon, offset=1.0)
 
     def block(kind: str) -> PreNormBlock:
-        full = kind == "full_attention"
-        attention = AttentionConfig(
-            config.heads, config.groups, config.width, bias=False, rotary=config.rotary if full else config.sliding,
-            scale=config.scores**-0.5, causal=config.causal, window=None if full else config.window,
-        )  # fmt: skip
+        of_kind = attention(config, kind, config.groups, config.width)
         return PreNormBlock(
             norm(config.hidden),
-            SelfAttention(factory, config.hidden, attention, norm),
+            SelfAttention(factory, config.hidden, of_kind, norm),
             norm(config.hidden),
             GatedFeedForward(factory, config.hidden, config.intermediate, "gelu_pytorch_tanh"),
             attended_norm=norm(config.hidden),
