@@ -15,9 +15,10 @@ __all__ = ["programs"]
 
 def programs(sizes: Sizes) -> dict[str, Trace]:
     """The programs by name."""
-    return {
+    traces: dict[str, Trace] = {
         f"nearest/{precision}/{k}": partial(_traced, sizes, precision, k) for precision in DTYPES for k in (1, 4, 16)
-    } | {f"mine/{precision}/4": partial(_traced, sizes, precision, 4, both=True) for precision in DTYPES}
+    }
+    return traces | {f"mine/{precision}/4": partial(_traced, sizes, precision, 4, both=True) for precision in DTYPES}
 
 
 def _traced(sizes: Sizes, precision: Precision, k: int, mesh: Mesh, *, both: bool = False) -> jax.stages.Traced:
