@@ -23,13 +23,13 @@ in blocks, and once more for the gradient; over a mesh that needs ``shard_map``,
 states in each block. Gradients are finite at zero states and at zero drift.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from lsar_jax.arrays import product
 from lsar_jax.objectives.cosine import unit
 
 __all__ = [
@@ -44,8 +44,6 @@ Valid = Bool[Array, " link"]
 _EXCLUDED = -1e6
 # The largest number of scores of a block: 67 MB in float32, half of the fast memory of a v5e core.
 _SCORES = 2**24
-
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 
 class Projector(NamedTuple):
@@ -72,7 +70,7 @@ def init_projector(key: Array, dim: int, out: int = 128) -> Projector:
 
 def project(projector: Projector, x: Float[Array, "vector dim"]) -> Float[Array, "vector out"]:
     """Returns ``relu(x inner^T) outer^T``, ``[vector, out]``, for x ``[vector, dim]``."""
-    return _product(jax.nn.relu(_product(_wide(x), projector.inner.T)), projector.outer.T)
+    return product(jax.nn.relu(product(_wide(x), projector.inner.T)), projector.outer.T)
 
 
 def l2_loss(
@@ -107,7 +105,7 @@ def weak_contrastive_loss(
     valid = _valid(source, valid)
     source, target = unit(_wide(source)), unit(_wide(target))
     if axis_name is None and len(source) * len(target) <= _SCORES:
-        scores = _product(source, target.T) / temperature
+        scores = product(source, target.T) / temperature
         right = jnp.diagonal(scores)
         forward = jax.nn.logsumexp(jnp.where(valid[None, :], scores, _EXCLUDED), axis=1) - right
         backward = jax.nn.logsumexp(jnp.where(valid[:, None], scores, _EXCLUDED), axis=0) - right
@@ -157,7 +155,7 @@ def orthogonalize(maps: Float[Array, "*maps dim dim"], beta: float = 0.01) -> Fl
       >>> bool(jnp.allclose(w, jnp.eye(2), atol=1e-3))
       True
     """
-    return (1 + beta) * maps - beta * _product(_product(maps, jnp.swapaxes(maps, -1, -2)), maps)
+    return (1 + beta) * maps - beta * product(product(maps, jnp.swapaxes(maps, -1, -2)), maps)
 
 
 def parameter_drift(parameters: Any, start: Any) -> Float[Array, ""]:
@@ -206,7 +204,7 @@ def _entropies(
     numbers = jnp.arange(len(keys))
 
     def entropy(query: Array, right: Array, itself: Array | None) -> Array:
-        scores = _product(query, keys.T) / temperature
+        scores = product(query, keys.T) / temperature
         others = counted if itself is None else counted & (numbers != itself)
         # One of the scores that are summed, so that they cancel where it is by far the largest.
         score = jnp.where(numbers == right, scores, 0).sum()

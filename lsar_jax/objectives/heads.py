@@ -1,15 +1,12 @@
 """Affine heads that extract the meaning and the language of embeddings."""
 
-from functools import partial
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["Head", "HeadOutputs", "Heads", "apply_head", "apply_heads"]
+from lsar_jax.arrays import product
 
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+__all__ = ["Head", "HeadOutputs", "Heads", "apply_head", "apply_heads"]
 
 
 class Head(NamedTuple):
@@ -40,7 +37,7 @@ class HeadOutputs(NamedTuple):
 
 def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector out"]:
     """Returns ``x W^T + b``, ``[vector, out]``, for x ``[vector, in]``."""
-    return _product(x, head.matrix.T) + head.offset
+    return product(x, head.matrix.T) + head.offset
 
 
 def apply_heads(heads: Heads, x: Float[Array, "vector dim"]) -> HeadOutputs:

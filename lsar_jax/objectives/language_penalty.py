@@ -23,21 +23,19 @@ Example:
   [0.1, 0.6]
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from lsar_jax.arrays import product
 from lsar_jax.objectives.cosine import unit
 
 __all__ = ["LanguageMeans", "language_penalty"]
 
 # What a sum over batches keeps of itself at each batch.
 _DECAY = 0.9
-
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 
 class LanguageMeans(NamedTuple):
@@ -59,7 +57,7 @@ class LanguageMeans(NamedTuple):
     def update(self, x: Float[Array, "vector dim"], language: Int[Array, " vector"]) -> "LanguageMeans":
         """Returns the sums with a batch ``[vector, dim]``, of no gradient; a language of -1 marks padding."""
         member = jax.nn.one_hot(language, len(self.counts), dtype=jnp.float32)
-        added = _product(member.T, unit(x.astype(jnp.float32)))
+        added = product(member.T, unit(x.astype(jnp.float32)))
         new = LanguageMeans(_DECAY * self.sums + added, _DECAY * self.counts + member.sum(axis=0))
         return jax.lax.stop_gradient(new)
 
@@ -84,7 +82,7 @@ def language_penalty(
     centred = seen[:, None] * (mean - mean.sum(axis=0) / jnp.maximum(seen.sum(), 1))
     # Centred means are dependent: with less noise than float32's rounding, their products are a singular matrix.
     noise = jnp.diag(jnp.maximum(1 / counts, 1e-6))
-    coordinates = _product(unit(x.astype(jnp.float32)), centred.T)
-    solved = jnp.linalg.solve(_product(centred, centred.T) + noise, coordinates.T).T
+    coordinates = product(unit(x.astype(jnp.float32)), centred.T)
+    solved = jnp.linalg.solve(product(centred, centred.T) + noise, coordinates.T).T
     counted = jnp.ones(len(x)) if language is None else (language >= 0).astype(jnp.float32)
     return (counted * (coordinates * solved).sum(axis=1)).sum() / jnp.maximum(counted.sum(), 1)

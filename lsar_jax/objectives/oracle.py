@@ -4,13 +4,13 @@ Ki, Park and Kim, "Mitigating Semantic Leakage in Cross-lingual Embeddings via O
 and its released code.
 """
 
-from functools import partial
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from lsar_jax.arrays import product
 from lsar_jax.objectives.cosine import apart, cosine, squares, unit
 from lsar_jax.objectives.heads import HeadOutputs
 
@@ -18,8 +18,6 @@ __all__ = ["ClusterPairs", "Separation", "clustering_loss", "separation_loss"]
 
 Separation = Literal["paper", "code", "alone"]
 ClusterPairs = Literal["off_diagonal", "all", "same_language"]
-
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 
 def clustering_loss(
@@ -51,7 +49,7 @@ def clustering_loss(
             raise ValueError("pairs is 'same_language', which needs target_language and languages")
         member = jax.nn.one_hot(target_language, languages, dtype=source.dtype)
         counts = member.sum(axis=0)
-        of_languages = squares(_product(member.T, source)).sum() + squares(_product(member.T, target)).sum()
+        of_languages = squares(product(member.T, source)).sum() + squares(product(member.T, target)).sum()
         same = (counts * (counts - 1)).sum()
         # A batch without two translations in one language has nothing to pull together.
         return jnp.where(same > 0, 2 - (of_languages - diagonal) / jnp.maximum(same, 1), 0)

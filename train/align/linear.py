@@ -7,7 +7,6 @@ validation loss. The closed form, the best orthogonal matrix, is fitted beside t
 """
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.arrays import product
 from lsar_jax.console.output import console, print_table
 from lsar_jax.encoders.program import EncoderModel
 from lsar_jax.encoders.progress import count_meter
@@ -42,8 +42,6 @@ MAP_FILES = ("layer-*.safetensors", "procrustes-*.safetensors")
 
 _FORMAT = "lsar_jax.link_moments.v1"
 _MOMENTS = ("squares", "cross", "own")
-
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 
 class LinkMoments(NamedTuple):
@@ -104,7 +102,7 @@ def moments_loss(
     own: Float[AnyArray, "*maps dim dim"],
 ) -> Float[Array, "*maps"]:
     """Returns the mean of ``||s - W t||^2`` from the moments of the links."""
-    return jnp.asarray(squares) + ((_product(maps, own) - 2 * cross) * maps).sum(axis=(-2, -1))
+    return jnp.asarray(squares) + ((product(maps, own) - 2 * cross) * maps).sum(axis=(-2, -1))
 
 
 class LinearTraining(TrainingTask):
@@ -205,4 +203,4 @@ def _sums(
 ) -> tuple[Float[Array, " layer"], Float[Array, "layer dim dim"], Float[Array, "layer dim dim"]]:
     s, t = (jnp.where(valid[:, None, None], states[side], 0).swapaxes(0, 1) for side in (source, target))
     turned = s.swapaxes(1, 2), t.swapaxes(1, 2)
-    return jnp.square(s).sum(axis=(1, 2)), _product(turned[0], t), _product(turned[1], t)
+    return jnp.square(s).sum(axis=(1, 2)), product(turned[0], t), product(turned[1], t)
