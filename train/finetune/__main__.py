@@ -90,7 +90,12 @@ class Finetune:
         """Trains all seeds, tests them, and prints the scores; returns what ``transfer.json`` holds."""
         task = TASKS[self.task]
         run = replace(self, text=self.text.pinned(), training=self.training.complete(task))
-        run._check()
+        # What does not go together is refused before anything is read.
+        check_option(self.training.features, "given with --features, or left out", maps=self.maps)
+        check_option(False, "left out: words and pairs have no prompt", prompt=self.encoder.prompt)
+        check_option(0 < len(self.seeds) == len(set(self.seeds)), "one or more, each once", seeds=self.seeds)
+        check_seeds(self.seeds, "seeds")
+        at_least(1, max_length=self.encoder.max_length)
         read = run.text.read(task)
         batch = known(run.training.batch)
         check_option(batch <= len(read[0]), f"at most {len(read[0])}, all sentences", batch=batch)
@@ -115,14 +120,6 @@ class Finetune:
                         remove_checkpoints(self.out / f"seed-{seed}" / "checkpoints")
         run._print(done)
         return read_json(path, dict)
-
-    def _check(self) -> None:
-        """Raises ValueError for options that do not go together, before anything is read."""
-        check_option(self.training.features, "given with --features, or left out", maps=self.maps)
-        check_option(False, "left out: words and pairs have no prompt", prompt=self.encoder.prompt)
-        check_option(0 < len(self.seeds) == len(set(self.seeds)), "one or more, each once", seeds=self.seeds)
-        check_seeds(self.seeds, "seeds")
-        at_least(1, max_length=self.encoder.max_length)
 
     def _open(self) -> SentenceEncoder:
         encoder = self.encoder.open_transformer(self.layer, "fine-tuned")

@@ -81,16 +81,14 @@ def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de",
 
 
 def _means(codes: Sequence[str], scores: Sequence[Score]) -> Iterator[Score]:
-    """Yields the means over languages, where each language has the score."""
+    """Yields the means over languages."""
     by_name = {score.metric.name: score for score in scores}
     for rate in _RATES:
-        metric, pattern = Metric(f"{rate} mean", shown=True), f"{rate} {{}}"
-        parts = [by_name[name] for code in codes if (name := pattern.format(code)) in by_name]
-        if len(parts) == len(codes):
-            queries = [score.queries for score in parts if score.queries is not None]
-            mean, n = float(np.mean([score.value for score in parts])), sum(score.n for score in parts)
-            together = strata_of(queries) if len(queries) == len(parts) else None
-            yield Score(metric, mean, [*codes, "en"], n, together)
+        parts = [by_name[f"{rate} {code}"] for code in codes]
+        queries = [score.queries for score in parts if score.queries is not None]
+        mean, n = float(np.mean([score.value for score in parts])), sum(score.n for score in parts)
+        together = strata_of(queries) if len(queries) == len(parts) else None
+        yield Score(Metric(f"{rate} mean", shown=True), mean, [*codes, "en"], n, together)
 
 
 def _mine(other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: MiningSplit) -> _Mined:
