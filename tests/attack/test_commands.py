@@ -11,6 +11,7 @@ import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.options import encoder as encoder_options
 from tests.attack.damage import on_a_full_disk
+from tests.attack.test_jobs import contents
 from tests.conftest import TINY
 
 CODES = ("de", "en", "zh")
@@ -32,12 +33,7 @@ def folder(tmp_path, rng):
     return tmp_path
 
 
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-
-
 READ = "is also an input or another output; choose another file"
-TWICE = READ
 
 
 @pytest.mark.parametrize(
@@ -47,7 +43,7 @@ TWICE = READ
         ("fit lsar link --data de=de.npy en=en.npy --overwrite", f"link {READ}"),
         ("fit lsar m --moments m --overwrite", f"m {READ}"),
         ("fit lsar new --moments m --save m --overwrite", f"m {READ}"),
-        ("fit lsar t --moments m --save t --overwrite", f"t {TWICE}"),
+        ("fit lsar t --moments m --save t --overwrite", f"t {READ}"),
         ("fit lsar t --moments m", "t already exists; choose another file, or replace it with --overwrite"),
         ("apply t de.npy de.npy --overwrite", f"de.npy {READ}"),
         ("apply t de.npy pipe --overwrite", "pipe is not a file, and will not be replaced by one"),

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.embeddings.job import NUMBER, RECORD, changed_options, work_folder
-from lsar_jax.files import write_json, write_text
 from lsar_jax.mining import MiningOptions
 from tests.attack.stops import Killed, count_changes
 from tests.conftest import TINY
@@ -43,41 +40,6 @@ def contents(folder):
         path for path in sorted(folder.rglob("*")) if path.name != "lock" or not path.is_file() or path.stat().st_size
     ]
     return {path: os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes() for path in paths}
-
-
-def toy(k):
-    """A job of parts in two folders."""
-    names = rf"job\.json|lock|part-{NUMBER}|source/(part-{NUMBER})?"
-    work, out = Path("out.job"), Path("out")
-    with work_folder(work, out, names):
-        if (work / RECORD).exists():
-            if changed := changed_options(json.loads((work / RECORD).read_text()), {"k": k}):
-                raise ValueError(changed)
-        else:
-            write_json(work / RECORD, {"k": k})
-        (work / "source").mkdir(exist_ok=True)
-        parts = [work / folder / f"part-{number:05d}" for folder in ("", "source") for number in range(2)]
-        for path in parts:
-            if not path.exists():
-                write_text(path, f"{k} {path}")
-        write_text(out, " ".join(path.read_text() for path in parts))
-
-
-def test_a_job_that_is_killed_before_any_change_goes_on(tmp_path, monkeypatch):
-    """To the same output; and another job takes none of its parts, which are there as long as its record is."""
-    monkeypatch.chdir(tmp_path)
-    changes, whole = count_changes(lambda: toy(2)), Path("out").read_bytes()
-    assert changes > 20
-    for stop, other in product(range(changes), (False, True)):
-        Path("out").unlink()
-        with pytest.raises(Killed):
-            count_changes(lambda: toy(2), stop)
-        if other and Path("out.job", RECORD).exists():
-            with pytest.raises(ValueError, match="k was 2 and is now 3"):
-                toy(3)
-        toy(2)
-        assert Path("out").read_bytes() == whole
-        assert not Path("out.job").exists()
 
 
 @pytest.mark.parametrize("kind", ["encode", "mine"])

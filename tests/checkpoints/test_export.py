@@ -128,15 +128,6 @@ def test_what_cannot_be_written_says_why(tmp_path, rng, name, arguments, fit, me
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("names", [{"query": "said: "}, {}])
-def test_prompts_are_kept(tmp_path, names):
-    encoder = lj.load_encoder(GOLDEN / "labse").with_prompt("said: ")
-    encoder.prompts = names
-    encoder.to_sentence_transformers(tmp_path / "written")
-    again = lj.load_encoder(tmp_path / "written")
-    assert (again.prompts, again.prompt) == (names or {"default": "said: "}, "said: ")
-
-
 def test_nothing_is_written_over(tiny, tmp_path):
     (tmp_path / "kept").write_text("mine")
     with pytest.raises(FileExistsError, match="already exists and will not be overwritten"):

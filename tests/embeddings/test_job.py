@@ -17,7 +17,6 @@ import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.corpora.records import Records
 from lsar_jax.encoders import pipeline
-from tests.attack.damage import on_a_full_disk
 from tests.commands import peak_memory
 from tests.conftest import TINY
 
@@ -298,19 +297,6 @@ def test_a_shard_that_comes_out_otherwise_is_never_taken(text, tmp_path, error_o
         assert "was encoded again, and is not what it was" in error_of()
     with pytest.raises(FileNotFoundError):
         lj.embeddings.open(tmp_path / "out")
-
-
-def test_a_full_disk_loses_nothing(text, tmp_path, error_of):
-    encoded(tmp_path, "in.txt", "whole")
-    with on_a_full_disk(tmp_path / "disk", 49_152) as disk:
-        assert "was not written: No space left on device" in error_of("in.txt", "disk/out")
-        assert 1 <= len(list((disk / "out").glob("vectors-*.npy"))) < 7
-        saved = {path.relative_to(disk): path.read_bytes() for path in disk.rglob("*") if path.is_file()}
-    for name, content in saved.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / name).write_bytes(content)
-    encoded(tmp_path)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 @pytest.mark.slow

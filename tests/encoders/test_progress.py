@@ -81,17 +81,6 @@ def test_time_left_in_words(seconds, words, clock, capsys):
     assert capsys.readouterr().out == f"half (50%), {words} left\n"
 
 
-def test_one_bar_on_a_terminal(clock, monkeypatch, capsys):
-    screen = io.StringIO()
-    monkeypatch.setattr(rich, "_console", rich.console.Console(file=screen, force_terminal=True, width=100))
-    with Meter(clock=clock) as meter:
-        for done in range(3):
-            meter(f"file [{done}]", done, 2)
-            clock.now += 40
-    assert "file [2] (100%)" in screen.getvalue()
-    assert capsys.readouterr().out == ""
-
-
 def test_what_is_printed_and_the_bars_of_a_job_stand_below_each_other(clock, monkeypatch, capsys):
     screen = io.StringIO()
     monkeypatch.setattr(rich, "_console", rich.console.Console(file=screen, force_terminal=True, width=100))

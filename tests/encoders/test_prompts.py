@@ -69,12 +69,14 @@ def test_it_is_exported(encoder, prompt, tmp_path):
     np.testing.assert_allclose(theirs, encoder.encode(TEXTS, prompt="task-1"), atol=1e-5)
 
 
-def test_a_prompt_named_default_is_kept(encoder, tmp_path):
+@pytest.mark.parametrize("prompts", [{"default": "old: "}, {}, {"query": "new: "}])
+def test_the_names_that_prompts_are_exported_by(encoder, tmp_path, prompts):
     named = encoder.with_prompt("new: ")
-    named.prompts = {"default": "old: "}
+    named.prompts = prompts
     named.to_sentence_transformers(tmp_path / "written")
     again = lj.load_encoder(tmp_path / "written")
-    assert (again.prompts, again.prompt) == ({"default": "old: ", "default_": "new: "}, "new: ")
+    new = {} if "query" in prompts else {"default_" if prompts else "default": "new: "}
+    assert (again.prompts, again.prompt) == (prompts | new, "new: ")
 
 
 def test_commands_take_it(encoder, folder, tmp_path, refused):

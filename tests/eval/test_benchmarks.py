@@ -184,14 +184,14 @@ def test_belebele_is_the_same_from_everywhere(belebele_folders):
 
 def test_belebele_that_is_wrong(belebele_folders):
     folder = belebele_folders / "files"
-    with pytest.raises(ValueError, match="--passage-text is 'passage: '; it needs {passage}"):
-        belebele.belebele(folder, passage_text="passage: ")
-    with pytest.raises(FileNotFoundError, match=r"unpack Belebele.zip of .*hub:mteb/belebele"):
-        read_belebele(folder / "nowhere")
-    with pytest.raises(FileNotFoundError, match="no fr.jsonl; it has en, hi, hi-Latn"):
-        read_belebele(folder, ["fr"])
-    with pytest.raises(FileNotFoundError, match="hub has no rows in fr; it has en, hi, hi-Latn"):
-        read_belebele(f"hub:{belebele_folders / 'hub'}", ["fr"])
+    for call, message in (
+        (lambda: belebele.belebele(folder, passage_text="passage: "), "--passage-text is 'passage: '; it needs {pass"),
+        (lambda: read_belebele(folder / "nowhere"), r"unpack Belebele.zip of .*hub:mteb/belebele"),
+        (lambda: read_belebele(folder, ["fr"]), "no fr.jsonl; it has en, hi, hi-Latn"),
+        (lambda: read_belebele(f"hub:{belebele_folders / 'hub'}", ["fr"]), "no rows in fr; it has en, hi, hi-Latn"),
+    ):
+        with pytest.raises((FileNotFoundError, ValueError), match=message):
+            call()
     write(folder, "hin_Deva.jsonl", belebele_rows("hin_Deva")[:-1])
     with pytest.raises(ValueError, match=r"hi and en of .* differ in questions: \('l/3', '1'\)"):
         read_belebele(folder, ["en", "hi"])
@@ -385,29 +385,25 @@ def test_parallel_is_the_same_from_everywhere(tmp_path):
 
 
 def test_parallel_that_is_wrong(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no folder .*; unpack flores200_dataset.tar.gz"):
-        flores_ntrex.flores(tmp_path / "nowhere")
-    write(tmp_path, "x/de.txt", ["a"])
-    with pytest.raises(FileNotFoundError, match="x has no file for fr, such as de.txt or deu_Latn.devtest; it has de"):
-        flores_ntrex.flores(tmp_path / "x", ("fr",))
-    with pytest.raises(ValueError, match="x has de; give at least two languages"):
-        flores_ntrex.flores(tmp_path / "x")
-    write(tmp_path, "x/fr.txt", ["a"])
-    with pytest.raises(ValueError, match="x has de, fr; give en, or --pairs all"):
-        flores_ntrex.ntrex(tmp_path / "x")
-    write(tmp_path, "x/en.txt", ["a"])
-    with pytest.raises(ValueError, match="none in its usual script and in another"):
-        flores_ntrex.scripts(tmp_path / "x")
-    write(tmp_path, "x/deu.txt", ["a"])
+    folder, flores = tmp_path / "x", flores_ntrex.flores
+    # Each file is written, and stays for the next.
+    for name, call, message in (
+        ("de", lambda: flores(tmp_path / "nowhere"), r"no folder .*; unpack flores200_dataset.tar.gz"),
+        ("de", lambda: flores(folder, ("fr",)), "x has no file for fr, such as de.txt or deu_Latn.devtest; it has de"),
+        ("de", lambda: flores(folder), "x has de; give at least two languages"),
+        ("fr", lambda: flores_ntrex.ntrex(folder), "x has de, fr; give en, or --pairs all"),
+        ("en", lambda: flores_ntrex.scripts(folder), "none in its usual script and in another"),
+        ("deu", lambda: flores(folder, ("de", "en")), "de.txt and .*deu.txt are both for 'de'; keep only one"),
+    ):
+        write(folder, f"{name}.txt", ["a"])
+        with pytest.raises((FileNotFoundError, ValueError), match=message):
+            call()
     (tmp_path / "deutsch.txt").write_text("a\n")
     with pytest.raises(ValueError, match=r"deutsch.txt is not named after a language; rename it, or choose"):
         read_parallel(tmp_path)
-    (tmp_path / "deutsch.txt").unlink()
-    with pytest.raises(ValueError, match="de.txt and .*deu.txt are both for 'de'; keep only one"):
-        flores_ntrex.flores(tmp_path / "x", ("de", "en"))
-    write(tmp_path, "x/en.txt", ["a", "b"])
+    write(folder, "en.txt", ["a", "b"])
     with pytest.raises(ValueError, match="differ in their number of lines: {'en': 2, 'fr': 1}"):
-        flores_ntrex.flores(tmp_path / "x", ("en", "fr"))
+        flores(folder, ("en", "fr"))
 
 
 @pytest.mark.parametrize("pairs", ["en", "all"])

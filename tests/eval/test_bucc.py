@@ -9,6 +9,7 @@ from lsar_jax.corpora.parallel_text import distinct, held_out, read_bitext
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, read
 from tests.fake_encoder import FakeEncoder
+from tests.mining.test_pairs import brute_force
 
 pytestmark = pytest.mark.usefixtures("fake")
 OPTIONS = ["--layers", "2", "--languages", "de", "fr"]
@@ -44,23 +45,9 @@ def test_bucc_equals_brute_force(made, tmp_path, capsys):
         found = {}
         for split in ("sample", "training"):
             part = read_split(made, code, split)
-            sides = [encoder.encode(side.sentences).astype(float) for side in (part.other, part.english)]
-            x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
-            cosine = x @ y.T
-            near = [np.sort(c, axis=1)[:, -4:].mean(axis=1) for c in (cosine, cosine.T)]
-            margin = cosine / ((near[0][:, None] + near[1][None]) / 2)
-            candidates = {
-                (i, j)
-                for m, c, turned in ((margin, cosine, False), (margin.T, cosine.T, True))
-                for a in range(len(m))
-                for b in [max(np.argsort(-c[a])[:4], key=lambda b: m[a, b])]
-                for i, j in [(b, a) if turned else (a, b)]
-            }
-            used, kept = set(), []
-            for i, j in sorted(candidates, key=lambda pair: -margin[pair]):
-                if not {("x", i), ("y", j)} & used:
-                    used |= {("x", i), ("y", j)}
-                    kept.append((margin[i, j], (part.other.ids[i], part.english.ids[j]) in part.gold))
+            x, y = (encoder.encode(side.sentences) for side in (part.other, part.english))
+            pairs = sorted(brute_force(x, y, 4, "ratio", "max").items(), key=lambda pair: -pair[1])
+            kept = [(score, (part.other.ids[i], part.english.ids[j]) in part.gold) for (i, j), score in pairs]
             found[split] = kept, len(part.gold)
         # Every threshold is tried on the sample; the best is halfway to the next score.
         (kept, gold), (tested, test_gold) = found["sample"], found["training"]

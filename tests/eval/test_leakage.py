@@ -19,6 +19,7 @@ from lsar_jax.objectives.disentangle import Head
 from lsar_jax.transforms.methods.trained_head import head_transform
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.fake_encoder import FakeEncoder
+from tests.retrieval.test_local_scaling import unit
 from train.disentangle.finished import PARTS, TrainedRun, check_text
 from train.text import TextOptions, text_hash
 
@@ -97,10 +98,6 @@ def printed(folder):
 @pytest.fixture(scope="module")
 def leakage(folder, printed):
     return folder / "out"
-
-
-def unit(x):
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
 def heads(folder, seed):

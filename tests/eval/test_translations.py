@@ -16,6 +16,7 @@ from eval.tasks.code_switch import switch
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from tests.eval.test_tasks import ENCODER, read, write_pairs
 from tests.fake_encoder import FakeEncoder
+from tests.retrieval.test_local_scaling import unit
 from tests.train.runs import write_bitext
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -114,14 +115,10 @@ def test_scores_by_local_scaling(bitext, tmp_path):
         ("original", (english, german), np.concatenate(list(x.values()))),
         ("center", (center(english, "en"), center(german, "de")), np.concatenate([center(x[c], c) for c in x])),
     ):
-        scores = 2 * similarity(*sides) - np.sort(similarity(sides[1], bank), axis=1)[:, -10:].mean(axis=1)
+        a, b, c = map(unit, (*sides, bank))
+        scores = 2 * a @ b.T - np.sort(b @ c.T, axis=1)[:, -10:].mean(axis=1)
         expected = 100 * (scores.argmax(axis=1) == np.arange(15)).mean()
         assert results[f"{name}+csls", "en-de accuracy"]["value"] == pytest.approx(expected)
-
-
-def similarity(x, y):
-    x, y = (np.asarray(of, np.float64) for of in (x, y))
-    return (x @ y.T) / np.linalg.norm(x, axis=1)[:, None] / np.linalg.norm(y, axis=1)
 
 
 def test_saved_transforms_on_languages_they_were_not_fitted_on(bitext, tmp_path, rng, capsys):

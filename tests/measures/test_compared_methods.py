@@ -7,7 +7,7 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.tatoeba import read_pairs
 from lsar_jax import EncoderSpec
-from lsar_jax.measures.compared_methods import check_methods, fit_files, fit_methods
+from lsar_jax.measures.compared_methods import check_methods, fit_methods
 from lsar_jax.retrieval import nearest
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.fake_encoder import FakeEncoder
@@ -43,7 +43,9 @@ def test_dimensions_to_zero(rng):
 
 def test_methods_fitted_on_pairs(tmp_path, capsys):
     data = tmp_path / "data"
-    write_two(data)
+    texts = [f"{a} {b} c{a}" for a in "abcd" for b in "efgh"]
+    for code in ("deu", "fra"):
+        write_pairs(data, code, "\n".join(texts), "\n".join(f"{code} {text}" for text in texts))
     pairs = tmp_path / "pairs"
     pairs.mkdir()
     (pairs / "en-de.tsv").write_text("".join(f"{a} c\tdeu {a} c\n" for a in "abcdefgh"))
@@ -82,17 +84,3 @@ def test_methods_fitted_on_pairs(tmp_path, capsys):
         chosen = [] if "--languages" in arguments else languages
         assert main([*command, *chosen, *arguments, "--out", str(tmp_path / "no")]) == 1
         assert message in capsys.readouterr().err.replace("\n", " ")
-
-
-def write_two(data):
-    texts = [f"{a} {b} c{a}" for a in "abcd" for b in "efgh"]
-    for code in ("deu", "fra"):
-        write_pairs(data, code, "\n".join(texts), "\n".join(f"{code} {text}" for text in texts))
-
-
-def test_a_method_of_files(rng):
-    x = {("a", "en"): rng.standard_normal((30, 4)), ("b", "en"): rng.standard_normal((30, 4)) + 3}
-    [whitening] = fit_files("whitening", x, dict.fromkeys(x, "en"))
-    assert whitening.counts == {"en": 60}
-    for value in whitening.transform_files(x, lambda key: key[1]).values():
-        np.testing.assert_allclose(np.cov(value.T), np.eye(4), atol=1e-3)

@@ -50,15 +50,6 @@ def test_paired_test_is_exact_on_few(rng):
         (second - first,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True, axis=0
     )
     assert p == pytest.approx(exact.pvalue, abs=0.005)
-
-
-def test_paired_test_finds_nothing_where_there_is_nothing(rng):
-    small = 0
-    for seed in range(200):
-        first, noise = rng.standard_normal((2, 40))
-        small += paired_test(QueryScores(first), QueryScores(first + noise), resamples=400, seed=seed)[1] < 0.05
-    assert small <= 20  # 5% of 200 is 10, its standard deviation 3.1
-    assert paired_test(QueryScores(first), QueryScores(first + 1 + noise / 5))[1] < 0.001
     assert paired_test(QueryScores(first), QueryScores(first)) == (0, 1)
 
 

@@ -8,10 +8,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from tests.embeddings.made_folder import made_folder
-
-
-def unit(x):
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+from tests.retrieval.test_local_scaling import unit
 
 
 @pytest.fixture

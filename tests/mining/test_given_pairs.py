@@ -9,10 +9,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.mining.pair_files import read_pairs
-
-
-def unit(x):
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+from tests.retrieval.test_local_scaling import unit
 
 
 def test_scores_equal_their_definitions(rng):

@@ -60,17 +60,6 @@ def test_the_language_is_first_whatever_the_file_says(folder, encoder, post):
     np.testing.assert_array_equal(found, encoder.encode(TEXTS, language="pes_Arab"))
 
 
-def test_a_language_per_sentence(encoder):
-    codes = ["de", "eng_Latn", "deu", "en-GB"] * 30
-    mixed = encoder.encode(["a b c"] * 120, language=codes)
-    for row, code in enumerate(("deu_Latn", "en")):
-        np.testing.assert_allclose(mixed[row], encoder.encode("a b c", language=code), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(mixed[row], mixed[row + 2], rtol=1e-5, atol=1e-6)
-    assert np.abs(mixed[0] - mixed[1]).max() > 0.01
-    assert encoder.uses_language
-    assert encoder.needs_language
-
-
 @pytest.mark.parametrize(
     ("language", "message"),
     [

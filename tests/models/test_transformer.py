@@ -16,7 +16,6 @@ from tests.optional import need
 
 BLOCK, MODEL = parity.BLOCK, parity.MODEL
 SMALL = EncoderConfig(64, 32, 1, 4, 64, 512, token_types=2)
-TRANSFORMERS = [name for name in parity.ARCHITECTURES if not name.startswith("laser")]
 
 
 @pytest.mark.parametrize("name", parity.ARCHITECTURES)

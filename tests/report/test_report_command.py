@@ -180,16 +180,14 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake)
     assert (tmp_path / "other" / "report.html").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_refusals(tmp_path, capsys):
+    folder = write(tmp_path / "text", LINES)
+    for options, message in (
         (["--transforms", "center"], "--transforms lacks original"),
         (["--count", "9"], "each with at least 20"),
-    ],
-)
-def test_refusals(tmp_path, capsys, options, message):
-    assert run(write(tmp_path / "text", LINES), tmp_path / "out", *options) == 1
-    assert message in capsys.readouterr().err
+    ):
+        assert run(folder, tmp_path / "out", *options) == 1
+        assert message in capsys.readouterr().err
     assert not (tmp_path / "out" / "results.jsonl").exists()
 
 

@@ -1,10 +1,9 @@
-"""Language preference: hand-worked ranks and planted preference."""
+"""Language preference: hand-worked ranks and twins; tests/eval/test_preference.py plants it."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import (
     fair_share,
     four_way,
@@ -16,14 +15,6 @@ from lsar_jax.retrieval.preference import (
 )
 from lsar_jax.retrieval.search import nearest_others
 from tests import reference
-
-
-def pool(rng, groups=40, languages=3, dim=6, bias=0.0):
-    """Translations of the same meanings at each call, each language moved by ``bias`` its own way."""
-    language, group = np.divmod(rng.permutation(groups * languages), groups)
-    meanings, ways = np.random.default_rng(9).standard_normal((groups, dim)), np.eye(languages, dim)
-    noise = 0.3 * rng.standard_normal((len(group), dim))
-    return (meanings[group] + bias * ways[language] + noise).astype(np.float32), group, language
 
 
 def test_preference_by_hand():
@@ -109,40 +100,6 @@ def test_rank_shift_of_known_orders(rng):
     np.testing.assert_allclose(rank_shift(np.array([[0.2, 0.1, 0.3]])), [2 / 3])
     random = rank_shift(rng.standard_normal((4000, 10)))
     assert random.mean() == pytest.approx(11 / 30, abs=3 * random.std() / 4000**0.5)
-
-
-def test_planted_preference(rng):
-    found = {}
-    for bias in (0.0, 10.0):
-        queries, wanted, own = pool(rng, groups=200, bias=bias)
-        x, group, language = pool(rng, groups=200, bias=bias)
-        places = np.empty((200, 3), int)
-        places[group, language] = np.arange(len(x))
-        ranks, first = candidate_ranks(queries, x, places[wanted]), np.asarray(nearest(queries, x, 10)[1])
-        preference, spread, _, _ = language_preference(ranks, own, len(x))
-        top = top_k_share(first, language, own)
-        assert top.pool_share == pytest.approx(1 / 3)
-        unit, asked = (of / np.linalg.norm(of, axis=1, keepdims=True) for of in (x, queries))
-        translated = np.einsum("qd,qkd->qk", asked, unit[places[group[first], own[:, None]]])
-        split = [part.mean() for part in four_way(first[:, 0], places[wanted], language, own)]
-        others = language_ndcg(ranks, own).mean(), max_rank(ranks, 600), rank_shift(translated).mean()
-        found[bias] = preference, spread, top.share, split, *others
-    preference, spread, share, split, ndcg, reached, shift = found[0.0]
-    assert preference == pytest.approx(1 / 3, abs=0.06)  # three standard errors of 600 queries
-    assert share == pytest.approx(1 / 3, abs=0.02)
-    assert split[0] == pytest.approx(split[1] / 2, abs=0.06)
-    # With an offset that outweighs the meaning, the first results are all in the query's language, so that no
-    # translation differs, and the other languages begin after them.
-    preference, strong_spread, share, split, strong_ndcg, strong_reached, strong_shift = found[10.0]
-    assert preference == split[0] + split[2] == 1
-    assert share > 0.99
-    assert strong_spread > 0.5 > spread + 0.3
-    assert strong_reached.ranks.min() > 200
-    assert strong_reached.scores.max() < np.log2(3) / (np.log2(600) - np.log2(3)) < reached.scores.mean()
-    assert strong_shift == 0 < shift
-    # Of the best order, what the candidate in the query's language adds.
-    assert strong_ndcg < 1 / (1 + 0.5 / np.log2(3) + 0.5 / 2) + 1e-9
-    assert ndcg > strong_ndcg
 
 
 IDS = np.arange(3)

@@ -1,7 +1,6 @@
 """Readers of labelled text: hand-written files, datasets, their errors, and the measured data where they are there."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -178,31 +177,15 @@ def test_the_language_that_a_file_is_named_after(name, language):
         language_of("en-de.tsv")
 
 
-@pytest.fixture
-def prepared(tmp_path):
-    """Prepared TensorFlow datasets with the features of the published ones."""
+def test_prepared_datasets(tmp_path):
+    """With the features of the published ones."""
     tfds = need("tensorflow_datasets")
     sequence, text, names = tfds.features.Sequence, tfds.features.Text, tfds.features.ClassLabel
 
     def build(name, version, features, row):
-        class Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
-            VERSION = tfds.core.Version("1.0.0")
-
-            def _info(self):
-                return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(features))
-
-            def _split_generators(self, dl_manager):
-                return {"validation": iter([(0, row)])}
-
-            def _generate_examples(self):
-                raise NotImplementedError
-
-        Builder.name = name
-        builder = Builder(data_dir=tmp_path / "written" / version, file_format="array_record")
-        builder.download_and_prepare()
-        folder = tmp_path / name / version
-        folder.parent.mkdir(exist_ok=True)
-        shutil.copytree(builder.data_path, folder / "1.0.0")
+        given = {"name": name, "version": "1.0.0", "config": version, "features": tfds.features.FeaturesDict(features)}
+        data = {"split_datasets": {"validation": [row]}, "data_dir": tmp_path, "file_format": "array_record"}
+        tfds.dataset_builders.AdhocBuilder(**given, **data).download_and_prepare()
 
     upos = names(names=["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN"])
     features = {name: sequence(upos if name == "upos" else text()) for name in ("tokens", "upos", "head", "deprel")}
@@ -215,10 +198,7 @@ def prepared(tmp_path):
     }
     pair = {"premise": {"de": "ja", "en": "yes"}, "hypothesis": {"de": "nein", "en": "no"}, "label": "contradiction"}
     build("xnli", "plain_text", features, pair)
-    return f"tfds:{tmp_path}"
-
-
-def test_prepared_datasets(prepared):
+    prepared = f"tfds:{tmp_path}"
     # Their numbers are others than on the Hub.
     [parsed] = read_parsed(f"{prepared}/universal_dependencies#de_gsd", "dev")["de"]
     assert parsed == (("le", "x"), ("DET", "NOUN"), (2, 0), ("det", "root"))

@@ -1,17 +1,11 @@
 """SHIFT and the linear map, which are fitted on aligned pairs."""
 
 import numpy as np
-import pytest
 
 from lsar_jax import Moments, Transform
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.transforms import fit_linear_map, fit_shift
 from tests import reference
-
-
-@pytest.fixture
-def rotation(rng):
-    return np.linalg.qr(rng.standard_normal((40, 40)))[0]
 
 
 def test_shift_recovers_a_planted_vector(rng):
@@ -55,18 +49,11 @@ def test_linear_map_equals_its_twin(rng):
     np.testing.assert_allclose(centred(x, "de"), expected, atol=5e-4)
 
 
-def test_linear_map_recovers_a_planted_rotation(rng, rotation):
-    x = rng.standard_normal((200, 40)).astype(np.float32)
-    y = (x @ rotation.T).astype(np.float32)
-    linear = fit_linear_map({"de": (x, y)}, "fr")
-    np.testing.assert_allclose(linear.steps[0].matrix[0], rotation, atol=1e-5)
-    np.testing.assert_allclose(linear(x[:50], "de"), y[:50], atol=1e-4)
-    np.testing.assert_allclose(linear(y[:50], "fr"), y[:50], atol=1e-5)
-
-
-def test_fewer_pairs_than_dimensions(rng, rotation):
+def test_fewer_pairs_than_dimensions(rng):
+    rotation = np.linalg.qr(rng.standard_normal((40, 40)))[0]
     x = rng.standard_normal((10, 40)).astype(np.float32)
-    linear = fit_linear_map({"de": (x, (x @ rotation.T).astype(np.float32))})
+    linear = fit_linear_map({"de": (x, (x @ rotation.T).astype(np.float32))}, "fr")
     matrix = np.asarray(linear.steps[0].matrix[0])
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(40), atol=1e-5)
     np.testing.assert_allclose(linear(x, "de"), x @ rotation.T, atol=1e-4)
+    np.testing.assert_array_equal(linear(x, "fr"), x)

@@ -51,18 +51,15 @@ def test_it_fits_what_the_library_fits(x):
     assert remover.transform(x.astype(np.float32), "de").dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    ("method", "language", "message"),
-    [
+def test_what_is_wrong_is_said(x):
+    for method, language, message in (
         ("lsar", None, "language is None; give the code of each of the 120 rows: fit"),
         ("lsar", "de", "language is 'de'; give the code"),
         ("lsar", CODES[:5], "language is array.*; give the code of each of the 120 rows"),
         ("pca", CODES, "method 'pca' is not one of center, mean, lir, lsar"),
-    ],
-)
-def test_what_is_wrong_is_said(x, method, language, message):
-    with pytest.raises(ValueError, match=message):
-        LanguageRemover(method).fit(x, language=language)
+    ):
+        with pytest.raises(ValueError, match=message):
+            LanguageRemover(method).fit(x, language=language)
 
 
 def test_steps_of_a_pipeline_are_set_and_cloned(x):
