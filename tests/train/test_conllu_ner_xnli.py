@@ -183,9 +183,21 @@ def test_prepared_datasets(tmp_path):
     sequence, text, names = tfds.features.Sequence, tfds.features.Text, tfds.features.ClassLabel
 
     def build(name, version, features, row):
-        given = {"name": name, "version": "1.0.0", "config": version, "features": tfds.features.FeaturesDict(features)}
-        data = {"split_datasets": {"validation": [row]}, "data_dir": tmp_path, "file_format": "array_record"}
-        tfds.dataset_builders.AdhocBuilder(**given, **data).download_and_prepare()
+        class Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+            VERSION = tfds.core.Version("1.0.0")
+            BUILDER_CONFIGS = (tfds.core.BuilderConfig(name=version),)
+
+            def _info(self):
+                return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(features))
+
+            def _split_generators(self, dl_manager):
+                return {"validation": iter([(0, row)])}
+
+            def _generate_examples(self):
+                raise NotImplementedError
+
+        Builder.name = name
+        Builder(data_dir=tmp_path, file_format="array_record").download_and_prepare()
 
     upos = names(names=["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN"])
     features = {name: sequence(upos if name == "upos" else text()) for name in ("tokens", "upos", "head", "deprel")}
