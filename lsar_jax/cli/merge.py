@@ -1,5 +1,6 @@
 """``lsar-jax merge``: ends a job that ran in shares, each a process with ``--shard I/N``."""
 
+from contextlib import chdir
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import tyro
 from lsar_jax import embeddings
 from lsar_jax.cli.encode import summary
 from lsar_jax.console.command_line import parse
-from lsar_jax.embeddings.job_shards import found_by_shards, shard_count
+from lsar_jax.embeddings.job_shards import ARGUMENTS, found_by_shards, shard_count
 from lsar_jax.files import read_json
 
 __all__ = ["Merge"]
@@ -26,19 +27,20 @@ class Merge:
 
     def run(self) -> None:
         """Ends the job, and prints what it wrote."""
-        beside = self.out.with_name(f"{self.out.name}.job")
         if (self.out / ".job").is_dir() or (self.out / "manifest.json").is_file():
             embeddings.merge(self.out)
             print(summary(self.out))
-        elif shard_count(beside) > 1:
-            if not (path := beside / "arguments.json").is_file():
-                found_by_shards(beside, self.out)
-                raise ValueError(
-                    f"{path} is missing: it has the command line of a share; run one again, and merge then"
-                )
-            self._end(*read_json(path, list))
-        else:
+            return
+        beside = self.out.absolute().with_name(f"{self.out.absolute().name}.job")
+        if shard_count(beside) == 1:
             raise ValueError(f"{self.out} was not written in shares: there is no work of them in {beside}")
+        if not (path := beside / ARGUMENTS).is_file():
+            found_by_shards(beside, self.out)
+            advice = "run one share again, or, from Python, mine_folders without a shard"
+            raise ValueError(f"{path}, the command line of a share, is missing; {advice}")
+        command = read_json(path, dict, ("arguments", "folder"))
+        with chdir(command["folder"]):
+            self._end(*command["arguments"])
 
     def _end(self, name: str, *words: str) -> None:
         """Runs the command of the shares once more, for the whole job."""

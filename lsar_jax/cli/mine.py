@@ -97,9 +97,9 @@ class Mine(ShardOption):
             raise ValueError(f"{given} are given; give SOURCE TARGET OUT, or --pairs FILE OUT without --known")
         threshold, error = read_threshold(self.threshold, self.error)
         known = None if self.known is self.correct is None else self._known()
-        options = MiningOptions(
-            k=self.k, block=self.block, threshold=known or threshold, error=error, shard=self.place()
-        )  # fmt: skip
+        # Pairs are scored whole, also in an array of a scheduler.
+        shard = WHOLE if self.pairs is not None and self.shard is None else self.place()
+        options = MiningOptions(k=self.k, block=self.block, threshold=known or threshold, error=error, shard=shard)
         inputs = map(input_path, self.paths[:2] if self.pairs is None else [self.pairs, self.pairs])
         paths = dict(zip(("source", "target"), inputs, strict=True))
         self._check_paths(paths)

@@ -26,7 +26,7 @@ from lsar_jax.embeddings.job import (
     versions,
     work_folder,
 )
-from lsar_jax.embeddings.job_shards import WHOLE, finish_shard
+from lsar_jax.embeddings.job_shards import WHOLE, check_shard, finish_shard
 from lsar_jax.embeddings.manifest import (
     DTYPES,
     FILE_NAME,
@@ -112,7 +112,7 @@ def encode(
     check_choice("format", format, FORMATS)
     if not (paths := [input_path(path) for path in inputs]):
         raise ValueError("there is nothing to encode; give one or more files, or - for standard input")
-    devices, folder = encoder.mesh.devices, Path(folder)
+    devices, folder, shard = encoder.mesh.devices, Path(folder), check_shard(shard)
     usual = _ROWS_ON_CPU if devices.flat[0].platform == "cpu" else _ROWS
     rows = whole_number("shard_rows", usual if shard_rows is None else shard_rows, 1, MOST_ROWS, "rows of a shard")
     for path in paths:
@@ -129,7 +129,7 @@ def encode(
     )  # fmt: skip
     # A share of a finished folder checks all of it.
     shard = WHOLE if (folder / FILE_NAME).is_file() else shard
-    with work_folder(work, folder, WORK_FILES, shard), Meter(show_progress) as meter:
+    with work_folder(work, folder, WORK_FILES, shard, finished=folder / FILE_NAME), Meter(show_progress) as meter:
         _Encoding(encoder, job, folder, Records(paths, text, ids), meter, shard).run(progress)
 
 
@@ -173,7 +173,8 @@ class _Encoding:
         sources = tuple(self.records.sources)
         if shares > 1:
             inputs = [source._asdict() for source in sources]
-            finish_shard(self.folder / WORK, self.shard, inputs=inputs, shards=count, job=self.job.digest)
+            found = {"inputs": inputs, "shards": count, "job": self.job.digest}
+            finish_shard(self.folder / WORK, self.shard, found)
         elif self.manifest is None:
             finish_folder(self.folder, self.job, sources, count)
 

@@ -105,7 +105,9 @@ def locked(folder: Path, refusal: str, number: int = 0) -> Iterator[None]:
 
 
 @contextmanager
-def work_folder(folder: Path, output: Path, names: str, shard: tuple[int, int] = WHOLE) -> Iterator[None]:
+def work_folder(
+    folder: Path, output: Path, names: str, shard: tuple[int, int] = WHOLE, *, finished: Path | None = None
+) -> Iterator[None]:
     """Locks a folder for the work of a job that writes ``output``, and removes it if the block succeeds.
 
     A shard locks only its parts, and removes nothing; a job that was begun in shards is locked whole if all are done.
@@ -116,6 +118,7 @@ def work_folder(folder: Path, output: Path, names: str, shard: tuple[int, int] =
       output: what the job writes, for errors.
       names: a regular expression of the paths in the folder that the job writes, as for ``check_own``.
       shard: the number of the shard of the job that is done, and the number of shards.
+      finished: a file that the job writes last, after which shards do not count.
     """
     number, count = check_shard(shard)
     check_own(folder, names)
@@ -125,7 +128,7 @@ def work_folder(folder: Path, output: Path, names: str, shard: tuple[int, int] =
             which = f"shard {part}/{count if count > 1 else shard_count(folder)} of " if part or count > 1 else ""
             refusal = f"{which}{output} is being written by another process; wait for it"
             locks.enter_context(locked(folder, refusal, part))
-        begin_shards(folder, output, shard, (folder / RECORD).is_file())
+        begin_shards(folder, output, count, finished is not None and finished.is_file())
         yield
         if count > 1:
             return

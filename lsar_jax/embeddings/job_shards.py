@@ -5,24 +5,28 @@ writes its mark, ``done-00000.json``, after its last part, with what it found of
 alike.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lsar_jax.checks import whole_number
 from lsar_jax.files import read_json, write_json
 
-__all__ = ["WHOLE", "begin_shards", "check_shard", "finish_shard", "found_by_shards", "shard_count"]
+__all__ = ["ARGUMENTS", "WHOLE", "begin_shards", "check_shard", "finish_shard", "found_by_shards", "shard_count"]
 
 #: The one shard of a job that is not shared.
 WHOLE = (0, 1)
 _COUNT = "shards.json"
+#: The command line of a shard, and the folder that it ran in.
+ARGUMENTS = "arguments.json"
 
 
 def check_shard(shard: tuple[int, int]) -> tuple[int, int]:
     """Returns the number of a shard and the number of shards; raises ValueError if there is no such shard."""
-    number, count = shard
-    if not 0 <= number < count <= 100_000:
-        raise ValueError(f"there is no shard {number}/{count}; shards are 0/N to N-1/N, of at most 100000")
-    return int(number), int(count)
+    if not isinstance(shard, tuple) or len(shard) != 2:
+        raise ValueError(f"shard is {shard!r:.80}; it must be a number and the number of shards, such as (0, 4)")
+    count = whole_number("the number of shards", shard[1], 1, 100_000, "each has a file")
+    return whole_number("shard", shard[0], 0, count - 1, f"of {count} shards"), count
 
 
 def shard_count(work: Path) -> int:
@@ -31,25 +35,30 @@ def shard_count(work: Path) -> int:
     return int(read_json(path, dict, ("count",))["count"]) if path.is_file() else 1
 
 
-def begin_shards(work: Path, output: Path, shard: tuple[int, int], begun: bool) -> None:
-    """Records the number of shards, or compares it; ``begun`` says whether the job is recorded.
+def begin_shards(work: Path, output: Path, count: int, finished: bool) -> None:
+    """Records the number of shards, or compares it once there are parts, unless the output is ``finished``.
 
     Raises:
       ValueError: the job was begun in another number of shards; without shards, it goes on only if all are done.
     """
-    count, before = shard[1], shard_count(work)
-    if count == 1 < before:
+    before = shard_count(work)
+    begun = any(not path.name.startswith((".", "lock", "job.", _COUNT, ARGUMENTS)) for path in work.iterdir())
+    if finished or before == count:
+        return
+    if begun and count == 1:
         found_by_shards(work, output)
-    elif before != count and (begun or before > 1):
+    elif begun:
         how = f"with --shard I/{before}" if before > 1 else "without --shard"
         raise ValueError(f"{output} was begun in {before} shards, not in {count}; go on {how}, or write another output")
-    elif before != count:
+    elif count == 1:
+        (work / _COUNT).unlink()
+    else:
         write_json(work / _COUNT, {"count": count})
 
 
-def finish_shard(work: Path, shard: tuple[int, int], **found: Any) -> None:
+def finish_shard(work: Path, shard: tuple[int, int], found: Mapping[str, Any]) -> None:
     """Marks a shard as done, with what it found of the whole job, as JSON values."""
-    write_json(_mark(work, shard[0]), {"count": shard[1], **found})
+    write_json(_mark(work, shard[0]), {**found, "count": shard[1]})
 
 
 def found_by_shards(work: Path, output: Path) -> dict[str, Any]:
@@ -63,8 +72,8 @@ def found_by_shards(work: Path, output: Path) -> dict[str, Any]:
         if found != marks[0]:
             names = ", ".join(name for name in {**found, **marks[0]} if found.get(name) != marks[0].get(name))
             raise ValueError(
-                f"shard {number}/{count} of {output} has other {names} than shard 0/{count}; run all on the "
-                "same inputs, into another output"
+                f"shard {number}/{count} of {output} has another {names} than shard 0/{count}; run it again with "
+                "those of shard 0, or all shards into another output"
             )
     return marks[0]
 

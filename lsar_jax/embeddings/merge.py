@@ -19,10 +19,13 @@ def merge(folder: str | Path) -> None:
     Neither the text nor the encoder is needed. A folder that is finished stays as it is.
 
     Raises:
+      FileNotFoundError: no share has begun.
       ValueError: a share is missing, is being written, or had other text, or a record is damaged.
     """
     folder = Path(folder)
-    with work_folder(folder / WORK, folder, WORK_FILES):
+    if not (folder / FILE_NAME).is_file() and not (folder / WORK).is_dir():
+        raise FileNotFoundError(f"{folder} has no encoding in shares; run lsar-jax encode with --shard I/N first")
+    with work_folder(folder / WORK, folder, WORK_FILES, finished=folder / FILE_NAME):
         remove_partial_files(folder, FILES)
         if not (folder / FILE_NAME).is_file():
             found = found_by_shards(folder / WORK, folder)
@@ -34,7 +37,7 @@ def finish_folder(folder: Path, job: Job, sources: tuple[Source, ...], count: in
     """Writes the manifest of a folder from the records of its ``count`` shards; ValueError if any is missing."""
     shards = finished_shards(folder / WORK, job)
     if missing := set(range(count)) ^ shards.keys():
-        raise ValueError(f"{folder / WORK} has {len(shards)} of {count} records, but for {min(missing)}; encode again")
+        raise ValueError(f"{folder / WORK} lacks the record of shard {min(missing)} of {count}; run all shares again")
     Manifest(job, sources, tuple(shards[number] for number in range(count))).write(folder)
     if truncated := sum(shard.truncated for shard in shards.values()):
         _log.warning("%d sentences were truncated to %d tokens", truncated, job.max_length)

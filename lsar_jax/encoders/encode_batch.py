@@ -4,6 +4,7 @@ import pickle
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from lsar_jax.encoders.load import OPTIONS, load_encoder
@@ -83,10 +84,14 @@ class EncodeBatch:
                 f"the batch has the columns {', '.join(map(repr, names))}; it must have "
                 f"{' and '.join(map(repr, sorted(needed)))}, and not {self._embedding!r}, which is added"
             )
+        if isinstance(batch[self._text], str):
+            raise ValueError(f"column {self._text!r} is one string; give batches of rows, in datasets batched=True")
         texts = _listed(batch[self._text])
         check_sentences(texts, what=f"column {self._text!r}, row")
         options = self._options | ({"language": _listed(batch[self._language])} if self._language is not None else {})
-        x = _loaded(self._encoder).encode(texts, **options)
+        with _LOADING:
+            encoder = _loaded(self._encoder)
+        x = encoder.encode(texts, **options)
         if hasattr(batch, "assign"):
             return batch.assign(**{self._embedding: list(x)})
         if hasattr(batch, "append_column"):
@@ -96,7 +101,10 @@ class EncodeBatch:
         return {**batch, self._embedding: x}
 
 
-@lru_cache(maxsize=2)
+_LOADING = Lock()
+
+
+@lru_cache(maxsize=4)
 def _loaded(pickled: bytes) -> SentenceEncoder:
     """Returns the encoder of what ``EncodeBatch`` pickled; this process loads it once."""
     name_or_path, transform, loading = pickle.loads(pickled)

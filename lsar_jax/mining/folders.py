@@ -126,7 +126,7 @@ def mine_folders(
         with Meter(show_progress) as meter:
             _compare(left, right, files, options, meter, progress)
         if options.shard != WHOLE:
-            finish_shard(notes, options.shard, options=record)
+            finish_shard(notes, options.shard, record)
             return 0
         pairs = _pairs(left, right, files, options)
         lowest = _lowest(pairs, options, known, len(right.rows), report or _log.info)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.embeddings.job import JOB_FILES, NUMBER, RECORD, changed_options, check_own, is_written
-from lsar_jax.embeddings.job_shards import WHOLE
+from lsar_jax.embeddings.job_shards import WHOLE, check_shard
 from lsar_jax.embeddings.manifest import FILES
 from lsar_jax.files import check_outputs, read_json, same_file, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
@@ -67,6 +67,7 @@ class MiningOptions:
         whole_number("k", self.k, 1, 1 << 24, "the neighbours of a sentence")
         whole_number("block", self.block, 1024, 1 << 24, "vectors")
         check_languages(self.transform, self.languages)
+        check_shard(self.shard)
 
     @property
     def bank(self) -> Float[Array, "row dim"] | None:
@@ -148,7 +149,7 @@ def begin(notes: Path, out: Path, options: Mapping[str, Any], shared: bool = Fal
     begun = {name: value for name, value in record.items() if name not in ("written", "pairs")}
     parts, written = sorted(notes.glob("*ward-*.safetensors")), is_written(notes, out)
     # Until there is a part or the output, options may change, if no other process does parts.
-    compared = dict if written else neighbour_options
+    compared = dict if written or shared else neighbour_options
     if begun and (parts or written or shared) and (difference := changed_options(compared(begun), compared(options))):
         raise ValueError(f"{notes} was begun with other options: {difference}; remove it, or write another file")
     if written:

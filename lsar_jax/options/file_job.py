@@ -73,7 +73,7 @@ class FileJob(ShardOption, InputOptions):
             if shard != WHOLE:
                 write_json(work / RECORD, record)
                 parts.mkdir(exist_ok=True)
-                finish_shard(work, shard, options=record, **self.share(shard, parts))
+                finish_shard(work, shard, record | self.share(shard, parts))
                 self.finish(outputs[0], shard, work)
             elif left:
                 self.merge(found_by_shards(work, outputs[0]), parts)

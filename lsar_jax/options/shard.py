@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tyro
 
-from lsar_jax.embeddings.job_shards import WHOLE, check_shard
+from lsar_jax.embeddings.job_shards import ARGUMENTS, WHOLE, check_shard
 from lsar_jax.files import write_json
 
 __all__ = ["ShardOption"]
@@ -33,20 +33,21 @@ class ShardOption:
     def place(self) -> tuple[int, int]:
         """The number of the share, and the number of shares; a scheduler's are printed."""
         text, env = self.shard, os.environ
-        if text is None and env.get("SLURM_ARRAY_TASK_ID"):
+        if text is None and "SLURM_ARRAY_TASK_ID" in env:
             task, first, step = (int(env.get(f"SLURM_ARRAY_TASK_{name}") or name == "STEP") for name in _TASK)
-            text = f"{(task - first) // step}/{env.get('SLURM_ARRAY_TASK_COUNT')}"
-        elif text is None and env.get("JOB_COMPLETION_INDEX"):
+            text = f"{(task - first) // step}/{env.get('SLURM_ARRAY_TASK_COUNT', '')}"
+        elif text is None and "JOB_COMPLETION_INDEX" in env:
             text = f"{env['JOB_COMPLETION_INDEX']}/{env.get('JOB_COMPLETIONS', '')}"
         if text is None:
             return WHOLE
         if not (found := re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)):
-            raise ValueError(f"--shard {text} is not I/N, such as 0/4; in Kubernetes, JOB_COMPLETIONS is N")
+            names = "SLURM_ARRAY_TASK_COUNT or, in Kubernetes, JOB_COMPLETIONS"
+            raise ValueError(f"--shard {text} is not I/N, such as 0/4; a scheduler's N is {names}")
         if self.shard is None:
             print(f"--shard {text}, by the scheduler; --shard 0/1 is the whole job", file=sys.stderr, flush=True)
         return check_shard((int(found[1]), int(found[2])))
 
     def finish(self, out: Path, shard: tuple[int, int], work: Path) -> None:
         """Leaves the command line to a merge, and says that a share is done."""
-        write_json(work / "arguments.json", self.arguments)
+        write_json(work / ARGUMENTS, {"arguments": self.arguments, "folder": str(Path.cwd())})
         print(f"{out}: share {shard[0]}/{shard[1]} is done; when all are, run lsar-jax merge {out}")
