@@ -14,7 +14,7 @@ from lsar_jax.files import write_json
 __all__ = ["ShardOption"]
 
 # Slurm's numbers of a task of an array.
-_TASK = ("ID", "MIN", "STEP")
+_TASK = ("ID", "MIN", "STEP", "COUNT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +34,10 @@ class ShardOption:
         """The number of the share, and the number of shares; a scheduler's are printed."""
         text, env = self.shard, os.environ
         if text is None and "SLURM_ARRAY_TASK_ID" in env:
-            task, first, step = (int(env.get(f"SLURM_ARRAY_TASK_{name}") or name == "STEP") for name in _TASK)
-            text = f"{(task - first) // step}/{env.get('SLURM_ARRAY_TASK_COUNT', '')}"
+            task, first, step, count = (env.get(f"SLURM_ARRAY_TASK_{name}", "") for name in _TASK)
+            if not (task.isdigit() and first.isdigit() and step.isdigit() and int(step)):
+                raise ValueError(f"SLURM_ARRAY_TASK_ID is {task!r}, _MIN {first!r}, _STEP {step!r}; give --shard I/N")
+            text = f"{(int(task) - int(first)) // int(step)}/{count}"
         elif text is None and "JOB_COMPLETION_INDEX" in env:
             text = f"{env['JOB_COMPLETION_INDEX']}/{env.get('JOB_COMPLETIONS', '')}"
         if text is None:

@@ -134,9 +134,9 @@ def test_processes_that_are_killed(kind, all_progress):
 
 
 @each
-def test_shares_that_do_not_belong_together_are_refused(kind, refused):
+def test_shares_that_do_not_belong_together_are_refused(kind, refused, monkeypatch):
     job = COMMANDS[kind]
-    other = ["--normalize"] if kind == "encode" else ["--k", "5"]
+    other = ["--normalize"] if kind == "encode" else ["--threshold", "1.2"]
     run(kind, 0)
     work = Path("out/.job" if kind == "encode" else "out.job")
     before = contents(work)
@@ -153,15 +153,19 @@ def test_shares_that_do_not_belong_together_are_refused(kind, refused):
     run(kind, 2)
     mark = work / "done-00001.json"
     found = json.loads(mark.read_text())
-    name = "inputs" if kind == "encode" else "options"
+    name = "inputs" if kind == "encode" else "threshold"
     mark.write_text(json.dumps(found | {name: []}))
-    assert f"shard 1/3 of out has other {name} than shard 0/3" in refused(main, ["merge", "out"])
+    assert f"shard 1/3 of out has another {name} than shard 0/3; run it again" in refused(main, ["merge", "out"])
     mark.write_text(json.dumps(found))
     if kind == "mine":
         (work / "arguments.json").rename("arguments")
-        assert "arguments.json is missing" in refused(main, ["merge", "out"])
+        assert "arguments.json, the command line of a share, is missing" in refused(main, ["merge", "out"])
         Path("arguments").rename(work / "arguments.json")
-    merge()
+    whole = Path.cwd() / "out"
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert main(["merge", str(whole)]) == 0
+    assert whole.exists()
 
 
 def test_a_share_of_other_text_is_refused_by_the_merge(refused):
@@ -170,20 +174,21 @@ def test_a_share_of_other_text_is_refused_by_the_merge(refused):
     Path("in.txt").write_text("".join([*lines[:50], "a z\n", *lines[51:]]))
     for share in (1, 2):
         run("encode", share)
-    assert "shard 1/3 of out has other inputs than shard 0/3" in refused(main, ["merge", "out"])
+    assert "shard 1/3 of out has another inputs than shard 0/3" in refused(main, ["merge", "out"])
     assert not Path("out/manifest.json").exists()
 
 
 @pytest.mark.parametrize(
     ("given", "environment", "message"),
     [
-        ("3/3", {}, "there is no shard 3/3"),
+        ("3/3", {}, "shard is 3; it must be a whole number from 0 to 2"),
         ("1", {}, "--shard 1 is not I/N"),
         (
             None,
             {"JOB_COMPLETION_INDEX": "1"},
-            "--shard 1/ is not I/N, such as 0/4; in Kubernetes, JOB_COMPLETIONS",
+            "--shard 1/ is not I/N, such as 0/4; a scheduler's N",
         ),
+        (None, {"SLURM_ARRAY_TASK_ID": "x"}, "SLURM_ARRAY_TASK_ID is 'x'"),
     ],
 )
 def test_what_is_no_share(given, environment, message, refused, monkeypatch):
@@ -200,6 +205,35 @@ def test_an_indexed_job_of_kubernetes(monkeypatch):
         run("encode")
     merge()
     assert len(lj.embeddings.open("out")) == 100
+
+
+@pytest.mark.parametrize("shard", [(True, 2), (2, 2), (-1, 2)])
+def test_a_share_that_does_not_exist(shard):
+    with pytest.raises(ValueError, match=r"^shard is .*; it must be a whole number from 0 to 1 \(of 2 shards\)"):
+        lj.mining.MiningOptions(shard=shard)
+
+
+def test_a_share_that_comes_while_a_merge_ends_changes_nothing():
+    for share in range(SHARES):
+        run("encode", share)
+    shutil.copytree("out/.job", "work")
+    merge()
+    whole = contents(Path("out"))
+    shutil.copytree("work", "out/.job")
+    Path("out/.job/done-00000.json").unlink()
+    run("encode", 1)
+    merge()
+    assert contents(Path("out")) == whole
+
+
+def test_shares_may_change_their_number_until_there_is_a_part(refused):
+    Path("in.txt").rename("text")
+    Path("in.txt").touch()
+    assert "in.txt is empty" in refused(main, [*COMMANDS["encode"], "--shard", "0/2"])
+    Path("text").replace("in.txt")
+    for share in range(SHARES):
+        run("encode", share)
+    merge()
 
 
 def test_text_is_encoded_before_it_is_mined_in_shares(refused):
