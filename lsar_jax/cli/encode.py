@@ -35,7 +35,7 @@ class Encode(ShardOption, InputOptions):
       normalize: divide each vector by its length.
       store: dtype of the stored vectors.
       format: npy writes .npy files with JSON lines of the sentences beside them; parquet one file with both.
-      shard_rows: rows of a shard; by default 65,536, and 8,192 on a CPU.
+      shard_rows: rows of a shard; by default 65,536, and 2,048 on a CPU.
       ids: column of their ids in files with columns; by default, the number of the row.
     """
 

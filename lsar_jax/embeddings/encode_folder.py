@@ -46,9 +46,7 @@ from lsar_jax.embeddings.manifest import (
 )
 from lsar_jax.embeddings.merge import finish_folder
 from lsar_jax.embeddings.shards import as_jsonl, write_shard
-from lsar_jax.embeddings.unfinished import Unfinished
-from lsar_jax.encoders.options import EncodeOptions, encode_call
-from lsar_jax.encoders.pipeline import encode_into
+from lsar_jax.encoders.options import EncodeOptions
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.files import check_absent, is_within, text_sha256, write_json
@@ -57,8 +55,8 @@ __all__ = ["encode"]
 
 _log = logging.getLogger("lsar_jax")
 
-# Rows of a shard, few enough to hold in memory, on accelerators and on a CPU.
-_ROWS, _ROWS_ON_CPU = 65_536, 8_192
+# Rows of a shard, which a job that is killed loses at most, on accelerators and on a CPU.
+_ROWS, _ROWS_ON_CPU = 65_536, 2_048
 
 
 def encode(
@@ -96,7 +94,7 @@ def encode(
       normalize: whether to divide each vector by its length.
       store: dtype of the stored vectors.
       format: ``npy``, with sentences in JSON lines beside it, or ``parquet``.
-      shard_rows: rows of each shard but the last; by default 65,536, and 8,192 on a CPU.
+      shard_rows: rows of each shard but the last; by default 65,536, and 2,048 on a CPU.
       shard: the number of this process's share of the job, from 0, and the number of shares; each reads all text.
       show_progress: whether to show the share that is done and the time left, as ``encoder.encode`` does.
       progress: called after each shard that was encoded.
@@ -233,17 +231,22 @@ class _Encoding:
     def _write(self, number: int, part: list[Record], sentences: bytes, show: Callable[[float], object]) -> None:
         """Writes the files of a shard and then, unless it is done, its record."""
         places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
-        digest, place = text_sha256(sentences.decode()), self.folder / WORK / f"{number:05d}"
-        x = Unfinished(place.with_suffix(".safetensors"), f"{self.job.digest}, {digest}", len(places), self.job.dim)
+        encoded = 0
+
+        def advance(count: int) -> None:
+            nonlocal encoded
+            encoded += count
+            show(encoded / len(places))
+
         options: EncodeOptions = {
             "language": self.job.language, "max_length": self.job.max_length, "normalize": self.job.normalize,
-            "show_progress": lambda _: show(x.sentences / len(places)),
+            "show_progress": advance,
         }  # fmt: skip
-        result, report = encode_into(self.encoder, lambda *_: x, list(places), encode_call(self.encoder, options))
+        result, report = self.encoder.encode_with_report(list(places), **options)
         vectors = np.asarray(result)[[places[record.text] for record in part]]
         before = self.done[number].files if number in self.done else {}
         files = write_shard(self.folder, self.job, number, sentences, vectors, before)
         if number not in self.done:
+            digest = text_sha256(sentences.decode())
             shard = Shard(len(part), files, digest, report.tokens, report.truncated, report.decomposed)
-            write_json(place.with_suffix(".json"), {"job": self.job.digest, **asdict(shard)})
-        x.path.unlink(missing_ok=True)
+            write_json(self.folder / WORK / f"{number:05d}.json", {"job": self.job.digest, **asdict(shard)})

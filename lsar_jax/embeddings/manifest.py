@@ -45,7 +45,7 @@ DTYPES = ("float32", "float16")
 MOST_ROWS = 1 << 24
 #: Folder of the work that is not finished, and the names in it and beside it, as for ``job.check_own``.
 WORK = ".job"
-WORK_FILES = rf"{JOB_FILES}|{NUMBER}\.(json|safetensors)"
+WORK_FILES = rf"{JOB_FILES}|{NUMBER}\.json"
 SHARD_FILES = rf"vectors-{NUMBER}\.(npy|parquet)|sentences-{NUMBER}\.jsonl"
 #: The names of what an encoding writes into a folder.
 FILES = rf"manifest\.json|{SHARD_FILES}|\.job/({WORK_FILES})?"

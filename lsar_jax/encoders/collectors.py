@@ -45,12 +45,7 @@ class HostResult:
       total: number of sentences, or None if that is not known.
       dim: width of an embedding.
       mesh: the devices to which the result is moved at the end; None to leave it in host memory.
-
-    Attributes:
-      kept: number of batches at the beginning whose embeddings are here already, and are not added.
     """
-
-    kept = 0
 
     def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh | None = None) -> None:
         self._result = np.empty((layers, _FIRST_ROWS if total is None else total, dim), np.float32)
@@ -91,8 +86,6 @@ class DeviceResult:
     On one device a batch is placed as it arrives. On several, bringing rows together takes collectives, and threads
     that launch them in different orders would deadlock, so they run at the end, one thread at a time.
     """
-
-    kept = 0
 
     def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
         self._mesh = mesh
@@ -139,8 +132,6 @@ class DeviceResult:
 
 class MomentsResult:
     """Sums embeddings on the devices that computed them, and keeps none of them."""
-
-    kept = 0
 
     def __init__(self, specs: Sequence[EncoderSpec], mesh: Mesh, second_moment: bool) -> None:
         self._specs = specs

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import jax
@@ -55,9 +54,6 @@ def encode_into(
     )  # fmt: skip
     # Closed as soon as something fails, so that the tokenizer's thread ends.
     with closing(batches), count_meter(call.show_progress, total) as advance:
-        # Batches whose embeddings a collector has from an earlier run are only counted.
-        for part in islice(batches, gather.kept):
-            report.add(part, None)
         for part in batches:
             embedded, unknown = run_batch(encoder, program, part)
             gather.add(part, embedded)

@@ -16,7 +16,6 @@ from filelock import FileLock
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.corpora.records import Records
-from lsar_jax.encoders import pipeline
 from tests.commands import peak_memory
 from tests.conftest import TINY
 
@@ -184,43 +183,6 @@ def test_a_stopped_job_goes_on(text, tmp_path, caplog, error_of):
     # Other shards are not written.
     written = {path.stem.partition("-")[2] for path, time in times.items() if path.stat().st_mtime_ns != time}
     assert written == {"00000", "00001", "00005"}
-
-
-def test_a_shard_goes_on_where_it_was(rng, tmp_path, monkeypatch, caplog):
-    source, encoder = tmp_path / "in.txt", lj.load_encoder(str(TINY), layer=2)
-    source.write_text("".join(f"{line}\n" for line in words(rng, 500)))
-    run, calls, end = pipeline.run_batch, [], 0
-
-    def counted(encoder, program, part):
-        calls.append(part)
-        if len(calls) == end:
-            raise KeyboardInterrupt
-        return run(encoder, program, part)
-
-    def batches_of(folder):
-        calls.clear()
-        lj.embeddings.encode(encoder, [source], tmp_path / folder)
-        return len(calls)
-
-    monkeypatch.setattr(pipeline, "run_batch", counted)
-    monkeypatch.setattr("lsar_jax.embeddings.unfinished._SECONDS", 0.0)
-    count = batches_of("whole")
-    end = count // 2
-    with pytest.raises(KeyboardInterrupt):
-        batches_of("out")
-    unfinished, end = tmp_path / "out" / ".job" / "00000.safetensors", 0
-    content = unfinished.read_bytes()
-    shutil.copytree(tmp_path / "out", tmp_path / "damaged")
-    (tmp_path / "damaged" / ".job" / unfinished.name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    assert batches_of("damaged") == count
-    assert "00000.safetensors is damaged" in caplog.text
-    assert batches_of("out") == count - (count // 2 - 1)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
-    # It is that of its own text.
-    (tmp_path / "other" / ".job").mkdir(parents=True)
-    (tmp_path / "other" / ".job" / unfinished.name).write_bytes(content)
-    source.write_text(source.read_text().replace("a", "b", 1))
-    assert batches_of("other") == count
 
 
 @pytest.mark.parametrize("finished", [False, True])

@@ -137,19 +137,6 @@ def _leace(s: Statistics) -> Answer:
     return np.linalg.solve(span.T @ solved, solved.T).T, span
 
 
-def _joint(s: Statistics) -> Answer:
-    span = np.linalg.svd(s.means, full_matrices=False)[2].T
-    inside = np.eye(len(span), dtype=np.float32) - span @ span.T
-    covariances = inside @ s.covariances @ inside
-    shared = covariances.mean(axis=0)
-    values, vectors = np.linalg.eigh(shared)
-    values = np.maximum(values, 0) + _EPS * values.mean()
-    whitening = (vectors / np.sqrt(values)) @ vectors.T
-    rows = whitening @ (covariances - shared) @ whitening
-    direction = (vectors * np.sqrt(values)) @ vectors.T @ np.linalg.eigh((rows @ rows).mean(axis=0))[1][:, -1]
-    return (np.column_stack([span, direction / np.linalg.norm(direction)]),) * 2
-
-
 # numpy's fit from its statistics; scikit-learn's from embeddings, if it has the method; and the operations of the fit,
 # for n languages of width d.
 Peer = tuple[Callable[[Statistics], Answer], Callable[[Sample], Answer] | None, Callable[[int, int], int]]
@@ -164,7 +151,6 @@ _PEERS: dict[str, Peer] = {
         lambda s: _zca(s.covariances), lambda x: (np.stack(list(map(_pca, x))),), lambda n, d: 11 * n * d**3
     ),
     "leace": (_leace, None, lambda n, d: 9 * d**3 + 4 * n * d**2),
-    "joint": (_joint, None, lambda n, d: (6 * n + 13) * d**3 + 8 * n**2 * d**2),
 }  # fmt: skip
 
 
