@@ -64,7 +64,7 @@ class Apply(FileJob):
         """Writes the file."""
         path = input_path(self.vectors)
         self.check_text([] if is_vectors(path) else [path])
-        self.run_job([self.out], [self.transform, path])
+        self.run_job([self.out], {"vectors": [path], "transform": [self.transform]})
 
     def whole(self) -> None:
         """Applies the transform to all blocks."""
@@ -82,8 +82,7 @@ class Apply(FileJob):
 
     def merge(self, found: Mapping[str, Any], folder: Path) -> None:
         """Joins the blocks of all shares."""
-        paths = [folder / _FILE.format(number) for number in range(found["blocks"])]
-        self._write(map(np.load, paths))
+        self._write(np.load(folder / _FILE.format(number)) for number in range(found["blocks"]))
 
     @cached_property
     def loaded(self) -> Transform:
@@ -142,7 +141,8 @@ class Apply(FileJob):
         """Yields the transformed embeddings of blocks of sentences."""
         # Read to its end first, so that a bad line is found before the work; a pipe can be read once.
         rows = sum(1 for _ in Records([path], self.text)) if is_file(path) else None
-        encoder, done = self.load(self.loaded).with_transform(self.loaded), 0
+        assert self.opened is not None
+        encoder, done = self.opened.with_transform(self.loaded), 0
         texts = (record.text for record in Records([path], self.text))
         with count_meter(True, rows) as advance:
             options: dict[str, Any] = {"language": self.language, "max_length": self.max_length}

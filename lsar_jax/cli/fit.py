@@ -5,7 +5,7 @@ at a time. Vectors of another encoder are read in blocks. Each method in ``lsar_
 subcommand with the options of its fit function.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, make_dataclass
 from itertools import chain
@@ -73,8 +73,7 @@ class FitEmbeddings(FileJob):
     def run(self) -> None:
         """Fits and saves the transform, and prints a summary."""
         self._check()
-        outputs = [path for path in (self.out, self.save) if path is not None]
-        self.run_job(outputs, [*chain.from_iterable(self.files.values()), *self.moments])
+        self.run_job([path for path in (self.out, self.save) if path is not None], self.inputs)
 
     @property
     def files(self) -> dict[str, list[Path]]:
@@ -86,6 +85,11 @@ class FitEmbeddings(FileJob):
                 raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, such as de=german.txt")
             files.setdefault(language_code(code), []).append(input_path(name))
         return canonical_keys(files)
+
+    @property
+    def inputs(self) -> dict[str, Sequence[Path]]:
+        """The files of each option that names files."""
+        return {**{f"--data {code}": paths for code, paths in self.files.items()}, "--moments": self.moments}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -124,7 +128,7 @@ class FitEmbeddings(FileJob):
         if 0 < len(text) < len(paths):
             raise ValueError("--data mixes text and vectors, but the vectors' encoder is not known; fit on one kind")
         self.check_text(text)
-        for option, given in {**{f"--data {code}": files[code] for code in files}, "--moments": self.moments}.items():
+        for option, given in self.inputs.items():
             check_distinct(option, given)
         if empty := [path for path in text if path.is_file() and not path.stat().st_size]:
             raise ValueError(f"{empty[0]} is empty; omit it")
@@ -134,11 +138,10 @@ class FitEmbeddings(FileJob):
         self, languages: Collection[str] = (), shard: tuple[int, int] = WHOLE
     ) -> Iterator[tuple[Reader, EncoderSpec | None]]:
         """Yields the reader of the files, and the spec of their encoder; ``languages`` are fitted on without files."""
-        encoder, paths = None if self.encoder is None else self.load(), list(chain.from_iterable(self.files.values()))
-        spec = None if encoder is None else encoder.spec
+        encoder, paths = self.opened, list(chain.from_iterable(self.files.values()))
+        opened = [open_folder(path).spec if path.is_dir() else None for path in paths]
+        spec = encoder.spec if encoder else one_space(opened or [None])
         if paths:
-            if encoder is None:
-                spec = one_space([open_folder(path).spec if path.is_dir() else None for path in paths])
             dim = encoder.dim if encoder else open_vectors(paths[0]).shape[1]
             self.method.check(self.options, {*self.files, *languages}, dim)
         reader = Reader(encoder, self.max_length, self.limit, self.text, paths, shard)
@@ -188,8 +191,6 @@ class FitMoments(FitEmbeddings):
         """Fits on the moments of all shares."""
         paths = [folder / _MOMENTS.format(number) for number in range(found["count"])]
         parts = [load_moments(path) for path in paths if not path.is_file() or path.stat().st_size]
-        if empty := [path for code, path in self.files.items() if not any(code in x for x, _ in parts)]:
-            raise ValueError(f"{empty[0][0]}: there are no embeddings")
         with open_arrays(folder / _SAMPLE, format=_FORMAT, what="sample") as file:
             sample = {code: file.read(code) for code in file.names}
         self._end(merge_moments(*(x for x, _ in parts)), parts[0][1], sample)

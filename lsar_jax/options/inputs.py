@@ -73,7 +73,7 @@ class Reader:
                 lines = enumerate(self._samples[code].watch(self._sentences(path)))
                 if texts := _unless_empty(text for place, text in lines if place // _LINES % count == number):
                     moments = self.encoder.moments(texts, second_moment=second, **self._options(code))
-            if moments is None and count == 1:
+            if moments is None and (count == 1 or self._is_empty(path)):
                 raise ValueError("there are no embeddings")
             self._finish(path)
             assert not isinstance(moments, list)  # of one layer
@@ -136,8 +136,15 @@ class Reader:
         done = self._count if self._total is None else self._finished + self._position
         self.meter(text.format(self._count), done, self._total)
 
+    def _is_empty(self, path: Path) -> bool:
+        """Whether no share has rows of a file."""
+        whole = Reader(self.encoder, self.max_length, self.limit, self.text)
+        return _unless_empty(whole._blocks(path, self.limit) if is_vectors(path) else whole._sentences(path)) is None
+
     def _finish(self, path: Path) -> None:
         """Begins with another file."""
+        # The next share has its first rows.
+        self.shard = (self.shard[0] - 1) % self.shard[1], self.shard[1]
         self._finished += _bytes(path) if self._total is not None else 0
         self._position = 0
 

@@ -1,12 +1,13 @@
 """Fits and applied transforms in shares: in any order, killed and repeated, the result is that of one process."""
 
 import random
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
@@ -29,7 +30,7 @@ JOBS = {"fit": ["fit", "lir", "out", *DATA["vectors"], "--save", "sums"], "apply
 
 @pytest.fixture(autouse=True)
 def here(rng, tmp_path, monkeypatch):
-    """Text, vectors and folders of small blocks; French is in the first share alone."""
+    """Text, vectors and folders of small blocks; French is in one share alone."""
     monkeypatch.chdir(tmp_path)
     for module, name, rows in (("options.inputs", "_LINES", 4), ("options.inputs", "BLOCK", 16),
                                ("cli.apply", "BLOCK", 16), ("cli.apply", "_BLOCK", 16)):  # fmt: skip
@@ -119,9 +120,7 @@ def test_a_share_that_is_repeated_does_only_the_blocks_that_are_missing():
     np.save(second, np.zeros((16, 32), np.float32))
     run(APPLY, 0)
     ended()
-    x = np.load("out")
-    assert x[:16].any()
-    assert not x[48:64].any()
+    assert [np.load("out")[start : start + 16].any() for start in (0, 48)] == [True, False]
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -138,11 +137,11 @@ def test_shares_that_do_not_belong_together_are_refused(job, refused):
     assert "out lacks the shards 1/3, 2/3" in refused(main, ["merge", "out"])
     with locked(work, "", 1):
         assert "shard 1/3 of out is being written by another process" in refused(main, [*command, *shares])
-    run(command, 1, 2)
+    run([re.sub(r"^(out|sums|t)$|de.npy", f"{Path.cwd()}/\\g<0>", word) for word in command], 1, 2)
     before = np.load("de.npy")
     np.save("de.npy", before + 1)
     for again in (["merge", "out"], [*command, *shares]):
-        assert "other options: the file de.npy was '" in refused(main, again)
+        assert f"other options: {'--data de' if job == 'fit' else 'vectors'} was ['" in refused(main, again)
     np.save("de.npy", before)
     Path("out").write_text("mine")  # in the meantime
     assert "out already exists" in refused(main, ["merge", "out"])
@@ -151,17 +150,18 @@ def test_shares_that_do_not_belong_together_are_refused(job, refused):
     ended()
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_shares_of_other_options_that_began_at_the_same_time(job, refused):
-    """Each has written the record; no part of the other options is used."""
+@pytest.mark.parametrize(("job", "count"), [*((job, SHARES) for job in JOBS), ("fit", 2)])
+def test_shares_of_other_options_that_began_at_the_same_time(job, count, refused):
+    """Each has written the record; no part of the other options, or of another number of shares, is used."""
     assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
     before = np.load("de.npy")
-    np.save("de.npy", before + 1)
-    run(JOBS[job], 1)
+    np.save("de.npy", before + (count == SHARES))
+    run(JOBS[job], 1, count=count)
     Path("out.job/job.json").unlink()
+    Path("out.job/shards.json").write_text('{"count": 3}')
     np.save("de.npy", before)
     run(JOBS[job], 0, 2)
-    assert "shard 1/3 of out has other options than shard 0/3" in refused(main, ["merge", "out"])
+    assert "shard 1/3 of out has another" in refused(main, ["merge", "out"])
     run(JOBS[job], 1)
     ended()
     found = Path("out").rename("one").read_bytes()
@@ -173,6 +173,23 @@ def test_shares_of_other_options_that_began_at_the_same_time(job, refused):
 def test_what_cannot_be_shared(refused):
     fit = ["fit", "cbie", "out", *DATA["vectors"], "--clusters", "2", "--components", "1", "--shard", "0/2"]
     assert "fitted on the embeddings; encode the text in shares, with lsar-jax encode" in refused(main, fit)
-    Path("fr.txt").write_text("\n \n")
-    run(["fit", "center", "out", *DATA["text"]], 0, 1, count=2)
-    assert "fr.txt: there are no embeddings" in refused(main, ["merge", "out"])
+    assert "standard input cannot be" in refused(main, ["apply", "t", "-", "out", *TEXT, "--shard", "0/2"])
+    Path("blank.txt").write_text("\n \n")
+    made_folder(Path("blank"), np.ones((2, 32), np.float32), [" ", ""])
+    for name, more in (("blank.txt", ["de=de.txt", *TEXT]), ("blank", ["de=de"])):
+        fit = ["fit", "center", f"{name}.out", "--data", f"de={name}", *more, "--shard", "1/2"]
+        assert f"{name}: there are no embeddings" in refused(main, fit)
+
+
+def test_small_files_are_in_different_shares_and_their_last_rows_and_the_weights_are_compared(refused):
+    np.save("de.npy", np.ones((9000, 32), np.float32))
+    vectors = ["fit", "center", "out", "--data", "de=de.npy", "en=fr.npy", "fr=fr.npy", "--limit", "9"]
+    run(vectors, 2, 1, 0)
+    assert [path.stat().st_size > 0 for path in Path("out.job").glob("*/moments-*")] == [True] * SHARES
+    np.load("de.npy", mmap_mode="r+")[-1] = 2
+    assert "other options: --data de was ['" in refused(main, [*vectors, "--shard", "1/3"])
+    shutil.copytree(TINY, "bert")
+    text = ["fit", "center", "text", *DATA["text"][:3], "--encoder", "bert"]
+    run(text, 0)
+    save_file({name: x + 1 for name, x in load_file("bert/model.safetensors").items()}, "bert/model.safetensors")
+    assert "other options: spec was {'id': 'bert'" in refused(main, [*text, "--shard", "1/3"])
