@@ -73,7 +73,7 @@ def evaluate(
             if n == 0:
                 test = x if single else encode_texts(encoder, part, layers, max_length, cache)
             spec = replace(encoder.spec, layer=layer)
-            setting = Setting(spec, n == 0, fitting.languages, fitting.paired, fitting.name)
+            setting = Setting(spec, n == 0, fitting.languages, fitting.paired)
             here = {key: value[n] for key, value in x.items()}
             measured[n] = measured[n] or _unscored(fitting.methods(here, spec), strengths)
             for m, scored in enumerate(measured[n], 1):
@@ -143,8 +143,7 @@ def _result(
     values: dict[str, Any] = {} if score.seed is None else {"seed": score.seed}
     result = result_of(
         spec, method, score.metric, task=task.name, languages=tuple(score.languages), max_length=max_length,
-        fitted_on=fitting.text_of(method) if score.fitted_on is None else score.fitted_on, options=dict(task.options),
-        seconds=round(seconds, 3), value=score.value, n=score.n, low=score.low, high=score.high,
-        queries=score.queries, **values,
+        fitted_on=fitting.text_of(method), options=dict(task.options), seconds=round(seconds, 3), value=score.value,
+        n=score.n, low=score.low, high=score.high, queries=score.queries, **values,
     )  # fmt: skip
     return result if score.queries is None or score.low is not None else result.resampled(score.queries)

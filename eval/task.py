@@ -31,7 +31,6 @@ class Score(NamedTuple):
       queries: scores of individual queries, for the interval and the paired test.
       low, high: 95% interval, if the task computes it itself.
       seed: seed of the measurement; None for the method's.
-      fitted_on: text that the method was fitted on; None for the chosen one.
     """
 
     metric: Metric
@@ -42,7 +41,6 @@ class Score(NamedTuple):
     low: float | None = None
     high: float | None = None
     seed: int | None = None
-    fitted_on: str | None = None
 
     @classmethod
     def of(cls, metric: Metric, languages: Sequence[str], queries: QueryScores) -> "Score":
@@ -63,15 +61,13 @@ class Setting(NamedTuple):
     Attributes:
       spec: the encoder at the layer.
       first: whether it is the first of the layers, which figures show.
-      fitted, text: languages and name of the text that methods are fitted on.
-      paired: languages of the parallel text that methods are fitted on.
+      fitted, paired: languages of the text, and of the parallel text, that methods are fitted on.
     """
 
     spec: EncoderSpec
     first: bool
     fitted: Collection[str]
     paired: Collection[str]
-    text: str
 
     def title(self, method: Method) -> str:
         """Returns the title of a method's panel."""

@@ -13,29 +13,27 @@ __all__ = ["draw_meaning"]
 
 
 def draw_meaning(
-    planes: Mapping[str, Plane], languages: Sequence[str], units: Int[np.ndarray, " vector"] | None, path: Path, *,
+    planes: Mapping[str, Plane], languages: Sequence[str], units: Int[np.ndarray, " vector"], path: Path, *,
     dark: bool = False,
 ) -> None:  # fmt: skip
     """Draws planes by title side by side, coloured by language, and below by meaning, translations joined by lines.
 
-    Points have the codes ``languages``, and translations the same number in ``units``, which is None without any. The
-    background is transparent, for a light or a dark page.
+    Points have the codes ``languages``, and translations the same number in ``units``. The background is transparent,
+    for a light or a dark page.
     """
     from matplotlib.figure import Figure
 
-    rows = 1 if units is None else 2
-    figure = Figure(figsize=(4.9 * len(planes) + 1.4, 4.4 * rows), layout="constrained")
-    grid = figure.subplots(rows, len(planes), squeeze=False)
+    figure = Figure(figsize=(4.9 * len(planes) + 1.4, 8.8), layout="constrained")
+    grid = figure.subplots(2, len(planes), squeeze=False)
     ink, faint = ("#e6e6e6", "#5a5a5a") if dark else ("#1a1a1a", "#c9c9c9")
     for axis, (title, plane) in zip(grid[0], planes.items(), strict=True):
         axis.set_title(title, color=ink, fontsize=11)
         draw_languages(axis, plane, languages, faint)
-    if units is not None:
-        for axis, plane in zip(grid[1], planes.values(), strict=True):
-            draw_units(axis, plane, units, faint)
+    for axis, plane in zip(grid[1], planes.values(), strict=True):
+        draw_units(axis, plane, units, faint)
     for axis in grid.flat:
         axis.spines[:].set_color(faint)
-    for row, title, label in zip(grid, ("language", "meaning"), ("", ",\ntranslations joined"), strict=False):
+    for row, title, label in zip(grid, ("language", "meaning"), ("", ",\ntranslations joined"), strict=True):
         row[0].set_ylabel(f"coloured by {title}{label}", color=ink, fontsize=11)
         legend = row[-1].legend(
             title=title, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8.5, labelcolor=ink,

@@ -23,7 +23,6 @@ from markdown_it import MarkdownIt
 
 from eval.figures.plots import tradeoff_figure
 from eval.papers.published import published
-from eval.report.seed_scores import is_transfer, transfer_table
 from eval.report.tables import Cell, Table, number, plain
 from eval.report.tradeoff import TITLE, blocks, compare, mean_gains, summary
 from lsar_jax.console.output import console
@@ -44,14 +43,14 @@ _MOST_FITS = 4
 _LEGEND = (
     "Values are in percent unless noted otherwise. Bold: the best of our values in a column. Small: the 95% interval "
     "over resampled queries, or the sample standard deviation over seeds. ▲ and ▼: significantly above and below the "
-    "original (paired randomisation test, p < 0.05). + and -, in tables of transfer: beyond one standard deviation of "
-    "the first encoder. The papers' numbers are for their own encoders, layers and fitting text."
+    "original (paired randomisation test, p < 0.05). The papers' numbers are for their own encoders, layers and "
+    "fitting text."
 )
 
 
 @dataclass(frozen=True)
 class ResultsPage:
-    """Writes Markdown and HTML pages of all results under a folder.
+    """Writes Markdown and HTML pages of the results of all tasks under a folder.
 
     Attributes:
       folder: folder with results.jsonl files, directly or in subfolders; the pages are written to this folder.
@@ -64,7 +63,9 @@ class ResultsPage:
     def run(self) -> None:
         """Writes ``report.md``, ``report.html`` and, if several methods were tested, the picture of costs and gains."""
         paths = sorted(self.folder.rglob("results.jsonl"))
-        found = [(path.parent, results) for path in paths if (results := read_results(path))]
+        # Transfer, and the counts of its examples, are no tasks: they print tables of their own.
+        read = [(path.parent, results) for path in paths if (results := read_results(path))]
+        found = [(folder, results) for folder, results in read if not results[0].task.startswith("transfer-")]
         sections = group_by(found, lambda of: _alike(of[1][0]))
         if not sections:
             raise FileNotFoundError(f"there are no results under {self.folder}; run python -m eval all first")
@@ -85,8 +86,6 @@ class ResultsPage:
             found = compare(results)
         except ValueError as error:
             return [f"## {TITLE}", plain(f"Not shown: {error}.")]
-        if not any(result.shown or result.kind for result in results):
-            return [f"## {TITLE}", "Not shown: the results are of an older version; run their tasks again."]
         if not found.gains:
             return []
         tradeoff_figure(mean_gains(found), self.folder / _PICTURE)
@@ -121,10 +120,6 @@ def tables(results: Sequence[Result]) -> list[Table]:
 
     Metrics are those that cover more than two languages, or two if a paper reports them; all if none covers more.
     """
-    if is_transfer(results[0]):
-        return [transfer_table(of_task) for of_task in group_by(results, lambda r: r.task).values()]
-    if not results[0].encoder:
-        return [_count_table(results)]
     few = all(len(r.languages) <= 2 for r in results)
     return [
         _table(of_metric)
@@ -137,7 +132,7 @@ def provenance(results: Sequence[Result]) -> list[str]:
     """Lines that describe the encoders, software, devices and fits behind the results."""
     lines: dict[str, None] = {}
     fitted: dict[str, dict[str, None]] = {}
-    for r in [r for r in results if r.encoder]:
+    for r in results:
         lines[r.made] = None
         if r.fitted_on:
             name = f"{label(r.transform, r.parameters)}{_FITTED_ON}{r.fitted_on}"
@@ -149,18 +144,9 @@ def provenance(results: Sequence[Result]) -> list[str]:
 
 
 def _alike(result: Result) -> str:
-    """The task and its options, but for seeds and the test of transfer: results of one section are alike in them."""
-    transfer = is_transfer(result)
-    options = {key: v for key, v in result.options.items() if "seed" not in key and not (transfer and key == "test")}
+    """The task and its options, but for seeds: results of one section are alike in them."""
+    options = {key: value for key, value in result.options.items() if "seed" not in key}
     return json.dumps([result.task, options], sort_keys=True)
-
-
-def _count_table(results: Sequence[Result]) -> Table:
-    """The numbers of examples of a study, which have no encoder: parts of the text as rows, tasks as columns."""
-    counts = {(r.metric, r.task): Cell(f"{r.n:,}") for r in results}
-    parts, tasks = (list(dict.fromkeys(key[n] for key in counts)) for n in (0, 1))
-    rows = [[Cell(part), *(counts[part, task] for task in tasks)] for part in parts]
-    return Table("Number of examples", ["", *(task.removeprefix("transfer-") for task in tasks)], rows)
 
 
 def _table(results: Sequence[Result]) -> Table:

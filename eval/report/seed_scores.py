@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import permutation_test
 
-from eval.report.tables import Cell, Table
 from lsar_jax.measures.results import Result
 
 __all__ = [
-    "AVERAGE", "MEAN", "SeedTest", "Spread", "encoder_names", "is_transfer", "result_key", "scores_by_test",
-    "seed_test", "sizes", "training_of", "transfer_rows", "transfer_table", "with_maps",
+    "AVERAGE", "MEAN", "SeedTest", "Spread", "encoder_names", "result_key", "scores_by_test", "seed_test", "sizes",
+    "training_of", "transfer_rows", "with_maps",
 ]  # fmt: skip
 
 # The tests that stand for the mean of those that are not English, and for the mean of all.
@@ -32,24 +31,9 @@ class Spread(NamedTuple):
     of_mean: float = float("nan")  # for a mean over tests, its own standard deviation
     mark: str = ""  # + or - if the mean is beyond one standard deviation of the first encoder
 
-    @property
-    def text(self) -> str:
-        """The mean and its mark."""
-        return f"{self.mean:.1f}{self.mark}"
-
-    @property
-    def note(self) -> str:
-        """The standard deviations; empty for one seed."""
-        own = "" if np.isnan(self.of_mean) else f" ({self.of_mean:.1f})"
-        return "" if np.isnan(self.std) else f"± {self.std:.1f}{own}"
-
     def __str__(self) -> str:
-        return f"{self.text} {self.note}".rstrip()
-
-
-def is_transfer(result: Result) -> bool:
-    """Whether a result is of ``python -m eval transfer``, and no number of examples."""
-    return result.task.startswith("transfer-") and "test" in result.options
+        own = "" if np.isnan(self.of_mean) else f" ({self.of_mean:.1f})"
+        return f"{self.mean:.1f}{self.mark}" + ("" if np.isnan(self.std) else f" ± {self.std:.1f}{own}")
 
 
 def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
@@ -80,20 +64,6 @@ def scores_by_test(results: Sequence[Result]) -> dict[str, dict[str, list[float]
     for name, result in once.values():
         scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
     return scores
-
-
-def transfer_table(results: Sequence[Result]) -> Table:
-    """Returns the table of a task for the report: an encoder in each row, and a test in each column."""
-    rows = transfer_rows(results)
-    tests = list(next(iter(rows.values())))
-    best = {test: max(cells[test].mean for cells in rows.values() if test in cells) for test in tests}
-    lines = []
-    for encoder, cells in rows.items():
-        line = [(cells[test], best[test]) if test in cells else None for test in tests]
-        lines.append([Cell(encoder), *(Cell(s[0].text, s[0].mean == s[1], s[0].note) if s else Cell("") for s in line)])
-    metric, task = results[0].metric.partition(" ")[0], results[0].task.removeprefix("transfer-")
-    title = f"{metric} of zero-shot transfer, {task}, mean and std over seeds; {sizes(results)}"
-    return Table(title, ["encoder", *tests], lines)
 
 
 def sizes(results: Sequence[Result]) -> str:

@@ -135,11 +135,6 @@ def _print(results: Sequence[Result], runs: Sequence[_Run]) -> None:
             f"{name} minus {base}, {table.MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
             f"{found.least:.3f} at least"
         )
-    for folder, transfer, _ in runs:
-        scores = next(iter(transfer["seeds"].values()))["scores"]
-        unmapped = [test for test, score in scores.items() if score["language"] != "en" and not score["mapped"]]
-        if transfer["maps"] and unmapped:
-            console.print(f"{folder}: {', '.join(unmapped)} tested without {transfer['maps']}, as there are none")
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:

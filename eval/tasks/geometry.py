@@ -47,7 +47,6 @@ from lsar_jax.measures.ranking import Bank, language_nmi, probe_accuracy, probe_
 from lsar_jax.measures.results import Result
 from lsar_jax.retrieval.preference import top_k_share
 from lsar_jax.retrieval.search import nearest_others
-from lsar_jax.transforms import fit_identifier
 
 __all__ = ["COMMAND", "geometry"]
 
@@ -213,11 +212,7 @@ def _plain(name: str) -> Metric:
 def _of_layer(
     distances: Signals, x: Embedded, methods: Sequence[Method], setting: Setting
 ) -> Iterator[tuple[Method, Score] | Panel]:
-    fit, test = ({c: value for (group, c), value in x.items() if group == g} for g in ("fit", _MEASURED))
-    # The accuracy of ``language="auto"``.
-    for code, value in (fit_identifier(fit, source=setting.spec).accuracy(test) if fit else {}).items():
-        score = Score(Metric("auto accuracy"), value, [code], len(test[code]), fitted_on=setting.text)
-        yield Method("identifier", {}), score
+    test = {code: value for (group, code), value in x.items() if group == _MEASURED}
     yield from syntax_scores(methods, test, setting, distances)
     if setting.first:
         yield Panel("space", ([method for method in methods if method.bank is None], test))

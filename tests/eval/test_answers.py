@@ -12,7 +12,7 @@ from lsar_jax.measures.compared_methods import Method
 from tests.eval.test_lareqa import write_letters
 from tests.eval.test_tasks import is_png
 
-SETTING = Setting(EncoderSpec("tiny", "0", 2, "mean", "float32"), True, XQUAD_R, (), "udhr all")
+SETTING = Setting(EncoderSpec("tiny", "0", 2, "mean", "float32"), True, XQUAD_R, ())
 
 
 def cosines(x, y):
