@@ -46,7 +46,6 @@ from lsar_jax.embeddings.manifest import (
 )
 from lsar_jax.embeddings.merge import finish_folder
 from lsar_jax.embeddings.shards import as_jsonl, write_shard
-from lsar_jax.encoders.options import EncodeOptions
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.files import check_absent, is_within, text_sha256, write_json
@@ -148,11 +147,12 @@ class _Encoding:
         missing = self._missing()
         share, shares = self.shard
         rows, stream, total = self.job.shard_rows, iter(self.records), self.records.total
-        count = before = 0
+        count, before, encoded = 0, 0, 0.0
 
-        def show(part_done: float) -> Progress:
-            done = number * rows + round(part_done * len(part))
-            byte = before + part_done * (self.records.position - before)
+        def show(more: float) -> Progress:
+            nonlocal encoded
+            encoded += more
+            done, byte = number * rows + round(encoded * len(part)), before + encoded * (self.records.position - before)
             left = self.meter(f"encoded {done:,} sentences", done if total is None else byte, total)
             return Progress(done, None if total is None else byte / max(1, total), left)
 
@@ -164,8 +164,8 @@ class _Encoding:
                 if number not in self.done or number in missing:
                     self._write(number, part, sentences, show)
                     if progress is not None:
-                        progress(show(1.0))
-            before = self.records.position
+                        progress(show(1 - encoded))
+            before, encoded = self.records.position, 0.0
         if count < (begun := max(self.done, default=-1) + 1):
             raise self._changed(f"there are sentences for only {count} of its {begun} shards")
         sources = tuple(self.records.sources)
@@ -231,18 +231,10 @@ class _Encoding:
     def _write(self, number: int, part: list[Record], sentences: bytes, show: Callable[[float], object]) -> None:
         """Writes the files of a shard and then, unless it is done, its record."""
         places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
-        encoded = 0
-
-        def advance(count: int) -> None:
-            nonlocal encoded
-            encoded += count
-            show(encoded / len(places))
-
-        options: EncodeOptions = {
-            "language": self.job.language, "max_length": self.job.max_length, "normalize": self.job.normalize,
-            "show_progress": advance,
-        }  # fmt: skip
-        result, report = self.encoder.encode_with_report(list(places), **options)
+        result, report = self.encoder.encode_with_report(
+            list(places), language=self.job.language, max_length=self.job.max_length, normalize=self.job.normalize,
+            show_progress=lambda count: show(count / len(places)),
+        )  # fmt: skip
         vectors = np.asarray(result)[[places[record.text] for record in part]]
         before = self.done[number].files if number in self.done else {}
         files = write_shard(self.folder, self.job, number, sentences, vectors, before)
