@@ -1,4 +1,4 @@
-"""Figures and a table of how the original embeddings change from layer to layer."""
+"""Figures of how the original embeddings change from layer to layer."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.style import page
-from lsar_jax.console.output import print_table
 from lsar_jax.geometry import anisotropy_by_language, isoscore, outlier_dimensions
 from lsar_jax.report.planes import lines
 
@@ -15,29 +14,21 @@ __all__ = ["draw_layers"]
 
 
 def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str, out: Path) -> None:
-    """Draws ``layers.png`` and ``means.png``, and prints a table."""
+    """Draws ``layers.png`` and ``means.png``."""
     layers = range(len(next(iter(x.values()))))
     pools = [{code: value[layer] for code, value in x.items()} for layer in layers]
     cosines = [anisotropy_by_language(pool) for pool in pools]
-    scores = [isoscore(np.concatenate(list(pool.values()))) for pool in pools]
     overall = np.array([np.mean([rows.mean(axis=0) for rows in pool.values()], axis=0) for pool in pools])
     outliers = np.asarray(outlier_dimensions(overall))  # [layer, dim]
     with page(out / "layers.png", size=(5.6, 3.8), title=f"Mean cosine of two sentences ({encoder})") as [[axis]]:
         names = {"within a language": "within", "across languages": "across", "all sentences": "overall"}
         curves = {name: [getattr(cosine, field) for cosine in cosines] for name, field in names.items()}
-        curves["IsoScore"] = scores
+        curves["IsoScore"] = [isoscore(np.concatenate(list(pool.values()))) for pool in pools]
         lines(axis, {name: dict(enumerate(values)) for name, values in curves.items()})
         axis.axhline(0, color="0.8", lw=0.8, zorder=0)
         axis.set(xlabel="layer", xticks=layers, ylabel="mean cosine; IsoScore")
         axis.legend()
     _draw_means(overall, outliers, f"Mean embedding of each layer ({encoder})", out / "means.png")
-    rows = []
-    for layer, (cosine, score, mean, flags) in enumerate(zip(cosines, scores, overall, outliers, strict=True)):
-        named = ", ".join(f"{d} ({mean[d]:.2f})" for d in np.argsort(-np.abs(mean)) if flags[d])
-        values = (f"{value:.2f}" for value in (cosine.within, cosine.across, cosine.overall))
-        rows.append([f"{layer}", *values, f"{score:.3f}", named or "none"])
-    columns = ["layer", "within", "across", "overall", "IsoScore", "outliers (mean)"]
-    print_table("Original embeddings by layer", columns, rows)
 
 
 def _draw_means(means: Float[np.ndarray, "layer dim"], outliers: np.ndarray, title: str, path: Path) -> None:

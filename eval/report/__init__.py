@@ -1,1 +1,1 @@
-"""Reports on results: a page of tables and figures, paired tests, and the papers' numbers."""
+"""Reports on results: a page of tables and figures, paired tests, and transfer."""

@@ -1,4 +1,4 @@
-"""One page with all results: tables laid out as in the papers, with the papers' numbers and the figures.
+"""One page with all results: tables laid out as in the papers, and the figures.
 
     python -m eval report results
 
@@ -22,7 +22,6 @@ import tyro
 from markdown_it import MarkdownIt
 
 from eval.figures.plots import tradeoff_figure
-from eval.papers.published import published
 from eval.report.tables import Cell, Table, number, plain
 from eval.report.tradeoff import TITLE, blocks, compare, mean_gains, summary
 from lsar_jax.console.output import console
@@ -38,13 +37,10 @@ __all__ = ["ResultsPage", "provenance", "tables"]
 _PICTURE = "tradeoff.png"
 # Stands between a method and the text that it was fitted on.
 _FITTED_ON = ", fitted on "
-# Fits of one method, over layers and seeds, that a line names.
-_MOST_FITS = 4
 _LEGEND = (
     "Values are in percent unless noted otherwise. Bold: the best of our values in a column. Small: the 95% interval "
     "over resampled queries, or the sample standard deviation over seeds. ▲ and ▼: significantly above and below the "
-    "original (paired randomisation test, p < 0.05). The papers' numbers are for their own encoders, layers and "
-    "fitting text."
+    "original (paired randomisation test, p < 0.05)."
 )
 
 
@@ -116,31 +112,27 @@ def _as_html(text: str) -> str:
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """Returns a table for each metric of a task: methods as rows; encoders and layers, then papers, as columns.
+    """Returns a table for each metric of a task: methods as rows; encoders and layers as columns.
 
-    Metrics are those that cover more than two languages, or two if a paper reports them; all if none covers more.
+    Metrics are those that cover more than two languages; all if none covers more.
     """
     few = all(len(r.languages) <= 2 for r in results)
     return [
         _table(of_metric)
         for of_metric in group_by(results, lambda r: r.metric).values()
-        if few or any(len(r.languages) > 2 or (len(r.languages) == 2 and published(r)) for r in of_metric)
+        if few or any(len(r.languages) > 2 for r in of_metric)
     ]
 
 
 def provenance(results: Sequence[Result]) -> list[str]:
-    """Lines that describe the encoders, software, devices and fits behind the results."""
-    lines: dict[str, None] = {}
-    fitted: dict[str, dict[str, None]] = {}
+    """Lines that describe the encoders, software and devices behind the results, and the first fit of each method."""
+    lines: dict[str, str] = {}
     for r in results:
-        lines[r.made] = None
+        lines[r.made] = r.made
         if r.fitted_on:
             name = f"{label(r.transform, r.parameters)}{_FITTED_ON}{r.fitted_on}"
-            fitted.setdefault(name, {})[f"layer {r.layer}: {'; '.join(r.fits) or 'not recorded'}"] = None
-    for name, fits in fitted.items():
-        more = f"; and {len(fits) - _MOST_FITS} more" if len(fits) > _MOST_FITS else ""
-        lines[f"{name}; {'; '.join(list(fits)[:_MOST_FITS])}{more}"] = None
-    return list(lines)
+            lines.setdefault(name, f"{name}; layer {r.layer}: {'; '.join(r.fits)}")
+    return list(lines.values())
 
 
 def _alike(result: Result) -> str:
@@ -155,23 +147,13 @@ def _table(results: Sequence[Result]) -> Table:
     grid = {method: group_by(of, lambda r: _column(r, results)) for method, of in by_row.items()}
     columns = list(dict.fromkeys(column for row in grid.values() for column in row))
     best = {c: max(_mean(row[c]) for row in grid.values() if c in row) for c in columns}
-    papers = list({id(value): value for r in results for value in published(r)}.values())
-    encoders = list(dict.fromkeys((value.encoder, value.source) for value in papers))
-    names = {method: method.split(_FITTED_ON)[0] for method in grid}
-    # Methods that only a paper has are rows of their own.
-    names |= {value.method: value.method for value in papers if not any(map(value.is_of, names.values()))}
     rows = []
-    for method, name in names.items():
-        row = grid.get(method, {})
+    for method, row in grid.items():
         cells = [_cell(row[c], grid.get("original", {}).get(c, []), best[c]) if c in row else Cell("") for c in columns]
-        for encoder in encoders:
-            theirs = [v.value for v in papers if (v.encoder, v.source) == encoder and v.is_of(name)]
-            cells.append(Cell(number(theirs[0], results[0].unit) if theirs else ""))
         rows.append([Cell(method), *cells])
     languages = sorted({len(set(r.languages)) for r in results})
     counts = f"{', '.join(map(str, languages))} languages, n = {max(r.n for r in results)}"
-    names_of_papers = [f"{encoder} ({source})" for encoder, source in encoders]
-    return Table(f"{results[0].metric} ({counts})", ["", *columns, *names_of_papers], rows)
+    return Table(f"{results[0].metric} ({counts})", ["", *columns], rows)
 
 
 def _mean(results: Sequence[Result]) -> float:

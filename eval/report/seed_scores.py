@@ -57,11 +57,10 @@ def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
 
 
 def scores_by_test(results: Sequence[Result]) -> dict[str, dict[str, list[float]]]:
-    """Returns encoder -> test -> the scores of its seeds; tables that are shown together may share an encoder."""
+    """Returns encoder -> test -> the scores of its seeds."""
     scores: dict[str, dict[str, list[float]]] = {}
     results = [result for result in results if result.seed is not None]
-    once = {result_key(result): (name, result) for name, result in zip(encoder_names(results), results, strict=True)}
-    for name, result in once.values():
+    for name, result in zip(encoder_names(results), results, strict=True):
         scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
     return scores
 

@@ -6,8 +6,7 @@ Rows are encoders, the first being what the others are compared with; columns ar
 and the sample standard deviation. As in Table 1 of Wu and Dredze (EMNLP 2020), ``+`` and ``-`` mark means that are more
 than one standard deviation of the first encoder above or below its mean. The last columns are the mean over the tests
 that are not English, and that over all tests, the AVER of the paper. Each has the mean of its tests' standard
-deviations, which its marks go by, and its own in brackets. Folders of several tasks give a table each, and one of the
-means over all tests.
+deviations, which its marks go by, and its own in brackets. Folders of several tasks give a table each.
 
 How an encoder was aligned names its row: the objective of ``train.align``, with ``linear`` for maps, and ``features``
 for a frozen encoder. Only the results of one way of training, frozen or not, need the same options of training.
@@ -66,11 +65,6 @@ class Transfer:
             write_results(every, self.out / "results.jsonl")
         for task, of_task in results.items():
             _print(of_task, tasks[task])
-        if len(results) > 1:
-            rows = {task: table.transfer_rows(of_task) for task, of_task in results.items()}
-            names = dict.fromkeys(name for of_task in rows.values() for name in of_task)
-            cells = [[name, *(str(of.get(name, {}).get(table.AVERAGE, "")) for of in rows.values())] for name in names]
-            print_table(f"Mean over {table.AVERAGE}, with the mean of their standard deviations", ["", *rows], cells)
         console.print(f"wrote {self.out / 'results.jsonl'}")
         return every
 

@@ -97,12 +97,10 @@ def bitext(
     return replace(task, parts=parts_and_near, scores=partial(_with_errors, task.scores))
 
 
-def _with_errors(
-    scores: Callable[..., Iterable[Any]], x: Embedded, method: Method | None = None, *where: Any
-) -> Iterator[Any]:
+def _with_errors(scores: Callable[..., Iterable[Any]], x: Embedded, method: Method, setting: Setting) -> Iterator[Any]:
     """Yields the scores of translations, and the errors of the margin's first hit."""
-    yield from scores(x, method, *where)
-    if method is not None and method.bank is not None:  # a margin is a scale already
+    yield from scores(x, method, setting)
+    if method.bank is not None:  # a margin is a scale already
         return
     codes = [code for side, code in x if side == "xx"]
     near = any(group == "near en" for group, _ in x)

@@ -10,6 +10,7 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.dictionaries import read_dictionary
 from eval.scores.near_misses import near_misses
+from eval.task import Method
 from eval.tasks.bitext import _with_errors
 from eval.tasks.bitext import bitext as held_out_task
 from eval.tasks.code_switch import switch
@@ -86,7 +87,8 @@ def test_xsim_equals_brute_force(rng):
     other = english + 0.7 * other
     near = other[:5] + 0.01 * rng.normal(size=(5, 12))
     x = {("en", "de"): english, ("xx", "de"): other, ("near en", "de"): near}
-    scores = {s.metric: s.value for s in _with_errors(lambda *_: (), {k: v.astype(np.float32) for k, v in x.items()})}
+    x = {key: rows.astype(np.float32) for key, rows in x.items()}
+    scores = {s.metric: s.value for s in _with_errors(lambda *_: (), x, Method("original", {}), None)}
     for name, candidates in (("xsim", english), ("xsim++", np.concatenate([english, near]))):
         a, b = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (other, candidates))
         cosine = a @ b.T

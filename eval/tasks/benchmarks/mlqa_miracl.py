@@ -136,12 +136,10 @@ def _means(scores: Sequence[Score]) -> Iterator[Score]:
         same = [queries for (asked, read), queries in every.items() if asked == read]
         across = [queries for (asked, read), queries in every.items() if asked != read]
         codes = list(dict.fromkeys(code for pair in every for code in pair))
-        if same:
-            metric = Metric(f"{name} same language", shown=True).over(len(same))
-            yield Score.of(metric, codes, difference_of(same))
-        if across:
-            metric = Metric(f"{name} across languages", shown=name == _NDCG).over(len(across))
-            yield Score.of(metric, codes, difference_of(across))
+        for pairs, queries, shown in (("same language", same, True), ("across languages", across, name == _NDCG)):
+            if queries:
+                metric = Metric(f"{name} {pairs}", shown=shown).over(len(queries))
+                yield Score.of(metric, codes, difference_of(queries))
         if same and across:
             yield Score.of(Metric(f"{name} gap", "lower", shown=name == _NDCG), codes, difference_of(same, across))
 
