@@ -49,8 +49,7 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
     draw_planes(planes, codes, f"t-SNE of 50 principal components, {title}", out / "tsne.png")
     lsar = {method.name: method.transform for method in methods}.get("lsar")
     if lsar is not None and (basis := np.asarray(lsar.steps[0].arrays()["basis"])).shape[1] > 1:
-        basis = basis[:, :2]
-        sample, full = ({code: rows @ basis for code, rows in sides.items()} for sides in (shown, x))
+        sample, full = ({code: rows @ basis[:, :2] for code, rows in sides.items()} for sides in (shown, x))
         draw_removed(sample, full, f"What LSAR removes, {title}", out)
 
 

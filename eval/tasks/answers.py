@@ -90,9 +90,8 @@ def _read(data: Data, question: int, question_text: str, answer_text: str) -> tu
         if q.ids != ids:
             raise ValueError(f"the questions of XQuAD-R differ between en and {code}")
         texts["q", code] = question_texts(q, question_text)[:_QUESTIONS]
-        texts["c", code] = answer_texts(q, answer_text)[
-            : None if code in _PICTURED else max(q.answers[:_QUESTIONS]) + 1
-        ]
+        last = None if code in _PICTURED else max(q.answers[:_QUESTIONS]) + 1
+        texts["c", code] = answer_texts(q, answer_text)[:last]
     texts["asked", "en"] = question_texts(questions["en"], question_text)[question : question + 1]
     return texts, {code: q.answers for code, q in questions.items()}
 

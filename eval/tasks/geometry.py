@@ -52,9 +52,7 @@ __all__ = ["COMMAND", "geometry"]
 
 _MEASURED = "measured"  # the group of the measured texts
 # The measures of the first table.
-_MEASURES = (
-    "cosine within", "drawn", "cosine across", "cosine of all", "IsoScore", "NMI", "probe",
-)  # fmt: skip
+_MEASURES = ("cosine within", "drawn", "cosine across", "cosine of all", "IsoScore", "NMI", "probe")
 # The measures of the second.
 _NEIGHBOURS = ("own in first 10", "pool share", *(metric.name for metric in HUBS))
 _TITLE = "{} languages; cosines, shares and scores from 0 to 1, the probe in percent"

@@ -68,7 +68,6 @@ def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de",
             rate = 0.0 if queries is None else queries.mean
             yield Score(Metric(f"{metric} {code}"), rate, [code, "en"], gold, queries)
         yield Score(Metric(f"threshold {code}", "neither", unit=""), tuned.value, [code, "en"], gold)
-        yield Score(Metric(f"F1 on the sample {code}"), tuned.f1, [code, "en"], gold)
 
     return Task(
         name="bucc",

@@ -40,8 +40,6 @@ from lsar_jax.retrieval.search import Metric as Similarity
 
 __all__ = ["COMMAND", "lareqa", "one_target_precision"]
 
-# Suffix of the metric names of each similarity.
-_SUFFIX: dict[Similarity, str] = {"cosine": "", "dot": ", dot"}
 # Direction of a metric, and its place among what methods cost and gain.
 _METRICS: dict[str, tuple[Direction, Kind, str]] = {
     "mAP": ("higher", "across languages", "pool of all"),
@@ -120,7 +118,7 @@ def _scores_under(
     similarity: Similarity, questions: Mapping[str, Questions], x: Embedded, title: str, first: bool, bank: Bank
 ) -> Iterator[Score | Panel]:
     """Yields the scores under a similarity, and the table of scores with one target left."""
-    codes, end = list(questions), _SUFFIX[similarity]
+    codes, end = list(questions), ", dot" if similarity == "dot" else ""
     asked, candidates = ([x[group, code] for code in codes] for group in "qc")
     found = search_pool(asked, candidates, answer_table(questions), bank=bank, metric=similarity)
     precision, single = found.values["mAP"], 100 * one_target_precision(found.ranks)
