@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval.papers.card import read_toml
+from lsar_jax.corpora.by_language import group_by
 from lsar_jax.measures.results import Result
 
-__all__ = ["PROTOCOLS", "PUBLISHED", "Published", "Quantity", "items_of"]
+__all__ = ["PROTOCOLS", "PUBLISHED", "Published", "Quantity", "items_of", "published"]
 
 _FOLDER = Path(__file__).parent
 # Methods that are not fitted here: the same whatever text there is, or heads, whose training is asked for.
@@ -84,10 +85,7 @@ class Published(NamedTuple):
         return suffix == "" or (suffix != method and re.match(r" \w+=", suffix) is not None)
 
     def measured(self, result: Result) -> bool:
-        """Whether a result of this task and metric was measured so, and its methods were fitted or trained so.
-
-        Numbers of fitted methods differ from ours if those were fitted on other text.
-        """
+        """Whether a result of this task and metric was measured so, and its methods were fitted or trained so."""
         same = self.quantity
         used = {**result.parameters, **result.options, "max_length": result.max_length, "pooling": result.pooling}
         text = str(result.options.get("fit_on")).lower().replace("-", "")
@@ -166,3 +164,13 @@ PUBLISHED = tuple(
 )
 # (paper, table) -> how it was measured.
 PROTOCOLS = {(row["paper"], item): row["protocol"] for row in _rows("protocols.csv") for item in items_of(row["table"])}
+
+_BY_NAME = group_by(PUBLISHED, lambda number: (number.task, number.metric))
+
+
+def published(result: Result) -> list[Published]:
+    """Finds the papers' numbers that were measured as a result of ours was: by the same metric on the same data.
+
+    Numbers of fitted methods are left out if ours were fitted on other text.
+    """
+    return [number for number in _BY_NAME.get((result.task, result.metric), ()) if number.measured(result)]

@@ -1,1 +1,1 @@
-"""Reports on results: a page of tables and figures, paired tests, and transfer."""
+"""Reports on results: a page of tables and figures, paired tests, transfer, and the papers' numbers."""

@@ -1,4 +1,4 @@
-"""One page with all results: tables laid out as in the papers, and the figures.
+"""One page with all results: tables laid out as in the papers, with the papers' numbers and the figures.
 
     python -m eval report results
 
@@ -22,6 +22,7 @@ import tyro
 from markdown_it import MarkdownIt
 
 from eval.figures.plots import tradeoff_figure
+from eval.papers.published import published
 from eval.report.tables import Cell, Table, number, plain
 from eval.report.tradeoff import TITLE, blocks, compare, mean_gains, summary
 from lsar_jax.console.output import console
@@ -40,7 +41,8 @@ _FITTED_ON = ", fitted on "
 _LEGEND = (
     "Values are in percent unless noted otherwise. Bold: the best of our values in a column. Small: the 95% interval "
     "over resampled queries, or the sample standard deviation over seeds. ▲ and ▼: significantly above and below the "
-    "original (paired randomisation test, p < 0.05)."
+    "original (paired randomisation test, p < 0.05). The papers' numbers are for their own encoders, layers and "
+    "fitting text."
 )
 
 
@@ -112,15 +114,15 @@ def _as_html(text: str) -> str:
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """Returns a table for each metric of a task: methods as rows; encoders and layers as columns.
+    """Returns a table for each metric of a task: methods as rows; encoders and layers, then papers, as columns.
 
-    Metrics are those that cover more than two languages; all if none covers more.
+    Metrics are those that cover more than two languages, or two if a paper reports them; all if none covers more.
     """
     few = all(len(r.languages) <= 2 for r in results)
     return [
         _table(of_metric)
         for of_metric in group_by(results, lambda r: r.metric).values()
-        if few or any(len(r.languages) > 2 for r in of_metric)
+        if few or any(len(r.languages) > 2 or (len(r.languages) == 2 and published(r)) for r in of_metric)
     ]
 
 
@@ -147,12 +149,22 @@ def _table(results: Sequence[Result]) -> Table:
     grid = {method: group_by(of, lambda r: _column(r, results)) for method, of in by_row.items()}
     columns = list(dict.fromkeys(column for row in grid.values() for column in row))
     best = {c: max(_mean(row[c]) for row in grid.values() if c in row) for c in columns}
+    papers = list({id(value): value for r in results for value in published(r)}.values())
+    encoders = list(dict.fromkeys((value.encoder, value.source) for value in papers))
+    names = {method: method.split(_FITTED_ON)[0] for method in grid}
+    # Methods that only a paper has are rows of their own.
+    names |= {value.method: value.method for value in papers if not any(map(value.is_of, names.values()))}
     rows = []
-    for method, row in grid.items():
+    for method, name in names.items():
+        row = grid.get(method, {})
         cells = [_cell(row[c], grid.get("original", {}).get(c, []), best[c]) if c in row else Cell("") for c in columns]
+        for encoder in encoders:
+            theirs = [v.value for v in papers if (v.encoder, v.source) == encoder and v.is_of(name)]
+            cells.append(Cell(number(theirs[0], results[0].unit) if theirs else ""))
         rows.append([Cell(method), *cells])
     languages = sorted({len(set(r.languages)) for r in results})
     counts = f"{', '.join(map(str, languages))} languages, n = {max(r.n for r in results)}"
+    columns += [f"{encoder} ({source})" for encoder, source in encoders]
     return Table(f"{results[0].metric} ({counts})", ["", *columns], rows)
 
 

@@ -71,10 +71,8 @@ def found_by_shards(work: Path, output: Path) -> dict[str, Any]:
     for number, found in enumerate(marks):
         if found != marks[0]:
             names = ", ".join(name for name in {**found, **marks[0]} if found.get(name) != marks[0].get(name))
-            raise ValueError(
-                f"shard {number}/{count} of {output} has another {names} than shard 0/{count}; run it again with "
-                "those of shard 0, or all shards into another output"
-            )
+            where = f"shard {number}/{count} of {output}"
+            raise ValueError(f"{where} has another {names} than shard 0/{count}; run it again as shard 0 was run")
     return marks[0]
 
 

@@ -60,15 +60,11 @@ class EncodeBatch:
         transform: Transform | str | Path | None = None,
         **options: Any,
     ) -> None:
-        check_names(
-            "EncodeBatch",
-            options,
-            [name for name in (*OPTIONS, *EncodeOptions.__annotations__) if name not in _LEFT_OUT],
-        )
+        known = [name for name in (*OPTIONS, *EncodeOptions.__annotations__) if name not in _LEFT_OUT]
+        check_names("EncodeBatch", options, known)
         if language_column is not None and options.get("language") is not None:
-            raise ValueError(
-                f"language is {options['language']!r:.80} and language_column {language_column!r}; give one of the two"
-            )
+            given = f"language is {options['language']!r:.80}, and language_column {language_column!r}"
+            raise ValueError(f"{given}; give one of them")
         if isinstance(transform, Transform):
             transform = replace(transform, sample={})  # large, and not needed to apply it
         loading = {name: options.pop(name) for name in OPTIONS if name in options}

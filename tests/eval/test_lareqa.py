@@ -109,6 +109,7 @@ def test_lareqa(lareqa, metric):
     scores = q @ c.T
     precision = [100 * average_precision_score(*pair) for pair in zip(truth, scores, strict=True)]
     assert whole["value"] == pytest.approx(np.mean(precision), abs=1e-3)
+    assert values["original", "mAP of ru"]["value"] == pytest.approx(np.mean(precision[12:]), abs=1e-3)
     # The diagonal: of its answers a question sees that in its own language.
     own = np.repeat(np.arange(3), 6)
     single = [1 / (1 + np.sum(scores[row][~truth[row]] > scores[row, table[row, own[row]]])) for row in range(len(q))]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.papers.published import PROTOCOLS, PUBLISHED, items_of
+from eval.papers.published import PROTOCOLS, PUBLISHED, items_of, published
 from tests.made_results import made_result
 
 ROOT = Path(__file__).parents[2]
@@ -28,11 +28,6 @@ def result(task, metric, fit_on="text/oscar", **changes):
     options = {"fit_on": fit_on} | options | changes.pop("options", {})
     same = {"task": task, "metric": metric, "languages": tuple(map(str, range(count))), "n": n, "max_length": 512}
     return made_result(**same | {"options": options} | changes)
-
-
-def published(result):
-    same = [number for number in PUBLISHED if (number.task, number.metric) == (result.task, result.metric)]
-    return [number for number in same if number.measured(result)]
 
 
 def check_published_metrics(task, metrics):

@@ -66,6 +66,10 @@ def test_tables(rng):
     # The sample deviation of 50, 54, 58 is 4.
     assert cell(table, "cbie", "layer 8")[:3] == ("54.0", False, "± 4.0")
     assert cell(table, "center", "layer 12").text == ""
+    assert cell(table, "original", "mBERT (Xie").text == "37.5"
+    assert cell(table, "cbie", "XLM-R base (Hämmerl et al. 2023, Table 5").text == "69.0"
+    # What only a paper has is a row of its own, and so is a fit of another rank.
+    assert cell(table, "lsar rank=36", "mBERT (Xie").text == "44.6"
 
 
 def test_what_results_were_measured_with(tmp_path):

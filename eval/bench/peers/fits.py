@@ -1,7 +1,7 @@
 """Fits beside numpy and scikit-learn.
 
 The embeddings are random: a decaying spectrum around the means of the languages, which have two outlier dimensions.
-Moments and fits from them are timed, numpy's in float32, the dtype of the embeddings; scikit-learn's PCA is timed for
+Sums and fits are timed, numpy's in float32, the dtype of the embeddings; scikit-learn's PCA is timed for
 the whitenings. The answer is the relative difference from ours. The bound is the larger of two times: the
 operations at the rate of a large matrix product (2 n d^2 for a second moment, although numpy computes only one half,
 because it is symmetric; 9 d^3 for all eigenvectors), and the bytes of the embeddings,
@@ -77,14 +77,11 @@ def fits(languages: int = 37, rows: int = 10_000, dim: int = 768, repeats: int =
             results |= answer
         ours = _arrays(results.pop(HERE))
         answers = {version: f"differs by {_difference(ours, theirs):.1e}" for version, theirs in results.items()}
-        least = operations(languages, dim) / rate
-        bound = max((2 * dim if second else 1) * x.size / rate + least, x.nbytes / speed)
-        for case, work, took, share in (
-            (method, f"{languages} x {rows} embeddings", whole, bound),
-            (f"{method}, from moments", f"{languages} moments", fitting, least),
-        ):
-            for version, value in took.items():
-                yield Timing(case, version, value, work, 100 * share / value, answers.get(version, ""))
+        products = (2 * dim if second else 1) * x.size + operations(languages, dim)
+        bound = max(products / rate, x.nbytes / speed)
+        work = f"{languages} x {rows} embeddings"
+        for version, value in whole.items():
+            yield Timing(method, version, value, work, 100 * bound / value, answers.get(version, ""))
 
 
 def _random_embeddings(languages: int, sentences: int, dim: int) -> Sample:
@@ -130,13 +127,6 @@ def _lir(s: Statistics) -> Answer:
     return basis, basis
 
 
-def _leace(s: Statistics) -> Answer:
-    span = s.span
-    values, vectors = np.linalg.eigh(s.total)
-    solved = (vectors / values) @ (vectors.T @ span)
-    return np.linalg.solve(span.T @ solved, solved.T).T, span
-
-
 # numpy's fit from its statistics; scikit-learn's from embeddings, if it has the method; and the operations of the fit,
 # for n languages of width d.
 Peer = tuple[Callable[[Statistics], Answer], Callable[[Sample], Answer] | None, Callable[[int, int], int]]
@@ -150,7 +140,6 @@ _PEERS: dict[str, Peer] = {
     "language-whitening": (
         lambda s: _zca(s.covariances), lambda x: (np.stack(list(map(_pca, x))),), lambda n, d: 11 * n * d**3
     ),
-    "leace": (_leace, None, lambda n, d: 9 * d**3 + 4 * n * d**2),
 }  # fmt: skip
 
 

@@ -134,6 +134,8 @@ def _scores_under(
         shown = name == "mAP" or (first and name == "preference")
         metric = Metric(f"{name}{end}", direction, "" if end else kind, column, shown=shown)
         yield Score.of(metric, codes, QueryScores(of_query, clusters=clusters))
+    for row, code in enumerate(codes):
+        yield Score.of(Metric(f"mAP of {code}{end}"), [code], QueryScores(precision[found.language == row]))
     # In MLQA-R, not every question exists in every language.
     known = np.ma.masked_invalid(single)
     grid = np.stack([known[found.language == row].mean(axis=0).filled(np.nan) for row in range(len(codes))])
