@@ -64,7 +64,7 @@ class EncodeBatch:
         check_names("EncodeBatch", options, known)
         if language_column is not None and options.get("language") is not None:
             given = f"language is {options['language']!r:.80}, and language_column {language_column!r}"
-            raise ValueError(f"{given}; give one of them")
+            raise ValueError(f"{given}; give one of the two")
         if isinstance(transform, Transform):
             transform = replace(transform, sample={})  # large, and not needed to apply it
         loading = {name: options.pop(name) for name in OPTIONS if name in options}

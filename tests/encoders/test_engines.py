@@ -46,11 +46,12 @@ def test_a_process_loads_once_and_the_transform_is_a_value_or_a_file(tiny, tiny_
 def test_refuses_options_and_batches_in_one_line(tiny_folder, unchecked):
     with pytest.raises(TypeError, match=r"^EncodeBatch\(\) got an unexpected option 'layers'; its options are revis"):
         lj.EncodeBatch("bundled", layers=(1, 2))
-    with pytest.raises(ValueError, match="^language is 'de' and language_column 'code'; give one of the two"):
+    with pytest.raises(ValueError, match="^language is 'de', and language_column 'code'; give one of the two"):
         lj.EncodeBatch("bundled", language="de", language_column="code")
     for batch, error in (
         ({"body": ["a"]}, "the batch has the columns 'body'; it must have 'text', and not 'embedding', which is added"),
         ({"text": ["a"], "embedding": [1]}, "the batch has the columns 'text', 'embedding'; .*not 'embedding'"),
+        ({"text": "a row"}, "column 'text' is one string; give batches of rows, in datasets batched=True"),
         ({"text": np.array([3, 4])}, "column 'text', row 0 is of type int, not a str: 3"),
         (pa.table({"text": ["a", None]}), "column 'text', row 1 is of type NoneType, not a str: None"),
     ):
