@@ -21,7 +21,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.corpora.records import input_path
 from lsar_jax.embeddings import open as open_folder
 from lsar_jax.embeddings.job import NUMBER, new_output
-from lsar_jax.embeddings.job_shards import WHOLE
+from lsar_jax.embeddings.job_shares import WHOLE
 from lsar_jax.files import write_text
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.mining.job import notes_of

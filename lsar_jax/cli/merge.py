@@ -9,7 +9,7 @@ import tyro
 from lsar_jax import embeddings
 from lsar_jax.cli.encode import summary
 from lsar_jax.console.command_line import parse
-from lsar_jax.embeddings.job_shards import ARGUMENTS, found_by_shards, shard_count
+from lsar_jax.embeddings.job_shares import ARGUMENTS, found_by_shares, share_count
 from lsar_jax.files import read_json
 
 __all__ = ["Merge"]
@@ -32,10 +32,10 @@ class Merge:
             print(summary(self.out))
             return
         beside = self.out.absolute().with_name(f"{self.out.absolute().name}.job")
-        if shard_count(beside) == 1:
-            raise ValueError(f"{self.out} was not written in shares: there is no work of them in {beside}")
+        if share_count(beside) == 1:
+            raise ValueError(f"{self.out} is finished, or was not begun in shares: {beside} has none")
         if not (path := beside / ARGUMENTS).is_file():
-            found_by_shards(beside, self.out)
+            found_by_shares(beside, self.out)
             advice = "run one share again, or, from Python, mine_folders without a shard"
             raise ValueError(f"{path}, the command line of a share, is missing; {advice}")
         command = read_json(path, dict, ("arguments", "folder"))

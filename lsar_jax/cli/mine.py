@@ -10,7 +10,7 @@ import tyro
 
 from lsar_jax import embeddings
 from lsar_jax.corpora.records import input_path
-from lsar_jax.embeddings.job_shards import WHOLE
+from lsar_jax.embeddings.job_shares import WHOLE
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import check_outputs, is_within
 from lsar_jax.mining import KnownPairs, MiningOptions, mine_folders

@@ -26,7 +26,7 @@ from lsar_jax.embeddings.job import (
     versions,
     work_folder,
 )
-from lsar_jax.embeddings.job_shards import WHOLE, check_shard, finish_shard
+from lsar_jax.embeddings.job_shares import WHOLE, check_share, finish_share
 from lsar_jax.embeddings.manifest import (
     DTYPES,
     FILE_NAME,
@@ -109,7 +109,7 @@ def encode(
     check_choice("format", format, FORMATS)
     if not (paths := [input_path(path) for path in inputs]):
         raise ValueError("there is nothing to encode; give one or more files, or - for standard input")
-    devices, folder, shard = encoder.mesh.devices, Path(folder), check_shard(shard)
+    devices, folder, shard = encoder.mesh.devices, Path(folder), check_share(shard)
     usual = _ROWS_ON_CPU if devices.flat[0].platform == "cpu" else _ROWS
     rows = whole_number("shard_rows", usual if shard_rows is None else shard_rows, 1, MOST_ROWS, "rows of a shard")
     for path in paths:
@@ -172,7 +172,7 @@ class _Encoding:
         if shares > 1:
             inputs = [source._asdict() for source in sources]
             found = {"inputs": inputs, "shards": count, "job": self.job.digest}
-            finish_shard(self.folder / WORK, self.shard, found)
+            finish_share(self.folder / WORK, self.shard, found)
         elif self.manifest is None:
             finish_folder(self.folder, self.job, sources, count)
 

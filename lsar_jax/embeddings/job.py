@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from lsar_jax.embeddings.job_shards import WHOLE, begin_shards, check_shard, shard_count
+from lsar_jax.embeddings.job_shares import WHOLE, begin_shares, check_share, share_count
 from lsar_jax.files import new_file, read_json, sha256, unused, write_json
 
 __all__ = [
@@ -40,7 +40,7 @@ RECORD = "job.json"
 #: A regular expression of the number of a part, as ``f"{number:05d}"`` writes it.
 NUMBER = "([0-9]{5}|[1-9][0-9]{5,})"
 #: The names of the files in it that are not parts.
-JOB_FILES = rf"lock(-{NUMBER})?|job\.json|shards\.json|arguments\.json|done-{NUMBER}\.json"
+JOB_FILES = rf"lock(-{NUMBER})?|job\.json|shares\.json|arguments\.json|done-{NUMBER}\.json"
 _LOCKED = re.compile(rb"$|\d+\n")
 # A file or folder that is not finished, or not quite deleted.
 _UNFINISHED = re.compile(r"^\.(.+)\.[0-9a-f]{16}\.partial(\..*)?$")
@@ -79,7 +79,7 @@ def versions() -> str:
 
 @contextmanager
 def locked(folder: Path, refusal: str, number: int = 0) -> Iterator[None]:
-    """Creates the folder of a job, and keeps other runs out of it, or of a shard of it, during the block.
+    """Creates the folder of a job, and keeps other runs out of it, or of a share of it, during the block.
 
     Raises ValueError with the text ``refusal`` if another run holds it, or if another file has the name of the lock,
     and OSError if it cannot be locked.
@@ -110,25 +110,25 @@ def work_folder(
 ) -> Iterator[None]:
     """Locks a folder for the work of a job that writes ``output``, and removes it if the block succeeds.
 
-    A shard locks only its parts, and removes nothing; a job that was begun in shards is locked whole if all are done.
+    A share locks only its parts, and removes nothing; a job that was begun in shares is locked whole if all are done.
     Its record goes last, and at once, so that a job that is killed while its parts are deleted can go on.
 
     Args:
       folder: the folder; it may exist if only this job has written there.
       output: what the job writes, for errors.
       names: a regular expression of the paths in the folder that the job writes, as for ``check_own``.
-      shard: the number of the shard of the job that is done, and the number of shards.
-      finished: a file that the job writes last, after which shards do not count.
+      shard: the number of the share of the job that is done, and the number of shares.
+      finished: a file that the job writes last, after which shares do not count.
     """
-    number, count = check_shard(shard)
+    number, count = check_share(shard)
     check_own(folder, names)
     gone = unused(folder)
     with ExitStack() as locks:
-        for part in range(number, number + 1 if count > 1 else shard_count(folder)):
-            which = f"shard {part}/{count if count > 1 else shard_count(folder)} of " if part or count > 1 else ""
+        for part in range(number, number + 1 if count > 1 else share_count(folder)):
+            which = f"share {part}/{count if count > 1 else share_count(folder)} of " if part or count > 1 else ""
             refusal = f"{which}{output} is being written by another process; wait for it"
             locks.enter_context(locked(folder, refusal, part))
-        begin_shards(folder, output, count, finished is not None and finished.is_file())
+        begin_shares(folder, output, count, finished is not None and finished.is_file())
         yield
         if count > 1:
             return
@@ -142,10 +142,10 @@ def work_folder(
 
 @contextmanager
 def new_output(work: Path, path: Path) -> Iterator[Path]:
-    """Yields a new file for an output, whose digest the record of a job in shards has before it is in its place."""
+    """Yields a new file for an output, whose digest the record of a job in shares has before it is in its place."""
     with new_file(path) as partial:
         yield partial
-        if shard_count(work) > 1:
+        if share_count(work) > 1:
             record = read_json(work / RECORD, dict)
             written = {**(record["written"] or {}), str(path): sha256([partial])}
             write_json(work / RECORD, {**record, "written": written})
@@ -170,7 +170,7 @@ def check_own(folder: Path, names: str) -> None:
 def remove_partial_files(folder: Path, names: str, shard: tuple[int, int] = WHOLE) -> None:
     """Removes the unfinished files of these ``names``, as for ``check_own``, that a killed process left in a folder.
 
-    Of a shard, only those with a number of its parts: others may be written by processes that go on.
+    Of a share, only those with a number of its parts: others may be written by processes that go on.
     """
     for path, own in list(_contents(folder, names)):
         if own and is_part_of(path, shard) and any(map(_UNFINISHED.match, path.relative_to(folder).parts)):

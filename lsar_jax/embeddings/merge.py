@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lsar_jax.corpora.records import Source
 from lsar_jax.embeddings.job import RECORD, remove_partial_files, work_folder
-from lsar_jax.embeddings.job_shards import found_by_shards
+from lsar_jax.embeddings.job_shares import found_by_shares
 from lsar_jax.embeddings.manifest import FILE_NAME, FILES, WORK, WORK_FILES, Job, Manifest, finished_shards, read_record
 
 __all__ = ["finish_folder", "merge"]
@@ -28,7 +28,7 @@ def merge(folder: str | Path) -> None:
     with work_folder(folder / WORK, folder, WORK_FILES, finished=folder / FILE_NAME):
         remove_partial_files(folder, FILES)
         if not (folder / FILE_NAME).is_file():
-            found = found_by_shards(folder / WORK, folder)
+            found = found_by_shares(folder / WORK, folder)
             sources = tuple(Source(**source) for source in found["inputs"])
             finish_folder(folder, read_record(folder / WORK / RECORD, Job.from_dict), sources, found["shards"])
 

@@ -27,7 +27,7 @@ from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.job import RECORD, Progress, versions, work_folder
-from lsar_jax.embeddings.job_shards import WHOLE, finish_shard
+from lsar_jax.embeddings.job_shares import WHOLE, finish_share
 from lsar_jax.embeddings.manifest import FILE_NAME
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import new_file, sha256, text_sha256, write_json
@@ -126,7 +126,7 @@ def mine_folders(
         with Meter(show_progress) as meter:
             _compare(left, right, files, options, meter, progress)
         if options.shard != WHOLE:
-            finish_shard(notes, options.shard, record)
+            finish_share(notes, options.shard, record)
             return 0
         pairs = _pairs(left, right, files, options)
         lowest = _lowest(pairs, options, known, len(right.rows), report or _log.info)

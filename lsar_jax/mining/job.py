@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.embeddings.job import JOB_FILES, NUMBER, RECORD, changed_options, check_own, is_written
-from lsar_jax.embeddings.job_shards import WHOLE, check_shard
+from lsar_jax.embeddings.job_shares import WHOLE, check_share
 from lsar_jax.embeddings.manifest import FILES
 from lsar_jax.files import check_outputs, read_json, same_file, text_sha256, write_json
 from lsar_jax.mining.known_pairs import KnownPairs
@@ -67,7 +67,7 @@ class MiningOptions:
         whole_number("k", self.k, 1, 1 << 24, "the neighbours of a sentence")
         whole_number("block", self.block, 1024, 1 << 24, "vectors")
         check_languages(self.transform, self.languages)
-        check_shard(self.shard)
+        check_share(self.shard)
 
     @property
     def bank(self) -> Float[Array, "row dim"] | None:

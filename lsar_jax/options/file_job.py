@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from lsar_jax.corpora.records import STANDARD_INPUT
 from lsar_jax.embeddings.job import JOB_FILES, RECORD, changed_options, is_written, versions, work_folder
-from lsar_jax.embeddings.job_shards import WHOLE, finish_shard, found_by_shards, shard_count
+from lsar_jax.embeddings.job_shares import WHOLE, finish_share, found_by_shares, share_count
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import check_file, check_outputs, read_json, sha256, text_sha256, write_json
 from lsar_jax.mining.job import notes_of
@@ -55,14 +55,14 @@ class FileJob(ShardOption, InputOptions):
         """Does the whole job, or a share of it, or ends one that shares did; the work is beside the first output.
 
         Raises:
-          OSError, ValueError: as for ``check_outputs``, ``work_folder`` and ``found_by_shards``; or the job was begun
+          OSError, ValueError: as for ``check_outputs``, ``work_folder`` and ``found_by_shares``; or the job was begun
             with other options or inputs, or has no parts.
         """
         work, shard = notes_of(outputs[0]), self.place()
         # All, unless a merge was killed at its end.
         left = [path for path in outputs if not is_written(work, path)]
         check_outputs(left, chain(*inputs.values(), self.encoder_files()), overwrite=self.overwrite)
-        if (count := shard_count(work) if shard == WHOLE else shard[1]) == 1:
+        if (count := share_count(work) if shard == WHOLE else shard[1]) == 1:
             self.whole()
             return
         if not self.parts:
@@ -83,10 +83,10 @@ class FileJob(ShardOption, InputOptions):
             if shard != WHOLE:
                 write_json(work / RECORD, record)
                 parts.mkdir(exist_ok=True)
-                finish_shard(work, shard, record | self.share(shard, parts))
+                finish_share(work, shard, record | self.share(shard, parts))
                 self.finish(outputs[0], shard, work)
             elif left:
-                self.merge(found_by_shards(work, outputs[0]), parts)
+                self.merge(found_by_shares(work, outputs[0]), parts)
 
 
 def _digest(path: Path) -> str:

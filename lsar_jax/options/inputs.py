@@ -13,7 +13,7 @@ from lsar_jax import embeddings
 from lsar_jax.arrays import check_floats
 from lsar_jax.corpora.records import VECTORS, Records, has_columns, is_file
 from lsar_jax.embeddings import Embeddings
-from lsar_jax.embeddings.job_shards import WHOLE
+from lsar_jax.embeddings.job_shares import WHOLE
 from lsar_jax.embeddings.shards import memory_mapped
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.encoders.progress import Meter

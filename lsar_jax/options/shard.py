@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tyro
 
-from lsar_jax.embeddings.job_shards import ARGUMENTS, WHOLE, check_shard
+from lsar_jax.embeddings.job_shares import ARGUMENTS, WHOLE, check_share
 from lsar_jax.files import write_json
 
 __all__ = ["ShardOption"]
@@ -47,7 +47,7 @@ class ShardOption:
             raise ValueError(f"--shard {text} is not I/N, such as 0/4; a scheduler's N is {names}")
         if self.shard is None:
             print(f"--shard {text}, by the scheduler; --shard 0/1 is the whole job", file=sys.stderr, flush=True)
-        return check_shard((int(found[1]), int(found[2])))
+        return check_share((int(found[1]), int(found[2])))
 
     def finish(self, out: Path, shard: tuple[int, int], work: Path) -> None:
         """Leaves the command line to a merge, and says that a share is done."""

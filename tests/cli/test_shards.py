@@ -129,14 +129,14 @@ def test_shares_that_do_not_belong_together_are_refused(job, refused):
     command, work, shares = JOBS[job], Path("out.job"), ["--shard", "1/3"]
     run(command, 0)
     for more, message in (
-        (["--shard", "0/4"], "out was begun in 3 shards, not in 4; go on with --shard I/3"),
+        (["--shard", "0/4"], "out was begun in 3 shares, not in 4; go on with --shard I/3"),
         ([*shares, "--strength", "0.5"], "other options: strength was 1.0 and is now 0.5; remove it"),
-        ([], "out lacks the shards 1/3, 2/3; run its command with --shard 1/3"),
+        ([], "out lacks the shares 1/3, 2/3; run its command with --shard 1/3"),
     ):
         assert message in refused(main, [*command, *more])
-    assert "out lacks the shards 1/3, 2/3" in refused(main, ["merge", "out"])
+    assert "out lacks the shares 1/3, 2/3" in refused(main, ["merge", "out"])
     with locked(work, "", 1):
-        assert "shard 1/3 of out is being written by another process" in refused(main, [*command, *shares])
+        assert "share 1/3 of out is being written by another process" in refused(main, [*command, *shares])
     run([re.sub(r"^(out|sums|t)$|de.npy", f"{Path.cwd()}/\\g<0>", word) for word in command], 1, 2)
     before = np.load("de.npy")
     np.save("de.npy", before + 1)
@@ -158,10 +158,10 @@ def test_shares_of_other_options_that_began_at_the_same_time(job, count, refused
     np.save("de.npy", before + (count == SHARES))
     run(JOBS[job], 1, count=count)
     Path("out.job/job.json").unlink()
-    Path("out.job/shards.json").write_text('{"count": 3}')
+    Path("out.job/shares.json").write_text('{"count": 3}')
     np.save("de.npy", before)
     run(JOBS[job], 0, 2)
-    assert "shard 1/3 of out has another" in refused(main, ["merge", "out"])
+    assert "share 1/3 of out differs" in refused(main, ["merge", "out"])
     run(JOBS[job], 1)
     ended()
     found = Path("out").rename("one").read_bytes()

@@ -140,12 +140,12 @@ def test_shares_that_do_not_belong_together_are_refused(kind, refused, monkeypat
     run(kind, 0)
     work = Path("out/.job" if kind == "encode" else "out.job")
     before = contents(work)
-    assert refused(main, ["merge", "out"]) == "error: out lacks the shards 1/3, 2/3; run its command with --shard 1/3\n"
-    assert "out lacks the shards 1/3, 2/3" in refused(main, job)
-    assert "out was begun in 3 shards, not in 4; go on with --shard I/3" in refused(main, [*job, "--shard", "0/4"])
+    assert refused(main, ["merge", "out"]) == "error: out lacks the shares 1/3, 2/3; run its command with --shard 1/3\n"
+    assert "out lacks the shares 1/3, 2/3" in refused(main, job)
+    assert "out was begun in 3 shares, not in 4; go on with --shard I/3" in refused(main, [*job, "--shard", "0/4"])
     assert "was begun with other options" in refused(main, [*job, *other, "--shard", "1/3"])
     with locked(work, "", 1):
-        wait = "shard 1/3 of out is being written by another process; wait for it"
+        wait = "share 1/3 of out is being written by another process; wait for it"
         assert wait in refused(main, [*job, "--shard", "1/3"])
         assert wait in refused(main, ["merge", "out"])
     assert contents(work).items() >= before.items()
@@ -155,7 +155,7 @@ def test_shares_that_do_not_belong_together_are_refused(kind, refused, monkeypat
     found = json.loads(mark.read_text())
     name = "inputs" if kind == "encode" else "threshold"
     mark.write_text(json.dumps(found | {name: []}))
-    assert f"shard 1/3 of out has another {name} than shard 0/3; run it again" in refused(main, ["merge", "out"])
+    assert f"share 1/3 of out differs from share 0/3 in {name}; run it again" in refused(main, ["merge", "out"])
     mark.write_text(json.dumps(found))
     if kind == "mine":
         (work / "arguments.json").rename("arguments")
@@ -174,7 +174,7 @@ def test_a_share_of_other_text_is_refused_by_the_merge(refused):
     Path("in.txt").write_text("".join([*lines[:50], "a z\n", *lines[51:]]))
     for share in (1, 2):
         run("encode", share)
-    assert "shard 1/3 of out has another inputs than shard 0/3" in refused(main, ["merge", "out"])
+    assert "share 1/3 of out differs from share 0/3 in inputs" in refused(main, ["merge", "out"])
     assert not Path("out/manifest.json").exists()
 
 
@@ -209,7 +209,7 @@ def test_an_indexed_job_of_kubernetes(monkeypatch):
 
 @pytest.mark.parametrize("shard", [(True, 2), (2, 2), (-1, 2)])
 def test_a_share_that_does_not_exist(shard):
-    with pytest.raises(ValueError, match=r"^shard is .*; it must be a whole number from 0 to 1 \(of 2 shards\)"):
+    with pytest.raises(ValueError, match=r"^shard is .*; it must be a whole number from 0 to 1 \(of 2 shares\)"):
         lj.mining.MiningOptions(shard=shard)
 
 
@@ -239,4 +239,4 @@ def test_shares_may_change_their_number_until_there_is_a_part(refused):
 def test_text_is_encoded_before_it_is_mined_in_shares(refused):
     text = ["mine", "in.txt", "target", "out", "--encoder", str(TINY), "--shard", "0/2"]
     assert "--shard mines folders, but in.txt is a file; encode it first" in refused(main, text)
-    assert "out was not written in shares" in refused(main, ["merge", "out"])
+    assert "out is finished, or was not begun in shares" in refused(main, ["merge", "out"])
