@@ -121,7 +121,10 @@ def test_processes_that_are_killed(kind, all_progress):
             text=True, env=os.environ | slurm | {"PYTHONPATH": str(Path(__file__).parents[2])},
         )  # fmt: skip
         if not restart:
+            # The first once it holds its lock, when it can hardly be done; the others after a part, if they are not.
             parts = "out/.job/[0-9]*.json" if kind == "encode" else "out.job/forward-*"
+            if not ends:
+                parts = str(Path(parts).parent / (f"lock-{task:05d}" if task else "lock"))
             before = len([*Path().glob(parts)])
             ends.append(killed(process, lambda parts=parts, before=before: len([*Path().glob(parts)]) > before))
         else:
