@@ -1,7 +1,8 @@
 """The pipeline of a sentence-transformers folder: ``modules.json`` and the folders that it names.
 
-The supported modules are Transformer and Pooling, in this order, or StaticEmbedding, followed by Dense, LayerNorm and
-Normalize in any order. Class names are compared but never imported, so no code of a checkpoint is run.
+The supported modules are Transformer and Pooling, in this order, or StaticEmbedding, followed by Dense, LayerNorm,
+Normalize and Dropout, which only training applies, in any order. Class names are compared but never imported, so no
+code of a checkpoint is run.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +30,10 @@ _TRACES = ("config_sentence_transformers.json", "sentence_*_config.json", "[0-9]
 _ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 # Our names of the poolings, and theirs, in the order in which older versions join those whose flags are set. Version 6
 # writes the names, and joins them in the order of its list.
-MODES = {"cls": "cls", "max": "max", "mean": "mean", "weighted_mean": "weightedmean", "last": "lasttoken"}
+MODES = {
+    "cls": "cls", "max": "max", "mean": "mean", "mean_sqrt_len": "mean_sqrt_len_tokens",
+    "weighted_mean": "weightedmean", "last": "lasttoken",
+}  # fmt: skip
 FLAGS = {
     "cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens", "mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
     "weightedmean": "weightedmean_tokens", "lasttoken": "lasttoken",
@@ -117,10 +121,11 @@ def read_pipeline(folder: Path) -> Pipeline:
     try:
         first = [module] if module == STATIC.module else ["Transformer", "Pooling"]
         start = len(first)
-        if kinds[:start] != first or not _AFTER.keys() >= set(kinds[start:]):
+        if kinds[:start] != first or not {*_AFTER, "Dropout"} >= set(kinds[start:]):
             order = f"{' -> '.join(first)}, then any of {', '.join(_AFTER)}"
             raise _Unsupported(f"{path}: {' -> '.join(kinds)} is not supported; supported modules are {order}")
-        after = tuple((kind, part) for kind, (_, part) in zip(kinds, modules, strict=True))[start:]
+        parts = list(zip(kinds, (part for _, part in modules), strict=True))[start:]
+        after = tuple((kind, part) for kind, part in parts if kind != "Dropout")
         pooling, include_prompt = _pooling(modules[1][1] / "config.json") if module == "Transformer" else ("mean", True)
         for kind, (_, part) in zip(kinds, modules, strict=True):
             # Older versions wrote no config for it.
@@ -196,6 +201,8 @@ def _pooling(path: Path) -> tuple[str, bool]:
     if "pooling_mode" in config:
         modes = config["pooling_mode"] if isinstance(config["pooling_mode"], list) else [config["pooling_mode"]]
     ours = {theirs: name for name, theirs in MODES.items()}
+    if "pooling_mode" not in config:
+        modes = modes or ["mean"]
     if not modes or not {*map(str, modes)} <= ours.keys():
         named = " and ".join(map(str, modes)) or "without a mode"
         raise _Unsupported(f"{path}: the pooling {named} is not supported")

@@ -51,8 +51,9 @@ def load_encoder(
       layer: 0 is the embedding output, k the output of block k. Only blocks 1 to k are read and computed, and
         ``encode`` returns layer k. By default all blocks are read, and ``encode`` returns the preset's layer if it has
         one, else the last layer.
-      pooling: ``mean``, ``mean_no_special`` (without special tokens), ``weighted_mean`` (by place: 1, 2, ...), ``cls``
-        (the first token), ``max``, ``last`` (the last token), several of these joined by ``+``, such as ``mean+cls``;
+      pooling: ``mean``, ``mean_no_special`` (without special tokens), ``mean_sqrt_len`` (the sum over the root of their
+        number), ``weighted_mean`` (by place: 1, 2, ...), ``cls`` (the first token), ``max``, ``last`` (the last token),
+        several of these joined by ``+``, such as ``mean+cls``;
         or ``pooler`` (the last block's first token through the checkpoint's dense layer and tanh). By default the
         preset's, else the checkpoint's, with the Dense, LayerNorm and Normalize layers that follow it; these belong to
         the last block only.

@@ -23,10 +23,10 @@ __all__ = ["ACTIVATIONS", "RNGS", "FeedForward", "GatedFeedForward", "LayerFacto
 # BERT uses the exact GELU; the tanh approximation differs from it by up to 5e-4.
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": lambda x: jax.nn.gelu(x, approximate=False),
-    "gelu_new": lambda x: jax.nn.gelu(x, approximate=True),
-    "gelu_pytorch_tanh": lambda x: jax.nn.gelu(x, approximate=True),
     "relu": jax.nn.relu,
-    "silu": jax.nn.silu,
+    "quick_gelu": lambda x: x * jax.nn.sigmoid(1.702 * x),
+    **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast"), lambda x: jax.nn.gelu(x, approximate=True)),
+    **dict.fromkeys(("silu", "swish"), jax.nn.silu),
 }
 
 # No random initialisation: every weight comes from a checkpoint. The counter of nnx.Rngs would make tracing 24 blocks

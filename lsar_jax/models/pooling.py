@@ -19,7 +19,7 @@ __all__ = ["POOLINGS", "pool", "pooled_width"]
 
 # The weight of a token in ``weighted_mean`` is its place in the sentence, 1, 2, ... (Muennighoff, "SGPT: GPT Sentence
 # Embeddings for Semantic Search", 2022).
-POOLINGS = ("mean", "mean_no_special", "weighted_mean", "cls", "max", "last")
+POOLINGS = ("mean", "mean_no_special", "mean_sqrt_len", "weighted_mean", "cls", "max", "last")
 
 
 def pooled_width(name: str, hidden: int) -> int:
@@ -58,6 +58,7 @@ def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials, prompt
         return _sums(weights, hidden.astype(jnp.float32)) / jnp.maximum(weights.sum(axis=2, keepdims=True), 1.0)
     before, after = (max(specials.before, prompt), specials.after) if name == "mean_no_special" else (prompt, 0)
     counts = jnp.maximum(lengths - (before + after), 1).astype(jnp.float32)
+    counts = jnp.sqrt(counts) if name == "mean_sqrt_len" else counts
     return _sums(inside(lengths, length, before, after), hidden) / counts[:, :, None]
 
 

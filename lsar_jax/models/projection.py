@@ -28,6 +28,7 @@ TORCH_NAMES = {
     "relu": "torch.nn.modules.activation.ReLU",
     "gelu": "torch.nn.modules.activation.GELU",
     "sigmoid": "torch.nn.modules.activation.Sigmoid",
+    "silu": "torch.nn.modules.activation.SiLU",
 }
 _ACTIVATIONS = ACTIVATIONS | {"tanh": jnp.tanh, "identity": lambda x: x, "sigmoid": jax.nn.sigmoid}
 _NORM = "layer_norm"

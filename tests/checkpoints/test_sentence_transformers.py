@@ -8,6 +8,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
+from lsar_jax.models.projection import TORCH_NAMES
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 from tests.rewriting import edit_json, move_module
@@ -18,6 +19,7 @@ NAMES = {
     "Dense": "2_Dense",
     "Normalize": "3_Normalize",
     "LayerNorm": "4_LayerNorm",
+    "Dropout": "5_Dropout",
 }
 
 
@@ -130,7 +132,7 @@ OTHER_STATE = {"modality_config": {"text": {"method_output_name": "pooler_output
 @pytest.mark.parametrize(
     ("path", "changes", "message"),
     [
-        (POOLING, {"pooling_mode": "mean_sqrt_len_tokens"}, "the pooling mean_sqrt_len_tokens is not supported"),
+        (POOLING, {"pooling_mode": "mode"}, "the pooling mode is not supported"),
         (POOLING, {"pooling_mode": []}, "the pooling without a mode is not supported"),
         (POOLING, {"include_prompt": "no"}, "include_prompt is 'no'; it must be True or False"),
         (PROMPTS, {"truncate_dim": 0}, "truncate_dim is 0; it must be a whole number from 1"),
@@ -192,6 +194,17 @@ def test_a_dense_without_bias_or_activation(folder):
     np.testing.assert_allclose(lj.load_encoder(folder).encode(TEXTS), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", TORCH_NAMES.values())
+def test_activations_of_a_dense_are_those_of_torch(folder, name):
+    torch = need("torch")
+    write_modules(folder, ["Transformer", "Pooling", "Dense"])
+    edit_json(folder / DENSE, activation_function=name)
+    weights = load_file(folder / "2_Dense" / "model.safetensors")
+    x = lj.load_encoder(folder, pooling="cls").encode(TEXTS) @ weights["linear.weight"].T + weights["linear.bias"]
+    expected = getattr(torch.nn, name.rpartition(".")[2])()(torch.tensor(x)).numpy()
+    np.testing.assert_allclose(lj.load_encoder(folder).encode(TEXTS), expected, atol=1e-5)
+
+
 def write_norm(folder, rng, width=32):
     (folder / "4_LayerNorm").mkdir(exist_ok=True)
     weight, bias = rng.standard_normal((2, width)).astype(np.float32)
@@ -212,6 +225,10 @@ def set_pooling(folder, **config):
         ({"pooling_mode": "mean", "include_prompt": False}, "mean"),
         ({"pooling_mode": "cls", "include_prompt": False}, "cls"),
         ({"pooling_mode": ["mean", "cls"]}, "mean+cls"),
+        ({"pooling_mode": "mean_sqrt_len_tokens", "include_prompt": False}, "mean_sqrt_len"),
+        ({"pooling_mode_mean_sqrt_len_tokens": True, "pooling_mode_mean_tokens": True}, "mean+mean_sqrt_len"),
+        ({"pooling_mode_cls_token": False}, "mean"),
+        ({}, "mean"),
         ({"pooling_mode": ["lasttoken", "max", "weightedmean"], "include_prompt": False}, "last+max+weighted_mean"),
         # Older versions join them in an order of their own.
         ({"pooling_mode_lasttoken": True, "pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True},
@@ -223,8 +240,10 @@ def test_poolings_are_those_of_sentence_transformers(folder, config, name, tmp_p
     width = 32 * len(name.split("+"))
     set_pooling(folder, **config)
     edit_json(folder / "config_sentence_transformers.json", prompts={"query": "a dog: "}, default_prompt_name=None)
-    write_modules(folder, ["Transformer", "Pooling", "LayerNorm", "Normalize"])
+    write_modules(folder, ["Transformer", "Pooling", "Dropout", "LayerNorm", "Normalize"])
     write_norm(folder, rng, width)
+    (folder / NAMES["Dropout"]).mkdir()
+    edit_json(folder / NAMES["Dropout"] / "config.json", dropout=0.5)
     # Only a special token that is declared is taken off the end of a prompt there.
     edit_json(folder / "tokenizer_config.json", sep_token="[SEP]")
     encoder = lj.load_encoder(folder)

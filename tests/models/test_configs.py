@@ -2,16 +2,24 @@
 
 import json
 import math
+import shutil
 
+import numpy as np
 import pytest
 
+import lsar_jax as lj
+from lsar_jax.checkpoints.checkpoint import read_folder
+from lsar_jax.checkpoints.load_weights import load_weights
 from lsar_jax.models.architectures import ARCHITECTURES
 from lsar_jax.models.architectures.nomic_bert import Experts
 from lsar_jax.models.rotary import Rotary
+from tests import parity
 from tests.models.test_gte import OLD as GTE
 from tests.models.test_nomic_bert import MIXED
 from tests.models.test_nomic_bert import OLD as NOMIC_BERT
-from tests.parity import GOLDEN
+from tests.optional import need
+from tests.parity import GOLDEN, TEXTS
+from tests.rewriting import edit_json
 
 LINEAR = {"rope_scaling": {"type": "linear", "factor": 2.0}}
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -47,7 +55,7 @@ SIZES = [
     ("qwen3", {"head_dim": ...}, {"width": 128}),
     ("qwen3", {"is_causal": ...}, {"causal": True}),
     ("qwen3", {"is_causal": False}, {"causal": False}),
-    ("qwen3", {"is_causal": ..., "use_bidirectional_attention": True}, {"causal": False}),
+    ("qwen3", {"is_causal": False, "use_bidirectional_attention": True}, {"causal": False}),
     ("eurobert", {}, {"groups": 2, "rotary": Rotary(100.0), "epsilon": 1e-3, "causal": False}),
     ("eurobert", {"num_key_value_heads": None, "head_dim": None}, {"groups": 4, "width": 8}),
     ("modernbert", {}, {"kinds": (FULL, SLIDING, SLIDING, FULL), "window": 4, "sliding": Rotary(30.0)}),
@@ -73,13 +81,13 @@ QWEN = [
     ({"rope_parameters": None}, "rope_theta in config.json is None; it must be a positive, finite number"),
     ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "rope_type 'yarn' is not one of default, linear"),
     (LINEAR, "rope_scaling is .* in config.json; only None is supported"),
-    ({"hidden_act": "gelu"}, "hidden_act is 'gelu' in config.json; only 'silu' is supported"),
+    ({"hidden_act": "mish"}, "hidden_act 'mish' is not one of gelu, "),
     ({"num_key_value_heads": 3}, "4 heads of width .* do not fit: their number must be a multiple of 3"),
     ({"head_dim": 5}, "4 heads of width 5 do not fit: .* width of 2"),
 ]
 REFUSED = {
     "bert": [
-        ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of gelu"),
+        ({"hidden_act": "mish"}, "hidden_act 'mish' is not one of gelu"),
         ({"hidden_size": "wide"}, "config.json lacks whole numbers for hidden_size"),
         ({"position_embedding_type": "relative"}, "position_embedding_type is 'relative' in config.json"),
         ({"num_hidden_layers": 10**9}, "blocks is 1000000000; it must be a whole number from 0 to 256"),
@@ -90,10 +98,10 @@ REFUSED = {
         *QWEN,
         ({"attention_bias": True}, "attention_bias is True in config.json; only False is supported"),
         ({"layer_types": ["sliding_attention"] * 3}, "layer_types is .*; only .'full_attention', "),
+        ({"is_causal": ..., "use_bidirectional_attention": True}, "without is_causal: false"),
     ],
     "eurobert": [*QWEN, ({"mlp_bias": True}, "mlp_bias is True in config.json; only False is supported")],
     "modernbert": [
-        ({"norm_bias": True}, "norm_bias is True in config.json; only False is supported"),
         ({"layer_types": ["full_attention"] * 3}, "name one of full_attention, sliding_attention for each of 4"),
         ({"layer_types": None, "global_attn_every_n_layers": 0}, "global_attn_every_n_layers is 0; it must be"),
         ({"local_attention": -1}, "window is -1; it must be a whole number"),
@@ -106,6 +114,8 @@ REFUSED = {
         ({"rope_parameters": None, "rope_scaling": {"rope_type": "yarn"}}, "rope_type 'yarn' is not one of"),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, "of full_attention in .* is None"),
         ({"use_bidirectional_attention": False, "is_causal": False}, "is_causal is False in config.json; only True"),
+        ({"is_causal": False}, "is_causal is False in config.json; only True"),
+        ({"layer_types": None, "_sliding_window_pattern": 2}, "_sliding_window_pattern is 2 in config.json; only 6"),
     ],
     "embedding-gemma2": [
         ({"per_layer_config": {"0": {"intermediate_size": 8}}}, "per_layer_config is .*; it must map blocks to"),
@@ -174,3 +184,40 @@ def test_a_model_of_text_and_images_has_a_text_model(name):
     assert architecture.read_config({"text_config": config}) == sizes(name, {})
     with pytest.raises(ValueError, match="text_config is None"):
         architecture.read_config({})
+
+
+def test_a_window_that_was_halved_by_saving(caplog):
+    assert sizes("gemma3", {"sliding_window": 512}).window == 256
+    assert not caplog.messages
+    sizes("gemma3", {"sliding_window": 257})
+    assert "if it was trained with 512, write 512" in caplog.text
+
+
+COMPUTED = [
+    *(("bert", {"hidden_act": name}) for name in ("swish", "quick_gelu", "gelu_fast")),
+    *((name, {"hidden_act": "gelu"}) for name in ("qwen3", "eurobert")),
+    ("modernbert", {"attention_bias": True, "mlp_bias": True}),
+    ("modernbert", {"norm_bias": True, "hidden_activation": "quick_gelu"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "changes"), COMPUTED)
+def test_options_are_computed_as_in_torch(name, changes, tmp_path, rng):
+    torch = need("torch")
+    folder, case = shutil.copytree(GOLDEN / name, tmp_path / name), parity.golden(name)
+    edit_json(folder / "config.json", **changes)
+    model = need("transformers").AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    for weight in model.parameters():
+        weight.data += torch.tensor(rng.normal(0, 0.1, weight.shape), dtype=weight.dtype)
+    model.save_pretrained(folder)
+    theirs = parity.hidden_states(model, case["ids"], case["lengths"])[0]
+    ours = parity.all_states(
+        load_weights(read_folder(folder, id=name), blocks=len(theirs) - 1, dtype="float32"), case["ids"],
+        case["lengths"], None,
+    )  # fmt: skip
+    real = np.arange(case["ids"].shape[1]) < case["lengths"][:, None]
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one[real], other[real], atol=parity.MODEL * np.abs(other).max())
+    encoder = lj.load_encoder(folder, pooling="mean")
+    encoder.to_sentence_transformers(tmp_path / "written")
+    np.testing.assert_array_equal(lj.load_encoder(tmp_path / "written").encode(TEXTS), encoder.encode(TEXTS))

@@ -12,7 +12,7 @@ NONE = Specials(0, 0)
 
 def test_an_unknown_pooling():
     with pytest.raises(
-        ValueError, match="pooling 'average' is not one of mean, mean_no_special, weighted_mean, cls, max, last"
+        ValueError, match="pooling 'average' is not one of mean, mean_no_special, mean_sqrt_len, weighted_mean, "
     ):
         pool("average", jax.numpy.ones((3, 4, 2)), np.ones((3, 1), np.int32), NONE)
 
@@ -21,6 +21,7 @@ def test_an_unknown_pooling():
 BY_HAND = {
     "mean": lambda x, p: x[p:].mean(axis=0),
     "mean_no_special": lambda x, p: x[max(p, 1) : -1].mean(axis=0) if len(x) - 1 > max(p, 1) else 0 * x[0],
+    "mean_sqrt_len": lambda x, p: x[p:].sum(axis=0) / np.sqrt(len(x) - p),
     "weighted_mean": lambda x, p: np.average(x[p:], axis=0, weights=np.arange(p + 1, len(x) + 1)),
     "cls": lambda x, p: x[p],
     "max": lambda x, p: x[p:].max(axis=0),

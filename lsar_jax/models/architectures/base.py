@@ -21,7 +21,7 @@ from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = [
-    "SIZES", "Architecture", "Config", "activation", "block_keys", "layer_kinds", "number", "require",
+    "SIZES", "Architecture", "Config", "activation", "block_keys", "causal", "layer_kinds", "number", "require",
     "rope_parameters", "rotary", "weight_and_bias", "whole_sizes",
 ]  # fmt: skip
 
@@ -146,6 +146,21 @@ def require(config: Mapping[str, Any], **values: Any) -> None:
     for name, value in values.items():
         if config.get(name, value) != value:
             raise ValueError(f"{name} is {config[name]!r} in config.json; only {value!r} is supported")
+
+
+def causal(config: Mapping[str, Any]) -> bool:
+    """Returns whether a decoder is causal, by its ``is_causal`` alone, as in transformers.
+
+    Raises:
+      ValueError: ``use_bidirectional_attention`` says otherwise, which transformers does not read.
+    """
+    both = not config.get("is_causal", True)
+    if not both and config.get("use_bidirectional_attention"):
+        raise ValueError(
+            "use_bidirectional_attention is true in config.json, but without is_causal: false transformers attends to "
+            "one side; set either to what the checkpoint was trained with"
+        )
+    return not both
 
 
 def number(config: Mapping[str, Any], name: str, default: float | None = None, where: str = "") -> float:

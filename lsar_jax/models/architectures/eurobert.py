@@ -19,7 +19,7 @@ _BLOCK = {
 
 
 def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
-    base.require(config, hidden_act="silu", attention_bias=False, mlp_bias=False)
+    base.require(config, attention_bias=False, mlp_bias=False)
     sizes = base.whole_sizes(config, base.SIZES)
     given = {"num_key_value_heads": sizes["heads"], "head_dim": sizes["hidden"] // (sizes["heads"] or 1)}
     given |= {name: value for name, value in config.items() if value is not None}
@@ -27,6 +27,7 @@ def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
         **base.whole_sizes(given, qwen3.SIZES),
         rotary=base.rotary(config),
         epsilon=base.number(config, "rms_norm_eps", 1e-5),
+        activation=base.activation(config, default="silu"),
         causal=False,
     )
 
@@ -42,5 +43,5 @@ EUROBERT = replace(
     end_token=False,
     exported=("EuroBertModel", "eurobert"),
     # It does not know is_causal.
-    options={"epsilon": "rms_norm_eps", "rotary": "rope_parameters"},
+    options={"epsilon": "rms_norm_eps", "rotary": "rope_parameters", "activation": "hidden_act"},
 )

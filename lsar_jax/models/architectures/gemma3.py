@@ -5,6 +5,7 @@ attend to a window, every sixth to the whole sentence, each kind with a base of 
 checkpoint whose config says ``use_bidirectional_attention: true``, as EmbeddingGemma, attends to both sides.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -39,8 +40,7 @@ _DEFAULTS = {
     "rope_theta": 1e6,
     "rope_local_base_freq": 1e4,
 }
-# Of a config of version 5 of transformers, and of an earlier one.
-_PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern")
+_log = logging.getLogger("lsar_jax")
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,20 @@ def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:
     config = {**_DEFAULTS, **config}
     sizes = base.whole_sizes(config, _SIZES | {"window": "sliding_window"})
     both = bool(config.get("use_bidirectional_attention"))
-    if not both:
-        # Which window would be meant is not known.
-        base.require(config, is_causal=True)
+    # Which window would be meant by another is not known.
+    base.require(config, is_causal=True)
+    if both and sizes["window"] == 257:
+        _log.warning(
+            "sliding_window is 257 in config.json, which transformers 4.56 and later wrote of a model with 512, as "
+            "EmbeddingGemma; if it was trained with 512, write 512"
+        )
     # The window of a causal block includes the token itself; that of others is of both sides together.
     sizes["window"] = sizes["window"] // 2 if both else sizes["window"] - 1
-    every = next((config[name] for name in _PATTERNS if config.get(name) is not None), 6)
-    whole_number(_PATTERNS[0], every, 1, 256, "the numbers of blocks")
+    every = 6 if config.get("sliding_window_pattern") is None else config["sliding_window_pattern"]
+    whole_number("sliding_window_pattern", every, 1, 256, "the numbers of blocks")
+    if config.get("layer_types") is None:
+        # Version 5 of transformers writes it, but does not read it.
+        base.require(config, _sliding_window_pattern=every)
     return Gemma3Config(
         **sizes,
         rotary=base.rotary(config, kind="full_attention"),

@@ -28,6 +28,7 @@ _BLOCK = {
     "feed.both": "layers.{}.mlp.Wi",
     "feed.down": "layers.{}.mlp.Wo",
 }
+_BIASES = ("attention_bias", "mlp_bias", "norm_bias")
 
 
 @dataclass(frozen=True)
@@ -38,27 +39,34 @@ class ModernBertConfig(EncoderConfig):
       kinds: kind of each block, ``full_attention`` or ``sliding_attention``.
       window: how many positions before it, and after it, a token attends to in a sliding block.
       sliding: rotary positions of the sliding blocks.
+      attention_bias: whether the linear layers of attention have a bias; the next two are for those of feed-forward
+        layers and for norms.
     """
 
     kinds: tuple[str, ...]
     window: int
     sliding: Rotary
+    attention_bias: bool
+    mlp_bias: bool
+    norm_bias: bool
 
 
 def _build(config: ModernBertConfig, factory: LayerFactory) -> Encoder:
-    norm = partial(factory.layer_norm, config.hidden, config.epsilon, bias=False)
+    norm = partial(factory.layer_norm, config.hidden, config.epsilon, bias=config.norm_bias)
 
     def block(number: int) -> PreNormBlock:
         full = config.kinds[number] == "full_attention"
         attention = AttentionConfig(
-            config.heads, bias=False, fused=True, rotary=config.rotary if full else config.sliding,
+            config.heads, bias=config.attention_bias, fused=True, rotary=config.rotary if full else config.sliding,
             window=None if full else config.window,
         )  # fmt: skip
         return PreNormBlock(
             norm() if number else None,
             SelfAttention(factory, config.hidden, attention),
             norm(),
-            GatedFeedForward(factory, config.hidden, config.intermediate, config.activation, fused="gate_up"),
+            GatedFeedForward(
+                factory, config.hidden, config.intermediate, config.activation, fused="gate_up", bias=config.mlp_bias
+            ),
         )
 
     embeddings = TokenEmbeddings(factory, config, norm=norm())
@@ -66,7 +74,7 @@ def _build(config: ModernBertConfig, factory: LayerFactory) -> Encoder:
 
 
 def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
-    base.require(config, norm_bias=False, attention_bias=False, mlp_bias=False, rope_scaling=None)
+    base.require(config, rope_scaling=None)
     # The window is of both sides together, without the token itself.
     sizes = base.whole_sizes(config, base.SIZES | {"both_sides": "local_attention"})
     window, every = sizes.pop("both_sides") // 2, config.get("global_attn_every_n_layers", 3)
@@ -79,6 +87,7 @@ def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
         sliding=base.rotary(config, "local_rope_theta", "sliding_attention"),
         epsilon=base.number(config, "norm_eps", 1e-5),
         activation=base.activation(config, "hidden_activation"),
+        **{name: bool(config.get(name)) for name in _BIASES},
     )
 
 
@@ -89,6 +98,7 @@ def _export_options(sizes: ModernBertConfig, blocks: int) -> dict[str, Any]:
         "rope_parameters": base.rope_parameters(sizes),
         "norm_eps": sizes.epsilon,
         "hidden_activation": sizes.activation,
+        **{name: getattr(sizes, name) for name in _BIASES},
     }
 
 
@@ -97,9 +107,9 @@ MODERNBERT = base.Architecture(
     _read_sizes,
     _build,
     {"embeddings.word.embedding": "embeddings.tok_embeddings.weight"}
-    | base.weight_and_bias("embeddings.norm", "embeddings.norm", bias=False)
-    | base.weight_and_bias("norm", "final_norm", bias=False)
-    | base.block_keys(_BLOCK, bias=False),
+    | base.weight_and_bias("embeddings.norm", "embeddings.norm")
+    | base.weight_and_bias("norm", "final_norm")
+    | base.block_keys(_BLOCK),
     # The heads of language models and classifiers.
     unused=r"(head|decoder|classifier)\..*",
     prefixes=("model.",),

@@ -45,7 +45,7 @@ def build(config: EncoderConfig, factory: LayerFactory, *, head_norms: bool = Tr
             norm(config.hidden),
             SelfAttention(factory, config.hidden, attention, norm if head_norms else None),
             norm(config.hidden),
-            GatedFeedForward(factory, config.hidden, config.intermediate, "silu"),
+            GatedFeedForward(factory, config.hidden, config.intermediate, config.activation),
         )
 
     embeddings = TokenEmbeddings(factory, config)
@@ -53,16 +53,16 @@ def build(config: EncoderConfig, factory: LayerFactory, *, head_norms: bool = Tr
 
 
 def _read_sizes(config: Mapping[str, Any]) -> EncoderConfig:
-    base.require(config, hidden_act="silu", attention_bias=False, use_sliding_window=False)
+    base.require(config, attention_bias=False, use_sliding_window=False)
     sizes = base.whole_sizes({"head_dim": 128, **config}, SIZES)
     if config.get("layer_types") is not None:
         base.require(config, layer_types=["full_attention"] * sizes["blocks"])
-    causal, both = config.get("is_causal", True), config.get("use_bidirectional_attention", False)
     return EncoderConfig(
         **sizes,
         rotary=base.rotary(config),
         epsilon=base.number(config, "rms_norm_eps", 1e-6),
-        causal=bool(causal) and not both,
+        activation=base.activation(config, default="silu"),
+        causal=base.causal(config),
     )
 
 
@@ -83,5 +83,10 @@ QWEN3 = base.Architecture(
     end_token=True,
     sizes=SIZES,
     exported=("Qwen3Model", "qwen3"),
-    options={"epsilon": "rms_norm_eps", "rotary": "rope_parameters", "causal": "is_causal"},
+    options={
+        "epsilon": "rms_norm_eps",
+        "rotary": "rope_parameters",
+        "activation": "hidden_act",
+        "causal": "is_causal",
+    },
 )
