@@ -139,8 +139,9 @@ class SentenceEncoder(SentenceTransformersNames):
     ) -> np.ndarray | jax.Array:
         """Returns the embeddings of ``sentences`` in their order, as float32.
 
-        A sentence's vector does not depend on its neighbours or the devices: the relative difference is at most 1e-5.
-        The same input gives the same bytes.
+        A sentence's vector does not depend on its neighbours or the devices: the relative difference is at most 1e-5;
+        with a mixture of experts, rarely 1e-3, where rounding chooses another expert. The same input gives the same
+        bytes.
 
         Args:
           sentences: any strings, from a list, an iterator or a generator; their text is not kept. Text beyond

@@ -32,7 +32,7 @@ def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials, prompt
 
     Args:
       name: one of ``POOLINGS``, or several joined by ``+``, which are concatenated.
-      hidden: hidden states, ``[batch, length, dim]``; padding must be finite.
+      hidden: hidden states, ``[batch, length, dim]``; one that is not finite makes its segment NaN, and no other.
       lengths: number of tokens of each segment, including special tokens, ``[batch, segment]``.
       specials: numbers of tokens that ``mean_no_special`` leaves out at the ends of a segment.
       prompt: number of tokens, special ones included, that are left out at the beginning of each segment. The weights
@@ -64,9 +64,11 @@ def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials, prompt
 
 def _sums(weights: jax.Array, hidden: Hidden) -> Float[jax.Array, "batch segment dim"]:
     """Returns the weighted sum of the hidden states of each segment, as a product of matrices."""
+    finite = jnp.isfinite(hidden).all(axis=2)  # 0 times infinity would be NaN in each segment of the row
     # Zeros and ones are exact in any dtype, and the sums are float32.
-    return jax.lax.dot_general(
-        weights.astype(hidden.dtype), hidden, (((2,), (1,)), ((0,), (0,))),
+    sums = jax.lax.dot_general(
+        weights.astype(hidden.dtype), jnp.where(finite[:, :, None], hidden, 0), (((2,), (1,)), ((0,), (0,))),
         precision=jax.lax.Precision.HIGHEST if hidden.dtype == jnp.float32 else None,
         preferred_element_type=jnp.float32,
     )  # fmt: skip
+    return jnp.where((weights.astype(bool) & ~finite[:, None]).any(axis=2, keepdims=True), jnp.nan, sums)

@@ -124,13 +124,17 @@ def test_a_transform_says_that_digits_are_lost(offset, rng, caplog):
 
 
 @pytest.mark.parametrize("output", ["numpy", "jax"])
-def test_embeddings_that_are_not_finite_are_an_error_of_encode(tiny, output):
+@pytest.mark.parametrize("layer", [0, 3])
+def test_an_overflow_is_an_error_that_names_its_sentence_alone(tiny, output, layer):
     broken = dataclasses.replace(tiny)
     broken.model = jax.tree.map(lambda x: x, tiny.model)
-    broken.model.embeddings.word.embedding[...] = jnp.full_like(tiny.model.embeddings.word.embedding[...], 3e38)
-    with pytest.raises(ValueError, match="the embeddings hold NaN or infinity, for example in row 0"):
-        broken.encode(["abc"], output=output)
-    assert np.isfinite(tiny.encode(["abc"])).all()
+    words = broken.model.embeddings.word.embedding
+    words[...] = words[...].at[tiny.tokenizer.backend.encode("z").ids[1]].set(3e38)
+    options = {"output": output, "layers": (layer,)}
+    # One packed row holds them all.
+    with pytest.raises(ValueError, match="the embeddings hold NaN or infinity, for example in row 2"):
+        broken.encode(["abc", "a b", "a z b", "c"], **options)
+    np.testing.assert_array_equal(broken.encode(["abc"], **options), tiny.encode(["abc"], **options))
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e-19, 1.0, 1e18, 1e25, 1e37])

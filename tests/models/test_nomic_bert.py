@@ -131,8 +131,11 @@ def test_the_formulas_find_a_planted_mistake(folder, case, mistake):
     assert parity.errors(model, case).max() > 10 * parity.BLOCK
 
 
-def test_gradients_reach_the_chosen_experts_alone(folder, case):
-    graph, state = nnx.split(loaded(folder, blocks=2))
+@pytest.mark.parametrize("router", [1.0, 0.0], ids=["", "a tie of all"])
+def test_gradients_reach_the_chosen_experts_alone(folder, case, router):
+    model = loaded(folder, blocks=2)
+    model.blocks[1].feed.router.kernel[...] *= router
+    graph, state = nnx.split(model)
     ids, lengths = case["ids"][1:2], np.array([[1]], np.int32)
 
     def total(state):
