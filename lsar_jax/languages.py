@@ -54,10 +54,35 @@ _FAMILIES = (
     "zhx zle zls zlw znd"
 )
 
-# Usual scripts of languages of FLORES-200 that CLDR does not know, and to which langcodes therefore gives Latin.
-_USUAL_SCRIPTS = dict.fromkeys(("acm", "acq", "ajp", "azb", "pbt"), "Arab")
+# Usual scripts of languages, some of FLORES-200, that CLDR does not know, and to which langcodes therefore gives Latin.
+_USUAL_SCRIPTS = (
+    dict.fromkeys(("acm", "acq", "ajp", "azb", "pbt"), "Arab")
+    | dict.fromkeys(("cjy", "cnp", "cpx", "csp", "czh", "czo", "ltc", "mnp", "och"), "Hans")
+    | dict.fromkeys(("blk", "int", "kjp", "ksw", "rki"), "Mymr")
+    | dict.fromkeys(("adx", "khg", "lbj", "sip", "xct"), "Tibt")
+)
 
-_UNSPACED = ("ja", "km", "lo", "my", "th", "zh")
+_UNSPACED = [
+    "Ahom",
+    "Bopo",
+    "Hanb",
+    "Hani",
+    "Hans",
+    "Hant",
+    "Hira",
+    "Hrkt",
+    "Jpan",
+    "Kana",
+    "Khmr",
+    "Lana",
+    "Laoo",
+    "Mymr",
+    "Tale",
+    "Talu",
+    "Tavt",
+    "Thai",
+    "Tibt",
+]
 
 
 def language_code(code: object) -> str:
@@ -201,8 +226,8 @@ def script_of(code: str) -> str:
 
 
 def spaces_words(code: str) -> bool:
-    """Whether a language separates words by spaces; Burmese, Chinese, Japanese, Khmer, Lao and Thai do not."""
-    return language_code(code).partition("-")[0] not in _UNSPACED
+    """Whether the script of a language separates words by spaces, as Chinese, Japanese, Thai and Tibetan do not."""
+    return script_of(code) not in _UNSPACED
 
 
 def _usual_script(subtag: str) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Self
 
 from lsar_jax.checks import above_zero, at_least, below_one, check_option, errors_of
-from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled, text_key
+from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled
 from lsar_jax.corpora.tables import Data, pin
+from lsar_jax.corpora.text_rules import text_key
 from lsar_jax.files import text_sha256
 from lsar_jax.languages import canonical_keys, language_code
 

@@ -17,11 +17,13 @@ from functools import reduce
 from pathlib import Path
 from typing import Annotated
 
+import regex
 import tyro
 
 from lsar_jax import corpora
 from lsar_jax.console.output import console
 from lsar_jax.corpora.by_language import named_files
+from lsar_jax.corpora.text_rules import folded, separated
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.languages import language_code
 
@@ -63,15 +65,15 @@ class MakeDictionaries:
 
 
 def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:
-    """Reads the English translations of each word of a language, in lower case, from ``{code}-en.txt``."""
+    """Reads the English translations of each word of a language, ``folded``, from ``{code}-en.txt``."""
     path = named_files(folder, [r"(.*)-en\.txt"], [code], "dictionary {}-en.txt", _SOURCE)[code]
     words: dict[str, list[str]] = {}
     for number, line in enumerate(corpora.lines(path), 1):
         # MUSE separates the two by a space or a tab; a translation of several words must follow a tab.
-        parts = line.split("\t") if "\t" in line else line.split()
+        parts = line.split("\t") if "\t" in line else separated(line)
         if len(parts) != 2 or not all(part.strip() for part in parts):
             raise ValueError(f"{path}, line {number} is not a word and its translation: {line!r:.60}")
-        word, translation = (part.strip().casefold() for part in parts)
+        word, translation = (folded(part.strip()) for part in parts)
         if translation not in (known := words.setdefault(word, [])):
             known.append(translation)
     return words
@@ -86,14 +88,14 @@ def entries(index: Path) -> Iterator[tuple[str, str]]:
     data = gzip.decompress(path.read_bytes()) if path.is_file() else index.with_suffix(".dict").read_bytes()
     for line in corpora.lines(index):
         word, *places = line.split("\t")
-        if word.startswith("00") or not re.fullmatch(r"\w+", word):
+        if word.startswith("00") or not regex.fullmatch(r"\w+", word):
             continue
         # Numbers in dictd's base 64, whose first digit counts most.
         start, size = (reduce(lambda value, digit: 64 * value + _DIGITS.index(digit), place, 0) for place in places)
-        for text in data[start : start + size].decode("utf-8").splitlines()[1:]:
+        for text in data[start : start + size].decode("utf-8").split("\n")[1:]:
             if text[:1].isspace() or not text:
                 continue
             for part in re.split(r"[,;]", _REMARK.sub(" ", re.sub(r"^\d+\.\s*", "", text))):
                 translation = part.strip().removeprefix("to ").strip()
                 if re.fullmatch(r"[A-Za-z'-]+", translation):
-                    yield word.casefold(), translation.casefold()
+                    yield folded(word), translation.casefold()

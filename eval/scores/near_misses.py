@@ -6,13 +6,15 @@ and models; these are our own, by simple rules, so that error rates compare meth
 """
 
 import random
-import re
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+import regex
 
 __all__ = ["near_misses"]
 
-_NUMBER = re.compile(r"\d+")
-_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]+\b")
+_NUMBER = regex.compile(r"\d+")
+_NAME = regex.compile(r"(?<=[a-z,;] )[A-Z][a-z]+\b")
 _NUMBERS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _VERBS = "is|are|was|were|will|would|can|could|should|must|may|might|has|have|had|does|do|did"
 _OPPOSITES = (
@@ -22,7 +24,7 @@ _OPPOSITES = (
 )  # fmt: skip
 _OTHER = {word: other for pair in map(str.split, _OPPOSITES) for word, other in (pair, pair[::-1])}
 _SHORT = {"can't": "can", "cannot": "can", "won't": "will"}
-_WORD = re.compile(rf"\b(?:{'|'.join([*_SHORT, *_OTHER])}|{_NUMBERS}|(?:{_VERBS})(?:n't| not)?)\b", re.IGNORECASE)
+_WORD = regex.compile(rf"\b(?:{'|'.join([*_SHORT, *_OTHER])}|{_NUMBERS}|(?:{_VERBS})(?:n't| not)?)\b", regex.IGNORECASE)
 
 
 def near_misses(sentences: Sequence[str], count: int, seed: int = 0) -> list[str]:
@@ -67,5 +69,5 @@ def _changed(sentence: str, names: Sequence[str], draw: random.Random) -> Iterat
         yield _put(sentence, place, other.capitalize() if place[0][0].isupper() else other)
 
 
-def _put(sentence: str, place: re.Match[str], other: str) -> str:
+def _put(sentence: str, place: Any, other: str) -> str:
     return sentence[: place.start()] + other + sentence[place.end() :]

@@ -8,11 +8,12 @@ Here, each word that the dictionary has is replaced with probability 0.3 by one 
 and sentences without a replacement are dropped.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import regex
 
 from eval.command import command
 from eval.data.dictionaries import read_dictionary
@@ -21,6 +22,7 @@ from eval.scores.translations import translations
 from eval.task import Task
 from lsar_jax.console.output import console
 from lsar_jax.corpora.tables import Data, named_tables
+from lsar_jax.corpora.text_rules import WORD, folded
 from lsar_jax.languages import language_code
 
 __all__ = ["COMMAND", "code_switch", "switch"]
@@ -75,20 +77,20 @@ def switch(
 ) -> tuple[str, int]:
     """Replaces words by translations; returns the new sentence and the number of replacements.
 
-    Words are runs of letters, with apostrophes inside; the dictionary's are in lower case. There is one draw per
-    word that is in it, and one more per replacement.
+    Words are runs of letters with their marks, and apostrophes inside; the dictionary's are ``folded``. There is one
+    draw per word that is in it, and one more per replacement.
     """
     count = 0
 
-    def replaced(match: re.Match[str]) -> str:
+    def replaced(match: Any) -> str:
         nonlocal count
-        translations = dictionary.get(match[0].casefold(), ())
+        translations = dictionary.get(folded(match[0]), ())
         if not translations or rng.random() >= rate:
             return match[0]
         count += 1
         return translations[int(rng.integers(len(translations)))]
 
-    return re.sub(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*", replaced, sentence), count
+    return regex.sub(rf"{WORD}(?:['\u2019]{WORD})*", replaced, sentence), count
 
 
 COMMAND = command(code_switch)

@@ -3,7 +3,6 @@
 import hashlib
 import heapq
 import logging
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
@@ -12,8 +11,9 @@ from pathlib import Path
 from lsar_jax.corpora.builders import Parallel
 from lsar_jax.corpora.by_language import chosen
 from lsar_jax.corpora.tables import Data, named_pairs, named_tables
+from lsar_jax.corpora.text_rules import text_key
 
-__all__ = ["Pair", "distinct", "held_out", "read_bitext", "shuffled", "text_key"]
+__all__ = ["Pair", "distinct", "held_out", "read_bitext", "shuffled"]
 
 Pair = tuple[str, str]
 
@@ -94,11 +94,6 @@ def distinct(pairs: Sequence[Pair]) -> list[Pair]:
             seconds.add(second)
             different.append(pair)
     return different
-
-
-def text_key(text: str) -> str:
-    """Returns a key that is the same for texts that differ only in case, digits or punctuation."""
-    return re.sub(r"[\d\W_]+", " ", text.casefold()).strip()
 
 
 def held_out(pairs: Sequence[Pair], count: int | float, seed: int = 0) -> tuple[list[Pair], list[Pair]]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
+from io import StringIO
 from math import nan
 from pathlib import Path
 from statistics import fmean as mean
@@ -210,7 +211,7 @@ def read_results(path: Path) -> list[Result]:
     if _LINES in scores and scores[_LINES].tolist() != [text_sha256(text), *names]:
         raise ValueError(f"{of_queries} holds the scores of other results than {path}; run the task again")
     results = []
-    for number, line in enumerate(text.splitlines()):
+    for number, line in enumerate(StringIO(text)):
         values, strata, clusters = (scores.get(f"{number}{end}") for end in ("", ".strata", ".clusters"))
         queries = None if values is None else QueryScores(values, strata, clusters, f"{number}.varying" in scores)
         try:

@@ -18,9 +18,10 @@ from lsar_jax import corpora, languages, transforms
 from lsar_jax.arrays import padded_rows
 from lsar_jax.console.output import console
 from lsar_jax.corpora.by_language import group_by
-from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
+from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled
 from lsar_jax.corpora.records import Records, is_parquet
 from lsar_jax.corpora.row_files import file_rows
+from lsar_jax.corpora.text_rules import text_key
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.options.inputs import open_vectors
 from lsar_jax.retrieval import nearest

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from lsar_jax.arrays import check_floats
 from lsar_jax.checks import check_flags, whole_number, whole_numbers
+from lsar_jax.corpora.text_rules import shortened
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
 from lsar_jax.measures.compared_methods import Method
@@ -97,7 +98,7 @@ def explore(
             shown.append({"name": str(name)} | layer)
     data = {
         "languages": text.codes, "language": language.tolist(), "unit": None if unit is None else unit.tolist(),
-        "texts": [_shortened(text.sentences[code][row]) for code, sample in rows.items() for row in sample],
+        "texts": [shortened(text.sentences[code][row], _SHOWN) for code, sample in rows.items() for row in sample],
         "looks": [{"colour": colour, "marker": marker} for colour, marker in map(look_of_language, range(len(rows)))],
         "fair": pool.fair, "k": pool.k, "layers": shown,
         "summaries": {entry.name: METHODS[entry.name].summary for entry in fitted[0]},
@@ -217,8 +218,3 @@ def _drawn(text: UserText, count: int) -> dict[str, Int[np.ndarray, " _"]]:
         place = {code: rng.permutation(len(sentences)) for code, sentences in text.sentences.items()}
     most = count // len(place)
     return {code: np.sort(np.argsort(places, kind="stable")[:most]) for code, places in place.items()}
-
-
-def _shortened(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

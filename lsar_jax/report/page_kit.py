@@ -8,12 +8,13 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from unicodedata import bidirectional
 
 import numpy as np
 
+from lsar_jax.corpora.text_rules import shortened
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.extras import import_extra
 from lsar_jax.options.encoder import EncoderOptions
@@ -110,7 +111,7 @@ def _environment() -> Any:
         "direction": _direction,
         # It cannot end the script that it stands in.
         "json": lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
-        "shortened": lambda text: text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()}…",
+        "shortened": partial(shortened, most=_LONGEST),
     }
     return environment
 

@@ -79,6 +79,8 @@ def test_near_misses_change_one_place():
     assert any(re.fullmatch(r"The file has (?!12)\d\d lines\.", text) for text in made)
     assert not any(text.startswith("Plain") or text in given for text in made)
     assert len(near_misses(given, 1)) == 3
+    # A name is not parted from its accent.
+    assert near_misses(["He met Jose\u0301 there.", "He met Anna there."], 9) == []
 
 
 def test_xsim_equals_brute_force(rng):
@@ -198,6 +200,10 @@ def test_switch_replaces_words_and_nothing_else(rng):
     assert switch("Der Hund, 3 Hunde.", dictionary, 1.0, rng)[0] in ("Der dog, 3 Hunde.", "Der hound, 3 Hunde.")
     assert switch("L'eau!", dictionary, 1.0, rng) == ("water!", 1)
     assert switch("nichts davon", dictionary, 1.0, rng) == ("nichts davon", 0)
+    # Words of any script are whole, composed or not.
+    words = {"किताब": ["book"], "কত": ["how"], "தமிழ்": ["Tamil"], "été": ["summer"], "क": ["wrong"], "த": ["wrong"]}
+    text = "किताब! কত কতা தமிழ் e\u0301te\u0301s E\u0301te\u0301 कि"
+    assert switch(text, words, 1.0, rng) == ("book! how কতা Tamil e\u0301te\u0301s summer कि", 4)
     counts = [switch("hund " * 10, dictionary, 0.3, rng)[1] for _ in range(400)]
     # Binomial: mean 3, standard error 0.07.
     assert 2.7 < np.mean(counts) < 3.3
@@ -249,6 +255,8 @@ def test_dictionaries_that_are_wrong(tmp_path):
         read_dictionary(tmp_path, "de")
     (tmp_path / "de-en.txt").write_text("Hund dog\nhund Dog\nhund hound\nbei\tat home\n")
     assert read_dictionary(tmp_path, "de") == {"hund": ["dog", "hound"], "bei": ["at home"]}
+    (tmp_path / "hi-en.txt").write_text("e\u0301te\u0301 summer\nअ\u00a0ब letters\n")
+    assert read_dictionary(tmp_path, "hi") == {"\u00e9t\u00e9": ["summer"], "अ\u00a0ब": ["letters"]}
 
 
 def test_make_dictionaries(tmp_path, capsys):
@@ -258,10 +266,12 @@ def test_make_dictionaries(tmp_path, capsys):
         ("hund", 'Hund /hʊnt/ <masc, n, sg>\ndog <n>, hound [zool.]\n      "Hund und Katze"  - dog and cat\n'),
         ("bellen", "bellen <v>\n1. to bark (at)\n2. to bay; to give tongue\n   Synonym: {kläffen}\n"),
         ("der hund", "der Hund\nthe dog\n"),
+        ("काम", "काम\nwork\u2028ed, job\n"),
     ]
     write_dictd(tmp_path, articles)
     assert main(["make-dictionaries", "--from", str(tmp_path), "--to", str(tmp_path / "to")]) == 0
-    assert "de-en.txt: 2 words, 4 translations" in capsys.readouterr().out
-    assert read_dictionary(tmp_path / "to", "de") == {"hund": ["dog", "hound"], "bellen": ["bark", "bay"]}
+    assert "de-en.txt: 3 words, 5 translations" in capsys.readouterr().out
+    expected = {"hund": ["dog", "hound"], "bellen": ["bark", "bay"], "काम": ["job"]}
+    assert read_dictionary(tmp_path / "to", "de") == expected
     assert main(["make-dictionaries", "--from", str(tmp_path / "to"), "--to", str(tmp_path)]) == 1
     assert "has no freedict-xxx-eng.index; apt install" in capsys.readouterr().err

@@ -177,6 +177,8 @@ def test_sentences_are_drawn_together_with_their_translations(case):
     assert len({*data["unit"]}) == 5
     assert data["unit"] == 4 * data["unit"][:5]
     assert len({text.split(":")[0].split()[1] for text in data["texts"]}) == 5
+    long = texts() | {"de": ["x" + "क्षि" * 200] * LINES}
+    assert data_of(lj.explore(case[0], long, count=20, **given).html)["texts"][0] == "x" + "क्षि" * 74 + "…"
 
 
 def test_methods_that_cannot_be_fitted_at_every_layer_are_left_out(case, monkeypatch, caplog):

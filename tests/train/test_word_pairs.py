@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from lsar_jax.languages import spaces_words
 from tests.optional import need
 from train.text import TextOptions
 from train.word_pairs.__main__ import main
@@ -21,10 +22,21 @@ from train.word_pairs.word_splitter import word_splitter
         ("zh-Hant", "我愿意接受你的报价。", "我 愿意 接受 你 的 报价 。"),
         ("ja", "まだ家にいますか。", "まだ 家 に い ます か 。"),
         ("th", "คุณยังอยู่ที่บ้านไหม", "คุณ ยังอยู่ ที่ บ้าน ไหม"),
+        ("bn", "র\u200d্যাব পড়ি।", "র\u200d্যাব পড়ি ।"),
+        ("fa", "می\u200cروم!", "می\u200cروم !"),
+        ("yo", "o\u0323\u0300re\u0323\u0301, 10\u00a0000", "o\u0323\u0300re\u0323\u0301 , 10 000"),
+        ("zh-Latn", "nǐ hǎo.", "nǐ hǎo ."),
     ],
 )
 def test_words_are_split_as_they_are_written(language, sentence, words):
     assert word_splitter(language)(sentence) == words.split()
+
+
+@pytest.mark.parametrize("language", ["yue", "lzh", "wuu", "gan", "cjy", "bo", "dz", "xct", "my", "shn", "lo", "km"])
+def test_languages_without_spaces(language):
+    assert not spaces_words(language)
+    with pytest.raises(ValueError, match=f"{language} is written without spaces between words; split its words"):
+        word_splitter(language)
 
 
 def dictionary(rng, count):
@@ -56,6 +68,13 @@ def test_files_of_any_aligner_are_filtered_when_read(tmp_path):
     assert (tmp_path / "en-de.train.links").read_text() == "0-0 0-2 1-1 2-1\n0-0\n\n"
     assert read_aligned(tmp_path, "train") == {"de": keep(PAIRS)[0]}
     assert list(read_aligned(tmp_path, "train", ["ger"])) == ["de"]
+    # As fast_align counts them: the no-break space is inside the third word.
+    (tmp_path / "en-de.train.words").write_text("He owes 10\u00a0000\teuros ||| Er schuldet 10\u00a0000 Euro\n")
+    (tmp_path / "en-de.train.links").write_text("0-0 1-1\t3-3\n")
+    [pair] = read_aligned(tmp_path, "train")["de"]
+    assert [(pair.english[i], pair.other[j]) for i, j in sorted(pair.links)] == [
+        ("He", "Er"), ("owes", "schuldet"), ("euros", "Euro"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -65,6 +84,8 @@ def test_files_of_any_aligner_are_filtered_when_read(tmp_path):
         ("a ||| b", "0-0\n0-0", ValueError, "words has 1 lines and .*links has more"),
         ("a ||| b\na b", "0-0\n0-0", ValueError, "words, line 2 is not 'English words ||| other words'"),
         ("a |||  ", "0-0", ValueError, "line 1 is not"),
+        ("a ||| b ||| c", "0-0", ValueError, "line 1 is not"),
+        ("a\u00a0b ||| c", "1-0", ValueError, "line 1: '1-0' is not a link .* the sentences have 1 and 1"),
         ("a ||| b", "0-1", ValueError, "links, line 1: '0-1' is not a link such as 0-2 between two words"),
         ("a ||| b", "-1-0", ValueError, "links, line 1: '-1-0' is not a link such as 0-2"),
         ("a ||| b", None, FileNotFoundError, "there is no en-de.train.links in"),

@@ -1,7 +1,8 @@
-"""Aligned sentences in two text files: their words, and their links in Pharaoh format.
+r"""Aligned sentences in two text files: their words, and their links in Pharaoh format.
 
 ``en-de.train.words`` has lines such as ``the cat sleeps ||| die Katze schläft``, the input of fast_align and eflomal;
-``en-de.train.links`` has lines such as ``0-0 1-1 2-2``, their output. The files of the validation pairs have
+``en-de.train.links`` has lines such as ``0-0 1-1 2-2``, their output. As in fast_align, spaces and tabs of ASCII
+separate words, and other white space, as within ``10\u00a0000``, does not. The files of the validation pairs have
 ``validation`` in place of ``train``. Files of any aligner can be read, because links are filtered when they are read:
 it may also get both parts at once, as ``en-de.words``, from ``python -m train.word_pairs --links``.
 """
@@ -15,6 +16,7 @@ import numpy as np
 from lsar_jax.checks import errors_of
 from lsar_jax.corpora.by_language import add_once, chosen
 from lsar_jax.corpora.text_files import line_pairs
+from lsar_jax.corpora.text_rules import separated
 from lsar_jax.files import write_text
 from lsar_jax.languages import language_code
 from train.word_pairs.links import Links, one_to_one, parse_links
@@ -90,9 +92,10 @@ def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict
 def read_pairs(words: Path, links: Path) -> Iterable[AlignedPair]:
     """Yields the pairs of a file of words with the links of a file beside it, unfiltered; line i belongs to line i."""
     for number, (sentences, line) in enumerate(line_pairs(words, links), start=1):
-        english, _, other = sentences.partition(f" {SEPARATOR} ")
-        sides = (tuple(english.split()), tuple(other.split()))
-        if SEPARATOR in sides[1] or not all(sides):
+        tokens = separated(sentences)
+        place = tokens.index(SEPARATOR) if tokens.count(SEPARATOR) == 1 else 0
+        sides = (tuple(tokens[:place]), tuple(tokens[place + 1 :]))
+        if not all(sides):
             raise ValueError(f"{words}, line {number} is not 'English words {SEPARATOR} other words'")
         with errors_of(f"{links}, line {number}"):
             parsed = parse_links(line, *map(len, sides))

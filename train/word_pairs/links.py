@@ -8,6 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from lsar_jax.corpora.text_rules import separated
+
 __all__ = ["Links", "grow_diag_final_and", "one_to_one", "parse_links"]
 
 # Pairs of the index of an English word and the index of a word of the translation.
@@ -64,8 +66,8 @@ def parse_links(line: str, english: int, other: int) -> Links:
       ValueError: an item is not two indices joined by a hyphen, or an index has no word.
     """
     links = set()
-    for item in line.split():
-        match = re.fullmatch(r"(\d+)-(\d+)", item)
+    for item in separated(line):
+        match = re.fullmatch(r"(\d+)-(\d+)", item, re.ASCII)
         link = (int(match[1]), int(match[2])) if match else (english, other)
         if not (link[0] < english and link[1] < other):
             raise ValueError(

@@ -21,6 +21,7 @@ const explorer = document.getElementById("data") && (() => {
   const count = texts.length, rows = [...texts.keys()];
   // Characters of a sentence in a list, and entries of the list to choose from.
   const SHORT = 70, LISTED = 8;
+  const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
   const state = { layer: 0, method: 0, step: 0, tsne: false, hidden: new Set() };
   // English, which a reader of the page knows, if there is any.
   state.chosen = Math.max(0, language.indexOf(languages.indexOf("en")));
@@ -124,7 +125,7 @@ const explorer = document.getElementById("data") && (() => {
 
   /** A sentence in a list. It is cut here: a browser cuts some right-to-left text without an ellipsis. */
   function entry(row, ...notes) {
-    const letters = [...texts[row]];
+    const letters = Array.from(graphemes.segment(texts[row]), ({ segment }) => segment);
     const text = letters.length > SHORT ? `${letters.slice(0, SHORT - 1).join("").trimEnd()}…` : texts[row];
     const button = element("button", { type: "button", onclick: () => choose(row) });
     button.append(label(row), ...notes, " ", sentence(row, text));
