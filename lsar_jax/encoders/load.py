@@ -1,5 +1,6 @@
 """Loads a ``SentenceEncoder`` by the name or the folder of its checkpoint."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from lsar_jax.models.attention import attention_for
 from lsar_jax.models.pooling import POOLINGS, pooled_width
 from lsar_jax.models.projection import Layer, Normalize, Projection, Truncate, width_after
 from lsar_jax.spec import EncoderSpec
+from lsar_jax.tokens.hugging_face import with_end_token
 
 __all__ = ["OPTIONS", "load_encoder", "open_checkpoint"]
 
@@ -93,6 +95,9 @@ def load_encoder(
     returned = preset.layer if layer is None and preset and preset.layer is not None else loaded
     # Read before the weights: the layers after the blocks are small, and may be damaged too.
     pooled, name, layers = _pooling(checkpoint, pooling or (preset.pooling if preset else None), returned)
+    if "last" in pooled.split("+"):
+        folder = checkpoint.pipeline.transformer
+        checkpoint = replace(checkpoint, tokenizer=with_end_token(checkpoint.tokenizer, folder))
     if pooling is None:
         _check_as_published(checkpoint, pooled, name)
     applied = frozenset(checkpoint.pipeline.applied if layers else ())
@@ -149,11 +154,11 @@ def _check_as_published(checkpoint: Checkpoint, pooling: str, name: str) -> None
             f"is {found.name}; some may be missing, as modules.json is where another program has filled the Hub's "
             "cache: download them all, or set pooling= to what you want"
         )
-    if "last" in pooling.split("+") and checkpoint.architecture.end_token and not checkpoint.tokenizer.specials.after:
+    if "last" in pooling.split("+") and not checkpoint.tokenizer.specials.after:
         raise ValueError(
             f"{checkpoint.id} pools the last token, but its tokenizer adds none at the end, as in the first files of "
-            "Qwen3-Embedding, with which embeddings are wrong; use a current tokenizer.json, or set "
-            f"pooling={name!r} if the model was trained without one"
+            "Qwen3-Embedding, with which embeddings are wrong; use a current tokenizer.json, write add_eos_token: true "
+            f"and the eos_token to tokenizer_config.json, or set pooling={name!r} if the model was trained without one"
         )
 
 

@@ -5,14 +5,15 @@ the folders that this library writes. All others are built by transformers, whos
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.files import check_file, read_json
-from lsar_jax.tokens.tokenizer import FastTokenizer, backend_errors, check_ids
+from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer, backend_errors, check_ids
 
-__all__ = ["fast_tokenizer", "static_tokenizer"]
+__all__ = ["fast_tokenizer", "static_tokenizer", "with_end_token"]
 
 # The classes of transformers that take tokenizer.json as it is; the others build the tokenizer from their settings.
 _AS_WRITTEN = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")
@@ -76,6 +77,27 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
     return tokenizer
 
 
+def with_end_token(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
+    """Returns the tokenizer with the ``eos_token`` that ``add_eos_token`` asks for, where it adds no token at the end.
+
+    Version 5 of transformers leaves it out, although the last token is pooled.
+    """
+    settings = _settings(folder)
+    asked = settings.get("add_eos_token") is True and not tokenizer.specials.after
+    if not isinstance(tokenizer, FastTokenizer) or not asked:
+        return tokenizer
+    from tokenizers import processors
+
+    end, backend = settings.get("eos_token"), tokenizer.backend
+    end = str(end.get("content") if isinstance(end, dict) else end)
+    if (row := backend.token_to_id(end)) is None:
+        return tokenizer
+    last = processors.TemplateProcessing(single=f"$A {end}", pair=f"$A $B {end}", special_tokens=[(end, row)])
+    earlier = [] if backend.post_processor is None else [backend.post_processor]
+    backend.post_processor = processors.Sequence([*earlier, last])
+    return replace(tokenizer)
+
+
 def static_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer:
     """Opens the tokenizer of static embeddings, which adds no special tokens; arguments as of ``fast_tokenizer``.
 
@@ -110,10 +132,15 @@ def _backend(folder: Path) -> Any:
         return Tokenizer.from_buffer(path.read_bytes())
 
 
-def _open(folder: Path) -> _Opened:
+def _settings(folder: Path) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for path in (folder / "special_tokens_map.json", folder / "tokenizer_config.json"):
         settings |= read_json(path, dict) if path.is_file() else {}
+    return settings
+
+
+def _open(folder: Path) -> _Opened:
+    settings = _settings(folder)
     if settings.get("split_special_tokens"):
         raise ValueError(f"{folder}: split_special_tokens is true in the settings; only false is supported")
     tokens = {name: token for name, token in settings.items() if name.endswith("_token")}

@@ -10,6 +10,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 import lsar_jax as lj
 from lsar_jax.tokens.hugging_face import fast_tokenizer, static_tokenizer
 from tests.parity import GOLDEN, TEXTS
+from tests.rewriting import edit_json
 
 PLAIN = ["Hello, world!", "жизнь 東京 <b>bold</b>", "", "  two  spaces ", *TEXTS]
 ABSENT = {"qwen3": ["<tool_response>", "</tool_response>", "<think>", "</think>"], "gemma3": ["<image_soft_token>"]}
@@ -172,6 +173,36 @@ def test_the_last_token_must_be_that_of_the_end(folder):
     # By request, other tokens are pooled.
     assert np.abs(lj.load_encoder(folder, pooling="last").encode("abc") - expected).max() > 0.1
     assert lj.load_encoder(folder, pooling="mean").encode("abc").shape == expected.shape
+
+
+@pytest.mark.parametrize("name", ["qwen3", "gemma3", "gemma3-causal", "eurobert"])
+def test_an_end_token_that_is_asked_for_is_added(name, tmp_path):
+    folder = tmp_path / "written"
+    encoder = lj.load_encoder(GOLDEN / name, pooling="last")
+    encoder.to_sentence_transformers(folder)
+    end = encoder.tokenizer.backend.encode("a").tokens[-1]
+
+    def without(content):
+        content["post_processor"]["single"].pop()
+
+    edit(folder / "tokenizer.json", without)
+    with pytest.raises(ValueError, match="adds none at the end.*; .* write add_eos_token: true and the eos_token"):
+        lj.load_encoder(folder)
+    long = "a b c " * 20
+    bare = lj.load_encoder(folder, pooling="last").encode("abc")
+    for eos in (end, {"__type": "AddedToken", "content": end}):
+        edit_json(folder / "tokenizer_config.json", add_eos_token=True, eos_token=eos)
+        found = lj.load_encoder(folder)
+        assert found.tokenizer.specials == encoder.tokenizer.specials
+        np.testing.assert_array_equal(found.encode([*TEXTS, long]), encoder.encode([*TEXTS, long]))
+    assert np.abs(bare - encoder.encode("abc")).max() > 0.1
+    # Where the file has it, nothing is added to it.
+    shutil.copytree(GOLDEN / name, tmp_path / name)
+    edit_json(tmp_path / name / "tokenizer_config.json", add_eos_token=True, eos_token=end)
+    twice = lj.load_encoder(tmp_path / name, pooling="last")
+    np.testing.assert_array_equal(twice.encode(long), encoder.encode(long))
+    found.to_sentence_transformers(tmp_path / "again")
+    np.testing.assert_array_equal(lj.load_encoder(tmp_path / "again").encode(TEXTS), encoder.encode(TEXTS))
 
 
 def test_the_pipeline_s_own_pooling_can_be_requested(folder, tmp_path):

@@ -56,7 +56,6 @@ class Architecture:
       pooler: prefix of the weight and bias of the pooler; empty if the architecture has none.
       pooling: default pooling if the checkpoint does not define one.
       projection: name of the matrix, if any, that maps the states of the last block; it is applied after the pooling.
-      end_token: whether a checkpoint that pools the last token was trained with one that its tokenizer adds.
       module: the module of sentence-transformers that computes it; one other than Transformer pools too.
       complete: given the config and the tensors as stored, returns both as the other functions take them.
       sizes: what ``config.json`` calls the sizes; for an export.
@@ -78,7 +77,6 @@ class Architecture:
     pooler: str = ""
     pooling: str = "mean"
     projection: str = ""
-    end_token: bool = False
     module: str = "Transformer"
     complete: Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]] = (
         lambda config, tensors: (config, tensors)

@@ -40,7 +40,6 @@ EUROBERT = replace(
     keys=qwen3.keys(_BLOCK),
     unused=r"(lm_head|dense|classifier|score)\..*",
     pooling="mean",
-    end_token=False,
     exported=("EuroBertModel", "eurobert"),
     # It does not know is_causal.
     options={"epsilon": "rms_norm_eps", "rotary": "rope_parameters", "activation": "hidden_act"},

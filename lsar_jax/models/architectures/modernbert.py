@@ -39,8 +39,9 @@ class ModernBertConfig(EncoderConfig):
       kinds: kind of each block, ``full_attention`` or ``sliding_attention``.
       window: how many positions before it, and after it, a token attends to in a sliding block.
       sliding: rotary positions of the sliding blocks.
-      attention_bias: whether the linear layers of attention have a bias; the next two are for those of feed-forward
-        layers and for norms.
+      attention_bias: whether the linear layers of attention have a bias.
+      mlp_bias: whether those in a feed-forward layer have one.
+      norm_bias: whether the norms have one.
     """
 
     kinds: tuple[str, ...]

@@ -80,7 +80,6 @@ QWEN3 = base.Architecture(
     unused=r"lm_head\..*",
     prefixes=("model.",),
     pooling="last",
-    end_token=True,
     sizes=SIZES,
     exported=("Qwen3Model", "qwen3"),
     options={
