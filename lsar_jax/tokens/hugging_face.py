@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lsar_jax.checks import check_choice, whole_number
 from lsar_jax.files import check_file, read_json
 from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer, backend_errors, check_ids
@@ -25,6 +27,9 @@ _NO_IDS = {
 # Options of sentence-transformers that are no part of what is computed.
 _HARMLESS = {"padding_side", "use_fast", "trust_remote_code"}
 
+
+# The tokens to which model2vec cuts a text where a config names no ``max_length``.
+_MODEL2VEC = 512
 
 # The backend, the id of padding, and the limit and the side of truncation, as the settings have them.
 _Opened = tuple[Any, int | None, Any, Any]
@@ -108,14 +113,20 @@ def static_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokeniz
     check_file(folder / "tokenizer.json")
     backend = _embedded(_backend(folder), vocabulary)
     backend.post_processor = None
-    # sentence-transformers and model2vec cut what the file itself says.
-    cut = backend.truncation or {}
-    most = min(longest, cut.get("max_length", longest))
     check_ids(folder, backend.get_vocab(with_added_tokens=True).values(), vocabulary)
-    # In a folder of model2vec alone, as model2vec does.
-    own = (folder / "config.json").is_file() and not (folder / "modules.json").is_file()
-    side = _side(folder, cut.get("direction"))
-    return FastTokenizer(backend, 0, most, side, left_out=_unknown_id(backend) if own else None)
+    config = folder / "config.json"
+    if not config.is_file() or (folder / "modules.json").is_file():
+        # sentence-transformers cuts what the file itself says.
+        cut = backend.truncation or {}
+        most = min(longest, cut.get("max_length", longest))
+        return FastTokenizer(backend, 0, most, _side(folder, cut.get("direction")))
+    # model2vec cuts what its config says, and before that as many times the median length of a token.
+    limit = read_json(config, dict).get("max_length", _MODEL2VEC)
+    if limit is None:
+        return FastTokenizer(backend, 0, longest, left_out=_unknown_id(backend))
+    most = min(longest, whole_number(f"{config}: max_length", limit, 1, 1 << 31, "tokens of a text"))
+    middle = int(np.median([len(token) for token in backend.get_vocab()]))
+    return FastTokenizer(backend, 0, most, left_out=_unknown_id(backend), characters=middle)
 
 
 def _unknown_id(backend: Any) -> int | None:

@@ -42,6 +42,7 @@ class FastTokenizer:
       max_length: most tokens that the model takes, including special tokens.
       side: side of a long sentence that is cut, ``right`` or ``left``.
       left_out: id that is left out of a sentence, if any, as model2vec does with unknown tokens.
+      characters: a sentence is cut to this number of characters a token before it is split; None for no such limit.
       language_id: returns the id of a language, which then is the first token of a sentence, or raises ValueError for
         an unknown one; None if no token stands for the language.
       lock: held while the backend is in use.
@@ -52,6 +53,7 @@ class FastTokenizer:
     max_length: int
     side: str = "right"
     left_out: int | None = None
+    characters: int | None = None
     language_id: Callable[[str], int] | None = None
     lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
@@ -88,10 +90,11 @@ class FastTokenizer:
         self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None] = ()
     ) -> tuple[list[Ids], int]:
         """Returns the ids of each sentence and the number of sentences truncated; runs on all cores without the GIL."""
+        most = None if self.characters is None else max_length * self.characters
         # The truncation length is state of the backend, which encoders and threads share.
         with self.lock, backend_errors("the tokenizer fails on one of the sentences"):
             self.backend.enable_truncation(max_length, direction=self.side)
-            encodings = self.backend.encode_batch_fast(list(sentences))
+            encodings = self.backend.encode_batch_fast([sentence[:most] for sentence in sentences])
         ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
         if self.left_out is not None:
             ids = [row[row != self.left_out] for row in ids]
@@ -100,7 +103,8 @@ class FastTokenizer:
             for row, language in zip(ids, languages, strict=True):
                 if language is not None:
                     row[0] = known[language]
-        return ids, sum(bool(encoding.overflowing) for encoding in encodings)
+        cut = [most is not None and len(sentence) > most for sentence in sentences]
+        return ids, sum(bool(encoding.overflowing) or early for encoding, early in zip(encodings, cut, strict=True))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer
 
 import lsar_jax as lj
 from lsar_jax.arrays import unit_rows
@@ -112,6 +113,26 @@ def test_the_limit_of_the_tokenizer_is_kept(static, tmp_path):
     np.testing.assert_allclose(model.encode(text), encoder.encode(text), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize(("limit", "most"), [(..., 512), (6, 6), (None, 1 << 17)])
+def test_model2vec_cuts_at_its_own_length(model2vec, limit, most):
+    """First to as many characters as tokens of median length have, then to the tokens, of which unknown ones count."""
+    edit_json(model2vec / "config.json", max_length=limit)
+    edit_json(model2vec / "tokenizer.json", truncation=None)
+    encoder, tensors = lj.load_encoder(model2vec), load_file(model2vec / WEIGHTS)
+    assert encoder.tokenizer.max_length == most
+    backend = Tokenizer.from_file(str(model2vec / "tokenizer.json"))
+    lengths = [len(token) for token in backend.get_vocab()]
+    rows = tensors["embeddings"][tensors["mapping"]] * tensors["weights"][:, None]
+    rows[backend.token_to_id("[UNK]")] = 0
+    texts = ["a b ? c d e f " * 200, "abcdef " * 300, "the cat", "a" * 7000]
+    for text in texts:
+        ids = backend.encode(text[: most * int(np.median(lengths))], add_special_tokens=False).ids[:most]
+        total = rows[ids].sum(axis=0)
+        expected = total / max(np.linalg.norm(total), 1e-30)
+        np.testing.assert_allclose(encoder.encode(text), expected, rtol=0, atol=1e-6)
+    assert encoder.encode_with_report(texts)[1].truncated == (0 if limit is None else 3)
+
+
 def test_a_folder_that_we_write(static, tmp_path, rng):
     encoder = lj.load_encoder(static).with_prompt("query: ")
     x = {code: (rng.standard_normal((50, 24)) + i).astype(np.float32) for i, code in enumerate(("de", "en", "fr"))}
@@ -161,6 +182,12 @@ def test_a_zero_vector_has_a_gradient():
     np.testing.assert_allclose(gradient[1], [0.128, -0.096], rtol=1e-5)
     assert np.isfinite(gradient).all()
     np.testing.assert_array_equal(unit_rows(jnp.zeros((2, 3))), np.zeros((2, 3)))
+
+
+def test_a_length_that_is_none(model2vec):
+    edit_json(model2vec / "config.json", max_length=0)
+    with pytest.raises(ValueError, match=r"config.json: max_length is 0; it must be a whole number from 1"):
+        lj.load_encoder(model2vec)
 
 
 def test_refusals(static):
