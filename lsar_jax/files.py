@@ -44,7 +44,7 @@ def read_json(path: Path, kind: type[Any], keys: Collection[str] = ()) -> Any:
     """
     check_file(path)
     try:
-        value: Any = json.loads(path.read_text(encoding="utf-8"))
+        value: Any = json.loads(path.read_bytes())  # which finds out UTF-16, and drops marks
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
     if not isinstance(value, kind) or any(key not in value for key in keys):

@@ -11,7 +11,6 @@ whose language is not known) can be named ``x-anything``, a BCP 47 private-use t
 
 from collections.abc import Iterable, Mapping, Set
 from functools import cache
-from math import isnan
 from typing import TypeVar
 
 import langcodes
@@ -101,8 +100,8 @@ def language_code(code: object) -> str:
     """
     if not isinstance(code, str):
         hint = ""
-        if isinstance(code, float) and isnan(code):
-            hint = "; pandas reads the code 'nan', Min Nan, so, without keep_default_na=False"
+        if str(code) in ("nan", "<NA>", "NaT", "None"):
+            hint = "; it is missing, or pandas read the code 'nan', Min Nan, without keep_default_na=False"
         raise ValueError(f"a language is {code!r:.80}, which is not a string such as 'de'{hint}")
     return _code_of(code)
 
@@ -160,16 +159,20 @@ def check_given(language: object) -> None:
         raise ValueError(f"language is {language!r:.80}; give one code, such as 'de', or a list with one per sentence")
 
 
-def check_codes(language: str | Iterable[str]) -> list[str]:
+def check_codes(language: str | Iterable[str], first: int = 0) -> list[str]:
     """Returns the codes that ``check_given`` lets pass, as a list.
 
     Raises:
-      ValueError: one of them is not a language code, or ``check_given`` refuses ``language``.
+      ValueError: one of them is not a language code (the error names its row, counted from ``first``), or
+        ``check_given`` refuses ``language``.
     """
     check_given(language)
     codes = [language] if isinstance(language, str) else list(language)
-    for code in codes:
-        language_code(code)
+    for row, code in enumerate(codes, first):
+        try:
+            language_code(code)
+        except ValueError as error:
+            raise error if codes == [language] else ValueError(f"row {row}: {error}") from error
     return codes
 
 

@@ -1,13 +1,16 @@
 """Every code of a language is an alias of one."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 import lsar_jax as lj
 from lsar_jax.languages import canonical_keys, language_code, own_name
+from lsar_jax.transforms.scikit_learn import LanguageRemover
 
 
 @pytest.mark.parametrize(
@@ -88,6 +91,21 @@ def test_languages_are_strings(key):
         lambda: lj.transforms.fit_center({"en": x, key: x}),
     ):
         with pytest.raises(ValueError, match="is not a string such as 'de'"):
+            use()
+
+
+@pytest.mark.parametrize("missing", [math.nan, None, pandas.NA], ids=repr)
+@pytest.mark.parametrize("form", [list, partial(np.array, dtype=object), pandas.Series, pandas.Categorical])
+def test_rows_without_a_language_are_named(missing, form, tiny, unchecked):
+    codes, x = form(["de", "en"] * 3 + [missing, "de"]), np.random.default_rng(0).normal(size=(8, 4))
+    center = lj.transforms.fit_center({"de": x[:2], "en": x[2:]})
+    for use in (
+        lambda: LanguageRemover().fit(x, language=codes),
+        lambda: center(x, codes),
+        lambda: tiny.encode(["a"] * 8, language=codes),
+        lambda: tiny.moments(["a"] * 8, language=codes),
+    ):
+        with pytest.raises(ValueError, match="row 6: a language is (nan|None|<NA>), which is not a string .*missing"):
             use()
 
 

@@ -69,7 +69,7 @@ def uriel_distances(languages: Iterable[str], *, precomputed: Path | None) -> Si
     listed = precomputed.with_name(_LANGUAGES)
     for file in (precomputed, listed):
         check_file(file)
-    known = listed.read_text(encoding="utf-8", errors="replace").strip().split(",")
+    known = listed.read_text(encoding="utf-8-sig", errors="replace").strip().split(",")
     names = _uriel_names(["en", *codes], known)
     for member, row in _matrix_rows(precomputed, names["en"], known).items():
         # The matrices are sparse: a missing pair reads as 0, which only syntax must not have.

@@ -108,7 +108,7 @@ def _read(path: Path) -> Paper:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Reads a TOML file, with tuples for lists."""
-    content: dict[str, Any] = _each_text(tomllib.loads(path.read_text(encoding="utf-8")), str)
+    content: dict[str, Any] = _each_text(tomllib.loads(path.read_text(encoding="utf-8-sig")), str)
     return content
 
 

@@ -5,7 +5,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +122,16 @@ def numbered_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
     """
     number = 0
     try:
-        for number, line in enumerate(_lines(partial(file.readline, LONGEST + 1)), start=1):
-            if number == 1:
-                for place, magic, form in _FORMS:
-                    if line.startswith(magic, place):
-                        raise ValueError(f"{name}, line 1 is not UTF-8: the file is {form}")
-                line = line.removeprefix(b"\xef\xbb\xbf")
+        read = _lines(partial(file.readline, LONGEST + 1))
+        head = list(islice(read, 2))
+        forms = [form for place, magic, form in _FORMS if head and head[0].startswith(magic, place)]
+        # In UTF-16, there is one before or after the end of the first line, if not between its letters.
+        if b"\0" in b"".join(head) and max(map(len, head)) <= LONGEST:
+            forms.append("UTF-16 without its mark, or has NUL bytes; write it as UTF-8")
+        if forms:
+            raise ValueError(f"{name}, line 1 is not UTF-8: the file is {forms[0]}")
+        for number, line in enumerate(chain(head, read), start=1):
+            line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             if len(line) > LONGEST:
                 ends = " that ends with \\n" if b"\r" in line else ""
                 why = f"is longer than {LONGEST >> 20} MiB; write a sentence a line{ends}"

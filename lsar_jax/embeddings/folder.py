@@ -62,17 +62,20 @@ class Embeddings:
         """The embedding space."""
         return self.manifest.job.spec
 
-    def __getitem__(self, rows: int | slice) -> Float[np.ndarray, "*row dim"]:
+    def __getitem__(self, rows: int | slice | Any) -> Float[np.ndarray, "*row dim"]:
         """Returns a row ``[dim]``, or the rows of a range ``[row, dim]``, read from the disk.
 
         Raises:
-          IndexError: there is no such row.
+          IndexError: there is no such row, or it is neither a whole number nor a range.
         """
         if isinstance(rows, slice):
             return self.take(np.arange(*rows.indices(len(self))))
-        return self.take(np.array([int(rows) + len(self) * (rows < 0)]))[0]
+        row = int(_whole(rows, 0))
+        return self.take(np.array([row + len(self) * (row < 0)]))[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("an array of embeddings in a folder is a copy; use np.asarray, or copy=None")
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
     def blocks(self, rows: int = 8192) -> Iterator[Float[np.ndarray, "row dim"]]:
@@ -137,7 +140,7 @@ class Embeddings:
         self, rows: Int[np.ndarray, " row"]
     ) -> Iterator[tuple[int, Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]:
         """Yields the shards of rows: the number, which of the rows, and their places in the shard."""
-        rows = np.asarray(rows)
+        rows = _whole(rows, 1)
         outside = rows[(rows < 0) | (rows >= len(self))]
         if len(outside):
             raise IndexError(f"row {outside[0]} does not exist; there are {len(self)} rows")
@@ -145,6 +148,14 @@ class Embeddings:
         for number in np.unique(numbers):
             chosen = np.flatnonzero(numbers == number)
             yield int(number), chosen, places[chosen]
+
+
+def _whole(rows: object, axes: int) -> np.ndarray:
+    """Returns a number of a row, or a list of them (one axis), as an array; IndexError for bools, floats and others."""
+    numbers = np.asarray(rows)
+    if numbers.ndim != axes or (numbers.size and numbers.dtype.kind not in "iu"):
+        raise IndexError(f"{rows!r:.80} is not a whole number or a range; call take with a list of whole numbers")
+    return numbers
 
 
 def _run(rows: Int[np.ndarray, " row"]) -> slice | Int[np.ndarray, " row"]:

@@ -79,7 +79,7 @@ def _chunks(
         several = list(islice(codes, len(part)))
         _check_counts(first + len(several), first + len(part))
         if not shared:
-            check_codes(several)
+            check_codes(several, first)
         yield first, part, several
         first += len(part)
     if not shared:

@@ -195,7 +195,7 @@ def read_results(path: Path) -> list[Result]:
         raise FileNotFoundError(f"results file {path} does not exist")
     of_queries = path.with_name(_QUERIES)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         scores: dict[str, np.ndarray] = {}
         if of_queries.is_file():
             with of_queries.open("rb") as file:

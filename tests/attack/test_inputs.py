@@ -69,7 +69,16 @@ def npy(**arrays):
         ("a.feather", b"ARROW1\0\0\n", "the file is of Arrow; write the table as .parquet, .csv or .jsonl"),
         ("a.xlsx", b"PK\x03\x04\n", "the file is a ZIP archive, as are those of Excel"),
         ("a.tar.gz", gzip.compress(b"a" + bytes(256) + b"ustar\0\n", mtime=0), "the file is a tar archive; unpack it"),
-        ("a.txt", "a\n".encode("utf-16"), "the file is UTF-16; write it as UTF-8"),
+        *(
+            (f"a.{end}", mark + f"{text}\n{text}\n".encode(f"utf-16-{order}"), why)
+            for end in ("txt", "csv", "jsonl")
+            for text in ("text", "Дом")
+            for order, bom in (("le", b"\xff\xfe"), ("be", b"\xfe\xff"))
+            for mark, why in (
+                (bom, "the file is UTF-16; write it as UTF-8"),
+                (b"", "the file is UTF-16 without its mark"),
+            )
+        ),
         ("a.jl", b"a\n", "a.jl cannot be read as JSON lines, line 1"),
         ("a.pq.gz", b"", "a.pq.gz cannot be read as parquet"),
         *((f"a.{end}", bytes(128), f"a.{end} is named as vectors, which are not text") for end in ("emb", "NPZ", "pt")),

@@ -62,7 +62,7 @@ def test_lines_that_are_not_in_nfc_are_counted(tmp_path, capsys):
     assert capsys.readouterr().out.endswith(" in 1 shard; 2 not in Unicode's composed form (NFC)\n")
 
 
-def test_rows_are_lines(text, tmp_path, capsys):
+def test_rows_are_lines(text, tmp_path, capsys, unchecked):
     x = encoded(tmp_path)
     assert "out has 50 vectors of width" in capsys.readouterr().out
     encoder = lj.load_encoder(str(TINY), layer=2)
@@ -81,6 +81,15 @@ def test_rows_are_lines(text, tmp_path, capsys):
     for row in (50, -51):
         with pytest.raises(IndexError, match="does not exist; there are 50 rows"):
             x[row]
+    for row in (1.9, np.float32(2.7), True, np.True_, None, "1", [1], (1, 2)):
+        with pytest.raises(IndexError, match="is not a whole number or a range"):
+            x[row]
+    for rows in ([1.0], [True, False], [[1]]):
+        with pytest.raises(IndexError, match="is not a whole number or a range"):
+            x.take(np.array(rows))
+    assert np.array_equal(x[np.uint8(49)], x[-1])
+    with pytest.raises(ValueError, match="in a folder is a copy"):
+        np.array(x, copy=False)
     # Rows of one sentence are one vector, encoded once a shard.
     assert np.array_equal(x[0], x[45])
     shards = [list(dict.fromkeys(text[first : first + ROWS])) for first in range(0, len(text), ROWS)]

@@ -183,6 +183,21 @@ def test_the_keyboard_alone_is_enough(open_page, case):
     assert page.inner_text("#chosen [lang]") == data["texts"][nearest]
 
 
+def test_groups_that_no_browser_can_name(browser, tmp_path):
+    codes = ("de", "x-law", "x-news", "art-x-a")
+    x = planted_text.planted(np.random.default_rng(2), LINES, 16, codes=codes, noise=0.4, apart=1.2)
+    groups = lj.explore(x, {code: [f"{code} {line}" for line in range(LINES)] for code in codes})
+    groups.save(path := tmp_path / "groups.html")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector("body[data-ready]")
+    names = page.locator("#legend tr button").all_inner_texts()
+    assert [name[1:] for name in names] == ["art-x-a", "German", "x-law", "x-news"]
+    page.locator("#find").fill("x-law 7")
+    assert [name[1:] for name in page.locator("#list .code").all_inner_texts()] == ["x-law"]
+    page.close()
+
+
 def test_languages_are_hidden_by_the_legend(open_page):
     page = open_page()
     count = f"{POINTS}.filter(Number.isFinite).length"

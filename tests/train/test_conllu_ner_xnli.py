@@ -1,6 +1,7 @@
 """Readers of labelled text: hand-written files, datasets, their errors, and the measured data where they are there."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,20 @@ def test_tagged(tmp_path):
     assert read_tagged(path)[""][0].words == ("en:Jo", ":")
 
 
+def test_universal_ner_as_released(tmp_path):
+    """Three or five columns; # as a comment and as a word; B-O and OTH are no entities, as in its own reader."""
+    path = tmp_path / "en_ewt-ud-dev.iob2"
+    path.write_text(
+        "# newdoc id = a\n# sent_id = a-1\n# text = Jo in #1\tUlm\n1\tJo\tB-PER\t-\tann\n2\tin\tB-O\t-\tann\n3\t#\tO\n"
+        "4\tUlm\tB-LOC\t-\tann\n\t\n# sent_id = a-2\n# text = a\n1\tO\tB-OTH\t-\tann\n2\t_\tI-OTH\t-\tann\n\n# end\n"
+    )
+    tagged = TaggedSentence(("Jo", "in", "#", "Ulm"), ("B-PER", "O", "O", "B-LOC"))
+    assert read_tagged(path) == {"en": [tagged, TaggedSentence(("O", "_"), ("O", "O"))]}
+    path = tmp_path / "wikiann-simple.bio"
+    path.write_text("simple:Jo\tB-PER\nsimple::\tO\nsimple:#\tO\n")
+    assert read_tagged(path) == {"en": [TaggedSentence(("Jo", ":", "#"), ("B-PER", "O", "O"))]}
+
+
 def test_inference(tmp_path):
     table = tmp_path / "x.dev.tsv"
     table.write_text("language\tgold_label\tsentence1\tsentence2\nde\tneutral\ta\tb\nsw\tentailment\tc\td\n")
@@ -75,6 +90,9 @@ NLI = "premise\thypo\tlabel\n"
               ("4\tobl:loc", "2\tobl", "3 3 2 0"))),
         (read_parsed, CONLLU.split("\n\n")[1], "has no parts of speech"),
         (read_parsed, CONLLU.replace("obl:loc", "_"), "at line 7 has a word without FORM or DEPREL: in dem Haus sagt"),
+        *((read_parsed, re.sub(r"(?m)^(\d)\t(\w+)", put, CONLLU), f"lacks the words of {count} of 2 sentences, each of")
+          for put, count in ((r"\1\t_", 2), (lambda word: f"{word[1]}\t{'Ja' if word[2] == 'Ja' else '_'}", 1))),
+        (read_tagged, "_\tO\n\n_\tB-LOC\n", "lacks the words of 2 of 2 sentences"),
         (read_tagged, "Jo\tO\nda\tO\n", "has no named entities"),
         (read_tagged, "\n", "or no sentences"),
         *((read_tagged, f"ok\tO\n{line}\n", "en.tsv, line 2 is not a word, a tab and a tag such as O or B-PER")

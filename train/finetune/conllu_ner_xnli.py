@@ -5,14 +5,15 @@ It is read from files, or from datasets as ``train.finetune.labelled_datasets`` 
 - CoNLL-U, the format of Universal Dependencies (https://universaldependencies.org/format.html). Words are the syntactic
   words: the lines of multiword tokens (``4-5``) and of empty nodes (``8.1``) are skipped.
 - Tagged sentences: a word, a tab and its tag in each line, and an empty line after each sentence, as in WikiAnn (Pan et
-  al., ACL 2017), its split in XTREME, and Universal NER. A prefix of the language before each word (``en:``), as in
-  WikiAnn's own files, is removed.
+  al., ACL 2017) and its split in XTREME. A prefix of the language before each word (``en:``), as in WikiAnn's own
+  files, is removed. In the files of Universal NER (``.iob2``), the number of each word comes before it, and perhaps an
+  annotator after it; ``#`` begins a comment; and the tags ``B-O`` and OTH are no entities, as in its own reader.
 - XNLI (Conneau et al., EMNLP 2018): the release's development and test files have all languages in one table
   (``xnli.dev.tsv``); its training files have one table a language (``multinli.train.en.tsv``).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -24,11 +25,11 @@ from lsar_jax.languages import code_or_none
 from train.finetune.labelled_datasets import (
     COLUMN_LABELS,
     LABELS,
-    dataset_parts,
     dataset_rows,
     dataset_text,
     dataset_words,
     is_dataset,
+    language_of,
 )
 
 __all__ = [
@@ -40,12 +41,10 @@ __all__ = [
 _TRAINING_TABLE, _TABLE = ("premise", "hypo", "label"), ("sentence1", "sentence2", "gold_label")
 _NAMES = {"contradictory": "contradiction"} | {label: label for label in LABELS}
 
-_PREFIX = re.compile(r"[a-z]{2,3}(-[a-z-]+)?:(?=.)")
+_PREFIX = re.compile(r"(simple|[a-z]{2,3}(-[a-z-]+)?):(?=.)")
 _TAG = re.compile(r"O|[BI]-\S+")
-
-_CODE = r"([a-z]{2,3}(?:-[A-Z][a-z]{3})?)"
-# Words in names of files of labelled text that are also the ISO 639-3 code of a language.
-_WORDS = ("all", "bio", "dev", "gum", "kdt", "ner", "pos", "pud", "raw", "set", "tag", "txt")
+# A comment of Universal NER, unlike the word # and its tag.
+_COMMENT = re.compile(r"#[^\t]*$|# [\w ]+ = ")
 
 
 class ParsedSentence(NamedTuple):
@@ -106,7 +105,7 @@ def read_parsed(data: Data, part: str = "train") -> dict[str, list[ParsedSentenc
         for block in _blocks(data):
             if words := _conllu_words(block, data):
                 sentences.append(_parsed(words, f"{data}, the sentence that ends at line {block[-1][0]}"))
-    _check_any((tag for sentence in sentences for tag in sentence.tags), "_", f"{data} has no parts of speech")
+    _check_any(sentences, "_", data, "parts of speech")
     return {language_of(data): sentences}
 
 
@@ -121,8 +120,8 @@ def read_tagged(data: Data, part: str = "train") -> dict[str, list[TaggedSentenc
         rows = dataset_rows(data, part, "tokens", "ner_tags|tags")
         sentences = [TaggedSentence(*zip(*dataset_words(row, where), strict=True)) for where, row in rows]
     else:
-        sentences = [_tagged(block, data) for block in _blocks(data)]
-    _check_any((tag for _, tags in sentences for tag in tags), "O", f"{data} has no named entities")
+        sentences = list(filter(None, (_tagged(block, data) for block in _blocks(data))))
+    _check_any(sentences, "O", data, "named entities")
     prefixes = {match[0] if (match := _PREFIX.match(word)) else "" for words, _ in sentences for word in words}
     if len(prefixes) == 1 and not is_dataset(data):
         length = len(prefixes.pop())
@@ -159,41 +158,15 @@ def read_inference(data: Data, part: str = "train") -> dict[str, list[SentencePa
     return pairs
 
 
-def language_of(data: Data) -> str:
-    """Returns the language that a file, or the configuration of a dataset, is named after; empty if a file is not.
-
-    The code is the first or the last part of a file's name: de in ``de_pud-ud-test.conllu``, ``de.tsv``, ``dev-de.tsv``
-    and ``multinli.train.de.tsv``. A code of three letters counts only if there is none of two. Words that files of
-    labelled text are called, such as ``dev`` and ``pos``, are not taken for codes.
-
-    Raises:
-      ValueError: a file is named after two languages, or a configuration after none.
-
-    Example:
-      >>> from train.finetune.conllu_ner_xnli import language_of
-      >>> names = "hub:commul/universal_dependencies#de_pud", "de_pud-ud-test.conllu", "dev-de.tsv", "xnli.dev.tsv"
-      >>> [language_of(name) for name in names]
-      ['de', 'de', 'de', '']
-    """
-    if is_dataset(data):
-        config = dataset_parts(data)[1]
-        code = code_or_none(config) or code_or_none(config.partition("_")[0])
-        if code is None:
-            raise ValueError(f"the configuration {config!r} of {data} is not named after a language")
-        return code
-    stem = Path(data).stem
-    found = re.findall(rf"^{_CODE}(?=[-_.]|$)", stem) + re.findall(rf"(?:^|[-_.]){_CODE}$", stem)
-    languages = {name: code for name in found if name not in _WORDS and (code := code_or_none(name))}
-    languages = {name: code for name, code in languages.items() if len(name.partition("-")[0]) == 2} or languages
-    if len(set(languages.values())) > 1:
-        raise ValueError(f"{data} is named after the languages {' and '.join(languages)}; rename it")
-    return next(iter(languages.values()), "")
-
-
-def _check_any(labels: Iterable[str], none: str, error: str) -> None:
-    """Raises ValueError if all labels say that there is none, as when a file has no sentences."""
-    if all(label == none for label in labels):
-        raise ValueError(f"{error}, but only {none} for each word, or no sentences")
+def _check_any(sentences: Sequence[ParsedSentence | TaggedSentence], none: str, data: Data, what: str) -> None:
+    """Raises ValueError if all tags say that there is none, as in a file without sentences, or words are missing."""
+    if all(tag == none for sentence in sentences for tag in sentence.tags):
+        raise ValueError(f"{data} has no {what}, but only {none} for each word, or no sentences")
+    # As released where the text has a licence of its own.
+    bare = [sentence.words for sentence in sentences if {*sentence.words} == {"_"}]
+    if len(bare) == len(sentences) or max(map(len, bare), default=0) > 1:
+        count = f"{len(bare)} of {len(sentences)} sentences"
+        raise ValueError(f"{data} lacks the words of {count}, each of which is _; merge them from the text's release")
 
 
 def _blocks(path: Data) -> Iterator[list[tuple[int, str]]]:
@@ -235,9 +208,16 @@ def _parsed(words: Sequence[Sequence[str]], where: str) -> ParsedSentence:
     return ParsedSentence(forms, tags, numbers, tuple(str(name).partition(":")[0] for name in relations))
 
 
-def _tagged(block: list[tuple[int, str]], path: Data) -> TaggedSentence:
-    words, _, tags = zip(*(line.rpartition("\t") for _, line in block), strict=True)
-    for (number, line), word, tag in zip(block, words, tags, strict=True):
-        if not word or "\t" in word or not _TAG.fullmatch(tag):
+def _tagged(block: list[tuple[int, str]], path: Data) -> TaggedSentence | None:
+    """Returns a sentence; None for lines of comments alone."""
+    words: list[tuple[str, str]] = []
+    for number, line in block:
+        fields = line.split("\t")
+        if _COMMENT.match(line) or (len(fields) > 2 and re.fullmatch(r"\d+[-.]\d+", fields[0])):
+            continue
+        if len(fields) > 2 and fields[0] == str(len(words) + 1):  # of Universal NER
+            fields = [fields[1], "O" if fields[2][1:] in ("-O", "-OTH") else fields[2]]
+        if len(fields) != 2 or not fields[0] or not _TAG.fullmatch(fields[1]):
             raise ValueError(f"{path}, line {number} is not a word, a tab and a tag such as O or B-PER: {line!r}")
-    return TaggedSentence(words, tags)
+        words.append((fields[0], fields[1]))
+    return TaggedSentence(*zip(*words, strict=True)) if words else None

@@ -1,4 +1,4 @@
-"""Rows of labelled text in datasets, which are named with a configuration.
+"""Rows of labelled text in datasets, which are named with a configuration, and the language of a file or of them.
 
 ``hub:unimelb-nlp/wikiann#de`` is the configuration ``de`` of a dataset on the Hub, and ``tfds:wikiann#de`` that of a
 prepared TensorFlow dataset. In ``tfds:xnli/plain_text#de``, whose rows hold all languages, it is the language. Columns
@@ -6,13 +6,17 @@ are found by their names. Labels that are numbers are named as a prepared datase
 WikiAnn, Universal Dependencies and XNLI there.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lsar_jax.corpora.tables import Data, Prepared, named_tables, numbered_rows
+from lsar_jax.languages import code_or_none
 
 __all__ = [
     "COLUMN_LABELS", "LABELS", "dataset_parts", "dataset_rows", "dataset_text", "dataset_words", "is_dataset",
+    "language_of",
 ]  # fmt: skip
 
 # The labels of a pair of sentences, in the order of their ids.
@@ -31,6 +35,10 @@ COLUMN_LABELS = {
     "label": LABELS,
 }  # fmt: skip
 
+_CODE = r"(simple|[a-z]{2,3}(?:-[A-Z][a-z]{3})?)"
+# Words in names of files of labelled text that are also the ISO 639-3 code of a language.
+_WORDS = ("all", "bio", "dev", "gum", "kdt", "ner", "pos", "pud", "raw", "set", "tag", "txt")
+
 
 def is_dataset(data: object) -> bool:
     """Returns whether data are named as ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG`` rather than by a path."""
@@ -43,6 +51,37 @@ def dataset_parts(data: Data) -> tuple[str, str]:
     if not config:
         raise ValueError(f"{data} names no configuration; write {place}#CONFIG, such as {place}#de")
     return place, config
+
+
+def language_of(data: Data) -> str:
+    """Returns the language that a file, or the configuration of a dataset, is named after; empty if a file is not.
+
+    The code is the first or the last part of a file's name: de in ``de_pud-ud-test.conllu``, ``de.tsv``, ``dev-de.tsv``
+    and ``multinli.train.de.tsv``. A code of three letters counts only if there is none of two. Words that files of
+    labelled text are called, such as ``dev`` and ``pos``, are not taken for codes.
+
+    Raises:
+      ValueError: a file is named after two languages, or a configuration after none.
+
+    Example:
+      >>> from train.finetune.conllu_ner_xnli import language_of
+      >>> names = "hub:commul/universal_dependencies#de_pud", "de_pud-ud-test.conllu", "dev-de.tsv", "xnli.dev.tsv"
+      >>> [language_of(name) for name in names]
+      ['de', 'de', 'de', '']
+    """
+    if is_dataset(data):
+        config = dataset_parts(data)[1]
+        code = code_or_none(config) or code_or_none(config.partition("_")[0])
+        if code is None:
+            raise ValueError(f"the configuration {config!r} of {data} is not named after a language")
+        return code
+    stem = Path(data).stem
+    found = re.findall(rf"^{_CODE}(?=[-_.]|$)", stem) + re.findall(rf"(?:^|[-_.]){_CODE}$", stem)
+    languages = {name: code for name in found if name not in _WORDS and (code := code_or_none(name))}
+    languages = {name: code for name, code in languages.items() if len(name.partition("-")[0]) == 2} or languages
+    if len(set(languages.values())) > 1:
+        raise ValueError(f"{data} is named after the languages {' and '.join(languages)}; rename it")
+    return next(iter(languages.values()), "")
 
 
 def dataset_rows(data: Data, part: str, *columns: str) -> Iterator[tuple[str, list[Any]]]:

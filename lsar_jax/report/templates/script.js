@@ -1,6 +1,9 @@
 "use strict";
 /* What all pages do: names of languages in place of their codes, and buttons that copy. */
-const names = new Intl.DisplayNames("en", { type: "language", fallback: "code" });
+const displayed = new Intl.DisplayNames("en", { type: "language", fallback: "code" });
+function languageName(code) {
+  try { return displayed.of(code); } catch { return code; /* a group that is not a language */ }
+}
 
 function copy(id) {
   getSelection().selectAllChildren(document.getElementById(id)); // a browser may refuse the next line
@@ -8,7 +11,7 @@ function copy(id) {
 }
 
 for (const code of document.querySelectorAll("[data-code]")) {
-  try { code.textContent = names.of(code.dataset.code); } catch { /* a group that is not a language */ }
+  code.textContent = languageName(code.dataset.code);
 }
 for (const button of document.querySelectorAll("[data-copies]")) button.onclick = () => copy(button.dataset.copies);
 
@@ -112,7 +115,7 @@ const explorer = document.getElementById("data") && (() => {
   }
 
   const percent = (share) => (share === null ? "–" : `${Math.round(100 * share)}%`);
-  const nameOf = (number) => names.of(languages[number]);
+  const nameOf = (number) => languageName(languages[number]);
   const label = (row) => element("span", { className: "code" }, mark(language[row]), nameOf(language[row]));
   const sentence = (row, text = texts[row]) => element("span", { lang: languages[language[row]], dir: "auto" }, text);
   const note = (className, text) => element("span", { className }, text);
