@@ -37,10 +37,14 @@ from transformers import (
     EuroBertModel,
     Gemma3TextConfig,
     GteConfig,
+    LlamaConfig,
     M2M100Config,
+    Ministral3Config,
     ModernBertConfig,
     NllbTokenizer,
     NomicBertConfig,
+    Qwen2Config,
+    Qwen2Tokenizer,
     Qwen3Config,
     XLMConfig,
     XLMModel,
@@ -95,17 +99,33 @@ def xlm() -> None:
         (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
 
 
-def qwen3(*, causal: bool) -> None:
-    config = Qwen3Config(
-        vocab_size=64, max_position_embeddings=40, num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-3,
-        pad_token_id=0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}, is_causal=causal, **SIZES,
-    )  # fmt: skip
-    folder = save(AutoModel.from_config(config), "qwen3" if causal else "qwen3-both")
-    words = ["[PAD]", "[UNK]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+def decoder(name: str, config: type, *, theta: float = 100.0, scaling: dict | None = None, **options) -> None:
+    rotary = {"rope_type": "default", "rope_theta": theta} | (scaling or {})
+    sizes = {"vocab_size": 64, "max_position_embeddings": 40, "num_key_value_heads": 2, **SIZES}
+    given = config(**sizes, rms_norm_eps=1e-3, pad_token_id=0, rope_parameters=rotary, **options)
+    folder = save(AutoModel.from_config(given), name)
+    mark = "Ġ" if name == "qwen2" else "##"
+    words = ["[PAD]", "[UNK]", "[MASK]", *LETTERS, *(f"{mark}{letter}" for letter in LETTERS)]
     tokenizer = Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    if name == "qwen2":
+        # transformers splits the text of every model of this type with this tokenizer.
+        pieces = {word: i for i, word in enumerate([*words, "Ġ"])}
+        tokenizer = Qwen2Tokenizer(pieces, [("Ġ", letter) for letter in LETTERS]).backend_tokenizer
     # As in Qwen3, the token of padding is the one at the end.
     write_tokenizer(folder, tokenizer, None, ("[PAD]", 0), "[PAD]")
+
+
+def decoders() -> None:
+    # Some planes are as they were, some are scaled, and some are between.
+    llama3 = {"rope_type": "llama3", "low_freq_factor": 0.5, "high_freq_factor": 1.5, "factor": 4.0}
+    yarn = {"rope_type": "yarn", "beta_fast": 1.0, "beta_slow": 0.25, "factor": 8.0, "llama_4_scaling_beta": 0.5}
+    yarn |= {"mscale": 0.5, "mscale_all_dim": 2.0, "original_max_position_embeddings": 5}
+    decoder("llama", LlamaConfig, scaling=llama3 | {"original_max_position_embeddings": 10}, theta=10.0)
+    decoder("ministral3", Ministral3Config, scaling=yarn, theta=10.0, head_dim=16, is_causal=False)
+    decoder("qwen2", Qwen2Config, is_causal=False)
+    decoder("qwen3", Qwen3Config, head_dim=16, is_causal=True)
+    decoder("qwen3-both", Qwen3Config, head_dim=16, is_causal=False)
 
 
 def distilbert() -> None:
@@ -388,8 +408,8 @@ def laser_encoders_pieces(folder: Path):
 if __name__ == "__main__":
     for make in (bert, xlm_r, xlm, distilbert, eurobert, modernbert, embedding_gemma2, gte, nomic_bert):
         make()
+    decoders()
     for flag in (False, True):
-        qwen3(causal=flag)
         gemma3(causal=flag)
     sentence_transformers()
     m2m_100()

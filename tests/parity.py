@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).parent / "golden"
 # Names of folders in ``golden``.
 ARCHITECTURES = (
     "bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2", "qwen3", "qwen3-both", "distilbert",
-    "eurobert",
+    "eurobert", "llama", "qwen2", "ministral3",
     "modernbert",
     "gemma3", "gemma3-causal", "embedding-gemma2",
     "gte",

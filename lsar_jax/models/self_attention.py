@@ -27,6 +27,7 @@ class AttentionConfig:
         2023); by default as many as ``heads``.
       width: width of a head; by default, together the heads are as wide as a hidden state.
       bias: whether the linear layers have a bias.
+      out_bias: whether the last of them has one; by default as ``bias``.
       fused: whether a checkpoint has query, key and value as one matrix, in this order.
       rotary: turns queries and keys by their positions.
       scale: factor of the scores, by default ``width ** -0.5``.
@@ -38,6 +39,7 @@ class AttentionConfig:
     groups: int | None = None
     width: int | None = None
     bias: bool = True
+    out_bias: bool | None = None
     fused: bool = False
     rotary: Rotary | None = None
     scale: float | None = None
@@ -70,7 +72,7 @@ class SelfAttention(nnx.Module):
             self.value = factory.linear(hidden, shared, bias=config.bias)
         self.query_norm = None if norm is None else norm(self.width)
         self.key_norm = None if norm is None else norm(self.width)
-        self.out = factory.linear(inner, hidden, bias=config.bias)
+        self.out = factory.linear(inner, hidden, bias=config.bias if config.out_bias is None else config.out_bias)
 
     def __call__(self, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
         """Returns what attention adds to ``x``; of ``mask``, only the segments are used."""
@@ -82,6 +84,8 @@ class SelfAttention(nnx.Module):
         if config.rotary is not None:
             positions = positions_of(mask.lengths, x.shape[1])
             query, key = config.rotary(query, positions), config.rotary(key, positions)
+            if config.rotary.beta:
+                query *= config.rotary.query_scale(positions).astype(query.dtype)
         if dropout is not None and dropout.attention:
             mixed = attend_with_dropout(query, key, value, mask, dropout, config.scale)
         else:

@@ -22,6 +22,13 @@ from tests.parity import GOLDEN, TEXTS
 from tests.rewriting import edit_json
 
 LINEAR = {"rope_scaling": {"type": "linear", "factor": 2.0}}
+YARN = {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8}}
+YARNED = {"factor": 4.0, "kind": "yarn", "slow": 1.0, "fast": 32.0, "original": 8.0, "length": 0.1 * math.log(4) + 1}
+LLAMA3 = {"rope_scaling": {
+    "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 0.5, "high_freq_factor": 1.5,
+    "original_max_position_embeddings": 10,
+}}  # fmt: skip
+MINISTRAL3 = {"rope_type": "yarn", "rope_theta": 10.0, "factor": 8.0, "original_max_position_embeddings": 5}
 FULL, SLIDING = "full_attention", "sliding_attention"
 # As configs were written before version 5 of transformers; ... leaves a field out.
 ROPE = {"rope_parameters": ..., "rope_theta": 100.0, "rope_scaling": None}
@@ -33,6 +40,9 @@ GEMMA3 = {
 SAME = [
     ("qwen3", ROPE),
     ("eurobert", ROPE),
+    ("llama", ROPE | LLAMA3 | {"rope_theta": 10.0}),
+    ("llama", {"head_dim": None, "mlp_bias": ..., "pretraining_tp": 1}),
+    ("qwen2", {"head_dim": 8, "layer_types": ..., "sliding_window": 5, "max_window_layers": 1}),
     ("modernbert", MODERNBERT),
     ("modernbert", MODERNBERT | {"global_attn_every_n_layers": 3, "reference_compile": None, "repad_logits": False}),
     ("gte", GTE),
@@ -56,10 +66,17 @@ SIZES = [
     ("qwen3", {"is_causal": ...}, {"causal": True}),
     ("qwen3", {"is_causal": False}, {"causal": False}),
     ("qwen3", {"is_causal": False, "use_bidirectional_attention": True}, {"causal": False}),
+    ("qwen3", ROPE | YARN, {"rotary": Rotary(100.0, **YARNED)}),
+    ("qwen3", {"num_key_value_heads": None}, {"groups": 4}),
+    ("llama", {"num_key_value_heads": ...}, {"groups": 4, "causal": True}),
+    ("ministral3", {}, {"rotary": Rotary(
+        10.0, 8.0, "yarn", 0.25, 1.0, 5.0, (1 + 0.05 * math.log(8)) / (1 + 0.2 * math.log(8)), 0.5
+    )}),
     ("eurobert", {}, {"groups": 2, "rotary": Rotary(100.0), "epsilon": 1e-3, "causal": False}),
     ("eurobert", {"num_key_value_heads": None, "head_dim": None}, {"groups": 4, "width": 8}),
     ("modernbert", {}, {"kinds": (FULL, SLIDING, SLIDING, FULL), "window": 4, "sliding": Rotary(30.0)}),
     ("modernbert", MODERNBERT | {"global_attn_every_n_layers": 1}, {"kinds": (FULL,) * 4, "rotary": Rotary(1000.0)}),
+    ("modernbert", MODERNBERT | YARN, {"rotary": Rotary(1000.0, **YARNED), "sliding": Rotary(30.0, **YARNED)}),
     ("gte", {}, {"rotary": Rotary(160.0, 8 ** (2 / 8))}),
     # arctic-embed-m-v2 does not scale.
     ("gte", GTE | {"rope_scaling": None, "rope_theta": 160000}, {"rotary": Rotary(160000.0)}),
@@ -79,7 +96,9 @@ SIZES = [
 ]  # fmt: skip
 QWEN = [
     ({"rope_parameters": None}, "rope_theta in config.json is None; it must be a positive, finite number"),
-    ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "rope_type 'yarn' is not one of default, linear"),
+    ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "factor of rope_scaling in config.json is None"),
+    ({"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}}, "'longrope' is not one of default, linear, ll"),
+    (ROPE | {"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5 in config.json; only 1 is supported"),
     (LINEAR, "rope_scaling is .* in config.json; only None is supported"),
     ({"hidden_act": "mish"}, "hidden_act 'mish' is not one of gelu, "),
     ({"num_key_value_heads": 3}, "4 heads of width .* do not fit: their number must be a multiple of 3"),
@@ -100,6 +119,19 @@ REFUSED = {
         ({"layer_types": ["sliding_attention"] * 3}, "layer_types is .*; only .'full_attention', "),
         ({"is_causal": ..., "use_bidirectional_attention": True}, "without is_causal: false"),
     ],
+    "qwen2": [
+        *QWEN,
+        ({"use_sliding_window": True}, "use_sliding_window is True in config.json; only False is supported"),
+        ({"num_key_value_heads": ...}, "4 heads of width 8 do not fit: their number must be a multiple of 32"),
+    ],
+    "llama": [
+        *QWEN,
+        (ROPE | {"rope_scaling": {**LLAMA3["rope_scaling"], "high_freq_factor": 0.5}}, "low_freq_.* by is 0.0"),
+    ],
+    "ministral3": [
+        ({"sliding_window": 4}, "sliding_window is 4 in config.json; only None is supported"),
+        ({"rope_parameters": MINISTRAL3}, "llama_4_scaling_beta of rope_scaling in config.json is None"),
+    ],
     "eurobert": [*QWEN, ({"mlp_bias": True}, "mlp_bias is True in config.json; only False is supported")],
     "modernbert": [
         ({"layer_types": ["full_attention"] * 3}, "name one of full_attention, sliding_attention for each of 4"),
@@ -111,7 +143,7 @@ REFUSED = {
     "gemma3": [
         ({"attn_logit_softcapping": 50.0}, "attn_logit_softcapping is 50.0"),
         ({"layer_types": None, "sliding_window_pattern": 0}, "sliding_window_pattern is 0"),
-        ({"rope_parameters": None, "rope_scaling": {"rope_type": "yarn"}}, "rope_type 'yarn' is not one of"),
+        ({"rope_parameters": None, "rope_scaling": {"rope_type": "dynamic"}}, "rope_type 'dynamic' is not one of"),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, "of full_attention in .* is None"),
         ({"use_bidirectional_attention": False, "is_causal": False}, "is_causal is False in config.json; only True"),
         ({"is_causal": False}, "is_causal is False in config.json; only True"),

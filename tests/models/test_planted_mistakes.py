@@ -57,6 +57,13 @@ def other_direction(block, case):
     parity.set_attention(block, causal=not block.attention.config.causal)
 
 
+def turned(**values):
+    """Changes options of the rotary positions."""
+    return each(
+        lambda block, case: parity.set_attention(block, rotary=replace(block.attention.config.rotary, **values))
+    )
+
+
 def bases_exchanged(model, case):
     for block in model.blocks:
         full = block.attention.config.window is None
@@ -162,6 +169,24 @@ MISTAKES = {
         "scale": each(attention(scale=(32 / 4) ** -0.5)),
     },
     "qwen3-both": {"direction": QWEN["direction"]},
+    "llama": {
+        "scaling": turned(kind="linear"),
+        "no scaling": turned(factor=1.0),
+        "other turns": turned(fast=4.0),
+        "positions before": turned(original=40.0),
+    },
+    "qwen2": {
+        "direction": QWEN["direction"],
+        "bias": each(edit("attention.query.bias", jnp.zeros_like)),
+        "bias of values": each(edit("attention.value.bias", jnp.zeros_like)),
+    },
+    "ministral3": {
+        "direction": QWEN["direction"],
+        "scaling": turned(kind="linear"),
+        "turns": turned(slow=1.0, fast=32.0),
+        "length": turned(length=1.0),
+        "growth": turned(beta=0.0),
+    },
     "modernbert": EPSILON | PADDING | {
         "other half of the gate": each(put("feed.fused", "up_gate")),
         "wider window": each(attention(window=5), blocks=slice(1, 2)),

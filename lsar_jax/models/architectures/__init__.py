@@ -1,4 +1,4 @@
-"""The supported architectures, one file each, and the table ``ARCHITECTURES`` of all of them."""
+"""The supported architectures, a file for each kind, and the table ``ARCHITECTURES`` of all of them."""
 
 from pathlib import Path
 from typing import Any
@@ -7,16 +7,15 @@ from lsar_jax.checks import check_choice
 from lsar_jax.files import read_json
 from lsar_jax.models.architectures.base import Architecture, Config
 from lsar_jax.models.architectures.bert import BERT
+from lsar_jax.models.architectures.decoders.embedding_gemma2 import EMBEDDING_GEMMA2, EMBEDDING_GEMMA2_TEXT
+from lsar_jax.models.architectures.decoders.gemma3 import GEMMA3, GEMMA3_TEXT
+from lsar_jax.models.architectures.decoders.llama import EUROBERT, LLAMA, MINISTRAL3, QWEN2, QWEN3
 from lsar_jax.models.architectures.distilbert import DISTILBERT
-from lsar_jax.models.architectures.embedding_gemma2 import EMBEDDING_GEMMA2, EMBEDDING_GEMMA2_TEXT
-from lsar_jax.models.architectures.eurobert import EUROBERT
-from lsar_jax.models.architectures.gemma3 import GEMMA3, GEMMA3_TEXT
 from lsar_jax.models.architectures.gte import GTE, NEW
 from lsar_jax.models.architectures.laser import LASER
 from lsar_jax.models.architectures.m2m_100 import M2M_100
 from lsar_jax.models.architectures.modernbert import MODERNBERT
 from lsar_jax.models.architectures.nomic_bert import NOMIC_BERT
-from lsar_jax.models.architectures.qwen3 import QWEN3
 from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.architectures.xlm import XLM
 from lsar_jax.models.architectures.xlm_roberta import CAMEMBERT, ROBERTA, XLM_R
@@ -25,7 +24,7 @@ __all__ = ["ARCHITECTURES", "Architecture", "Config", "read_config"]
 
 # fmt: off
 _EVERY = (
-    BERT, XLM_R, XLM, LASER, QWEN3, ROBERTA, CAMEMBERT, DISTILBERT, EUROBERT,
+    BERT, XLM_R, XLM, LASER, LLAMA, QWEN2, QWEN3, MINISTRAL3, EUROBERT, ROBERTA, CAMEMBERT, DISTILBERT,
     MODERNBERT, GEMMA3_TEXT, GEMMA3, EMBEDDING_GEMMA2_TEXT, EMBEDDING_GEMMA2, GTE, NEW, NOMIC_BERT, STATIC, M2M_100,
 )
 # fmt: on

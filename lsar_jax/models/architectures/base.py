@@ -201,7 +201,10 @@ def rope_parameters(sizes: Any) -> dict[str, Any]:
     return {"full_attention": sizes.rotary.parameters(), "sliding_attention": sizes.sliding.parameters()}
 
 
-def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | None = None) -> Rotary:
+def rotary(
+    config: Mapping[str, Any], theta: str = "rope_theta", kind: str | None = None, *, alike: bool = False,
+    beta: bool = False,
+) -> Rotary:  # fmt: skip
     """Returns the rotary positions of a config, as written before version 5 of transformers or since.
 
     Args:
@@ -209,6 +212,8 @@ def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | Non
         ``rope_scaling``, which counted for full layers.
       theta: name of the base before version 5.
       kind: kind of layer: ``full_attention`` or ``sliding_attention``; None where all layers are of one kind.
+      alike: whether ``rope_scaling`` counted for sliding layers too.
+      beta: as in ``Rotary.of``.
 
     Raises:
       ValueError: the base is missing, or the scaling is not one that the architecture may have.
@@ -219,10 +224,11 @@ def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | Non
         parameters = parameters if kind is None else parameters.get(kind)
         parameters = parameters if isinstance(parameters, Mapping) else {}
     else:
-        scaling = config.get("rope_scaling") if kind != "sliding_attention" else None
+        scaling = config.get("rope_scaling") if alike or kind != "sliding_attention" else None
         parameters = {**(scaling or {}), "rope_theta": config.get(theta)}
-    scaling = parameters.get("rope_type", parameters.get("type", "default"))
     base = number({theta: parameters.get("rope_theta")}, theta, where=f" of {kind}" if kind else "")
-    check_choice("rope_type", scaling, ("default", "linear"))
-    factor = number(parameters, "factor", 1.0, " of rope_scaling") if scaling == "linear" else 1.0
-    return Rotary(base, factor)
+    # Where all layers are of one kind, what stands beside the parameters counts first.
+    outside = None if kind else config.get("original_max_position_embeddings")
+    length = outside or parameters.get("original_max_position_embeddings") or config.get("max_position_embeddings")
+    part = {"partial_rotary_factor": config.get("partial_rotary_factor")}
+    return Rotary.of({**part, **parameters, "rope_theta": base, "original_max_position_embeddings": length}, beta=beta)

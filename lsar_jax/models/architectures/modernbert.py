@@ -75,7 +75,6 @@ def _build(config: ModernBertConfig, factory: LayerFactory) -> Encoder:
 
 
 def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
-    base.require(config, rope_scaling=None)
     # The window is of both sides together, without the token itself.
     sizes = base.whole_sizes(config, base.SIZES | {"both_sides": "local_attention"})
     window, every = sizes.pop("both_sides") // 2, config.get("global_attn_every_n_layers", 3)
@@ -85,7 +84,7 @@ def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
         kinds=base.layer_kinds(config, sizes["blocks"], lambda number: number % every == 0),
         window=window,
         rotary=base.rotary(config, "global_rope_theta", "full_attention"),
-        sliding=base.rotary(config, "local_rope_theta", "sliding_attention"),
+        sliding=base.rotary(config, "local_rope_theta", "sliding_attention", alike=True),
         epsilon=base.number(config, "norm_eps", 1e-5),
         activation=base.activation(config, "hidden_activation"),
         **{name: bool(config.get(name)) for name in _BIASES},

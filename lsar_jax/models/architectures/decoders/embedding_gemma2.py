@@ -17,7 +17,8 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from lsar_jax.checks import whole_number
-from lsar_jax.models.architectures import base, gemma3, qwen3
+from lsar_jax.models.architectures import base
+from lsar_jax.models.architectures.decoders import gemma3, llama
 from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.blocks import PreNormBlock, normed, residual_sum
 from lsar_jax.models.dropout import Dropout, independent
@@ -29,7 +30,7 @@ from lsar_jax.shapes import Hidden
 __all__ = ["EMBEDDING_GEMMA2", "EMBEDDING_GEMMA2_TEXT", "EmbeddingGemma2Config"]
 
 _ACTIVATION = "gelu_pytorch_tanh"
-_SIZES = qwen3.SIZES | {"window": "sliding_window", "gate": "hidden_size_per_layer_input"}
+_SIZES = llama.SIZES | {"window": "sliding_window", "gate": "hidden_size_per_layer_input"}
 # What the config may say of a block alone.
 _HEADS = {"groups": "num_key_value_heads", "width": "head_dim"}
 _INPUTS, _PROJECTION = "ple.per_layer_model_projection.weight", "embedding_projection.weight"
@@ -181,7 +182,7 @@ EMBEDDING_GEMMA2_TEXT = base.Architecture(
     "embedding_gemma2_text",
     _read_sizes,
     _build,
-    qwen3.keys(_BLOCK)
+    llama.keys(_BLOCK)
     | {"blocks.{}.scalar": "layers.{}.layer_scalar", "inputs.projection.kernel": _INPUTS}
     | base.weight_and_bias("inputs.norm", "ple.per_layer_projection_norm", bias=False),
     # The final projection, and what reads images and sound.

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from lsar_jax.checks import whole_number
-from lsar_jax.models.architectures import base, qwen3
+from lsar_jax.models.architectures import base
+from lsar_jax.models.architectures.decoders import llama
 from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
 from lsar_jax.models.parts import GatedFeedForward, LayerFactory, RMSNorm
@@ -23,12 +24,16 @@ from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
 __all__ = ["BLOCK", "GEMMA3", "GEMMA3_TEXT", "Gemma3Config", "attention", "embeddings", "text_config"]
 
-BLOCK = qwen3.BLOCK | {
-    "attended_norm": "layers.{}.post_attention_layernorm",
-    "feed_norm": "layers.{}.pre_feedforward_layernorm",
-    "fed_norm": "layers.{}.post_feedforward_layernorm",
-}
-_SIZES = qwen3.SIZES | {"scores": "query_pre_attn_scalar"}
+BLOCK = (
+    llama.BLOCK
+    | llama.HEAD_NORMS
+    | {
+        "attended_norm": "layers.{}.post_attention_layernorm",
+        "feed_norm": "layers.{}.pre_feedforward_layernorm",
+        "fed_norm": "layers.{}.post_feedforward_layernorm",
+    }
+)
+_SIZES = llama.SIZES | {"scores": "query_pre_attn_scalar"}
 # The multimodal checkpoints leave out what is the default of transformers.
 _DEFAULTS = {
     "vocab_size": 262_208,
@@ -146,7 +151,7 @@ GEMMA3_TEXT = base.Architecture(
     "gemma3_text",
     _read_sizes,
     _build,
-    qwen3.keys(BLOCK),
+    llama.keys(BLOCK),
     # The head of language models, and what reads images.
     unused=r"(lm_head|vision_tower|multi_modal_projector)\..*",
     # The last one stands after the second in checkpoints from before version 4.52 of transformers.
