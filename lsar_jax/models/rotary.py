@@ -55,7 +55,7 @@ class Rotary:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], *, beta: bool = False) -> "Rotary":
-        """Returns the positions that ``parameters`` describes; with ``beta``, those of Ministral 3.
+        """Returns the positions that ``parameters`` describes, with ``beta`` as Ministral 3 has them.
 
         Raises:
           ValueError: the scaling is not one of those above, or a number is missing or not positive.
