@@ -80,9 +80,11 @@ def language_penalty(
     counts = jnp.where(means.counts > 0, means.counts, 1)
     mean = means.sums / counts[:, None]
     centred = seen[:, None] * (mean - mean.sum(axis=0) / jnp.maximum(seen.sum(), 1))
-    # Centred means are dependent: with less noise than float32's rounding, their products are a singular matrix.
-    noise = jnp.diag(jnp.maximum(1 / counts, 1e-6))
+    # R^T R = C C^T + D. Centred means are dependent: C C^T is singular but for rounding, which may give NaN. R is not
+    # singular: the roots of D are far above the rounding of C.
+    noise = jnp.diag(jnp.maximum(1 / counts, 1e-6) ** 0.5)
+    triangle = jnp.linalg.qr(jnp.concatenate([centred.T, noise]), mode="r")
     coordinates = product(unit(x.astype(jnp.float32)), centred.T)
-    solved = jnp.linalg.solve(product(centred, centred.T) + noise, coordinates.T).T
+    solved = jax.scipy.linalg.solve_triangular(triangle, coordinates.T, trans=1)
     counted = jnp.ones(len(x)) if language is None else (language >= 0).astype(jnp.float32)
-    return (counted * (coordinates * solved).sum(axis=1)).sum() / jnp.maximum(counted.sum(), 1)
+    return (counted * (solved * solved).sum(axis=0)).sum() / jnp.maximum(counted.sum(), 1)

@@ -54,6 +54,20 @@ def test_it_is_the_formula_in_float64(batches):
     assert language_penalty(batches[0][2], means) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("languages", [2, 4, 100])
+def test_with_many_sentences_it_is_the_share_in_the_span_of_the_means(languages, rng):
+    """For any order of sums: the products of centred means are a singular matrix, but for rounding."""
+    means = rng.standard_normal((languages, D)).astype(np.float32)
+    x = rng.standard_normal((60, D)).astype(np.float32)
+    centred = means.astype(np.float64) - means.mean(axis=0, dtype=np.float64)
+    span = np.linalg.svd(centred)[2][: languages - 1].T
+    expected = np.mean(((x @ span) ** 2).sum(axis=1) / (x.astype(np.float64) ** 2).sum(axis=1))
+    for count in 10.0 ** np.arange(7, 13):
+        counts = jnp.full(languages, count, jnp.float32)
+        many = LanguageMeans(jnp.asarray(means) * counts[:, None], counts)
+        assert language_penalty(x, many) == pytest.approx(expected, rel=1e-4)
+
+
 def test_padding_and_languages_that_have_not_come_do_not_count(batches):
     x, language = (part[0] for part in batches)
     means = started(x, language)
