@@ -54,34 +54,12 @@ _FAMILIES = (
 )
 
 # Usual scripts of languages, some of FLORES-200, that CLDR does not know, and to which langcodes therefore gives Latin.
-_USUAL_SCRIPTS = (
-    dict.fromkeys(("acm", "acq", "ajp", "azb", "pbt"), "Arab")
-    | dict.fromkeys(("cjy", "cnp", "cpx", "csp", "czh", "czo", "ltc", "mnp", "och"), "Hans")
-    | dict.fromkeys(("blk", "int", "kjp", "ksw", "rki"), "Mymr")
-    | dict.fromkeys(("adx", "khg", "lbj", "sip", "xct"), "Tibt")
-)
+_USUAL_SCRIPTS = dict.fromkeys(("acm", "acq", "ajp", "azb", "pbt"), "Arab")
+_USUAL_SCRIPTS |= dict.fromkeys(("cjy", "cnp", "cpx", "csp", "czh", "czo", "ltc", "mnp", "och"), "Hans")
+_USUAL_SCRIPTS |= dict.fromkeys(("blk", "int", "kjp", "ksw", "rki"), "Mymr")
+_USUAL_SCRIPTS |= dict.fromkeys(("adx", "khg", "lbj", "sip", "xct"), "Tibt")
 
-_UNSPACED = [
-    "Ahom",
-    "Bopo",
-    "Hanb",
-    "Hani",
-    "Hans",
-    "Hant",
-    "Hira",
-    "Hrkt",
-    "Jpan",
-    "Kana",
-    "Khmr",
-    "Lana",
-    "Laoo",
-    "Mymr",
-    "Tale",
-    "Talu",
-    "Tavt",
-    "Thai",
-    "Tibt",
-]
+_UNSPACED = "Ahom Bopo Hanb Hani Hans Hant Hira Hrkt Jpan Kana Khmr Lana Laoo Mymr Tale Talu Tavt Thai Tibt"
 
 
 def language_code(code: object) -> str:
@@ -230,7 +208,7 @@ def script_of(code: str) -> str:
 
 def spaces_words(code: str) -> bool:
     """Whether the script of a language separates words by spaces, as Chinese, Japanese, Thai and Tibetan do not."""
-    return script_of(code) not in _UNSPACED
+    return script_of(code) not in _UNSPACED.split()
 
 
 def _usual_script(subtag: str) -> str:

@@ -32,6 +32,7 @@ def case(tmp_path_factory):
     x = planted_text.planted(rng, LINES, 48, codes=CODES, noise=0.4, apart=1.2)
     both = {code: np.stack([rows, rows @ rng.normal(size=(48, 48)).astype(np.float32)]) for code, rows in x.items()}
     texts = {code: [f"{code} number {line} {HOSTILE}" for line in range(LINES)] for code in CODES}
+    texts["sw"] = [f"sw number {line} {'क्षि' * 60}" for line in range(LINES)]
     with pytest.MonkeyPatch.context() as patch:  # t-SNE takes seconds
         patch.setattr(explorer, "flat", lambda panels: {name: rows[:, :2] for name, rows in panels.items()})
         page = lj.explore(
@@ -181,6 +182,9 @@ def test_the_keyboard_alone_is_enough(open_page, case):
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "chosen"
     assert page.inner_text("#chosen [lang]") == data["texts"][nearest]
+    # An entry of 70 characters has whole syllables.
+    page.locator("#find").fill("sw number 7 ")
+    assert page.inner_text("#list [lang=sw]") == f"sw number 7 {'क्षि' * 57}…"
 
 
 def test_groups_that_no_browser_can_name(browser, tmp_path):
