@@ -1,6 +1,6 @@
 """The command of a task: options, the check of its folder, the loop, the table and the figures.
 
-    COMMAND = command(tatoeba)      # in the file of the task, which eval/__main__.py names
+    COMMAND = command(tatoeba)      # in the file of the task, which eval/commands.toml names
 
 The options of a command are the keyword arguments of the function that makes the task, and the fields of ``Options``.
 """

@@ -20,7 +20,7 @@ TINY = ROOT / "tests" / "golden" / "bert"
 def block(path):
     """The code of a how-to page whose first line is a comment that names this file, without that line."""
     text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "how-to").glob("own-*.md"))
-    [found] = re.findall(rf"```py\n# [^\n]*{re.escape(path)}[^\n]*\n(.*?)```", text, flags=re.S)
+    [found] = re.findall(rf"```(?:py|toml)\n# [^\n]*{re.escape(path)}[^\n]*\n(.*?)```", text, flags=re.S)
     return found
 
 
@@ -82,7 +82,7 @@ def test_a_transform(checkout, rng):
 
 
 def test_a_task(checkout):
-    add(checkout, "eval/tasks/translation_cosine.py", "eval/__main__.py", '    "all": Command(')
+    add(checkout, "eval/tasks/translation_cosine.py", "eval/commands.toml", "all = [")
     out = ["--encoder", TINY, "--max-length", 24, "--layers", 2, "--languages", "de", "en", "th", "--out", "out"]
     said = run(checkout, ["eval", "translation-cosine", *out, "--transforms", "original", "center"])
     assert "Cosine of translations, in percent" in said

@@ -1,6 +1,6 @@
 """Figures of semantic leakage, after Ki, Park and Kim 2024, Figures 3 to 6."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -26,30 +26,22 @@ def leakage(scores: Scores, layers: Sequence[int], column: str, path: Path, *, p
     """
     from matplotlib import color_sequences
 
-    if not _has(scores, column):
-        return
     named = [_named(name) for layer in layers for name in _objectives(scores, layer)]
     markers = dict(zip(dict.fromkeys(base for base, _ in named), cycle("oDs^vP*X"), strict=False))
     # The ten colours of tab10, then their lighter forms.
     tab20 = color_sequences["tab20"]
     colours = dict(zip(dict.fromkeys(added for _, added in named), cycle(tab20[::2] + tab20[1::2]), strict=False))
-    size, title = (6.2 * len(layers) + 2, 5.6), f"{column}: retrieval by meaning and by language"
-    with page(path, 1, len(layers), size=size, title=title, legend="right center", sharey=True) as [axes]:
-        for axis, layer in zip(axes, layers, strict=True):
-            for name in _objectives(scores, layer):
-                base, added = _named(name)
-                sides = [scores[layer, name, part] for part in ("language", "meaning")]
-                each = [[np.mean(of[key]) for key in of if pairs and f"{column}, " in key] for of in sides]
-                axis.scatter(*each, s=20, marker=markers[base], color=colours[added], facecolors="none", label=name)
-                x, y = (of[column] for of in sides)
-                axis.errorbar(
-                    np.mean(x), np.mean(y), xerr=_deviation(x), yerr=_deviation(y), fmt=markers[base], capsize=2,
-                    color="0.5" if pairs else colours[added], markersize=6, markerfacecolor="none", markeredgewidth=1.6,
-                )  # fmt: skip
-            _draw_original(axis, scores, layer, column)
-            axis.set(xlabel="accuracy by language embeddings, % (lower is better)", title=f"layer {layer}")
-            axis.grid(alpha=0.3)
-        axes[0].set_ylabel("accuracy by meaning embeddings, % (higher is better)")
+    for axis, layer in _planes(scores, layers, column, f"{column}: retrieval by meaning and by language", path):
+        for name in _objectives(scores, layer):
+            base, added = _named(name)
+            sides = [scores[layer, name, part] for part in ("language", "meaning")]
+            each = [[np.mean(of[key]) for key in of if pairs and f"{column}, " in key] for of in sides]
+            axis.scatter(*each, s=20, marker=markers[base], color=colours[added], facecolors="none", label=name)
+            x, y = (of[column] for of in sides)
+            axis.errorbar(
+                np.mean(x), np.mean(y), xerr=_deviation(x), yerr=_deviation(y), fmt=markers[base], capsize=2,
+                color="0.5" if pairs else colours[added], markersize=6, markerfacecolor="none", markeredgewidth=1.6,
+            )  # fmt: skip
 
 
 def front(scores: Scores, layers: Sequence[int], weights: Mapping[str, float], path: Path) -> None:
@@ -57,48 +49,34 @@ def front(scores: Scores, layers: Sequence[int], weights: Mapping[str, float], p
 
     ``weights`` has the objectives that differ in nothing else. Nothing is drawn if they are fewer than two.
     """
-    if len(weights) < 2 or not _has(scores, "Tatoeba"):
+    if len(weights) < 2:
         return
     title = "Tatoeba: the front of meaning against leakage, by the weight of ORACLE's losses"
-    with page(path, 1, len(layers), size=(6.2 * len(layers), 5.2), title=title, sharey=True) as [axes]:
-        for axis, layer in zip(axes, layers, strict=True):
-            names = [name for name in sorted(weights, key=weights.__getitem__) if (layer, name, "language") in scores]
-            x, y = (
-                np.array([np.mean(scores[layer, name, part]["Tatoeba"]) for name in names])
-                for part in ("language", "meaning")
-            )
-            axis.plot(x, y, color="0.7", linewidth=1, zorder=1)
-            dots = axis.scatter(x, y, c=np.arange(len(names)), cmap="viridis", s=36, zorder=2)
-            for place, name in enumerate(names):
-                # With many weights, every label would hide its neighbours.
-                if place % max(1, len(names) // 6) == 0 or place == len(names) - 1:
-                    axis.annotate(
-                        f"{weights[name]:g}", (x[place], y[place]), (5, 5), textcoords="offset points", fontsize="small"
-                    )
-            dots.set_label("weights")
-            _draw_original(axis, scores, layer, "Tatoeba")
-            axis.set(xlabel="accuracy by language embeddings, % (lower is better)", title=f"layer {layer}")
-            axis.grid(alpha=0.3)
-        axes[0].set_ylabel("accuracy by meaning embeddings, % (higher is better)")
+    for axis, layer in _planes(scores, layers, "Tatoeba", title, path, listed=False):
+        names = [name for name in sorted(weights, key=weights.__getitem__) if (layer, name, "language") in scores]
+        x, y = (
+            np.array([np.mean(scores[layer, name, part]["Tatoeba"]) for name in names])
+            for part in ("language", "meaning")
+        )
+        axis.plot(x, y, color="0.7", linewidth=1, zorder=1)
+        axis.scatter(x, y, c=np.arange(len(names)), cmap="viridis", s=36, zorder=2, label="weights")
+        for place, name in enumerate(names):
+            # With many weights, every label would hide its neighbours.
+            if place % max(1, len(names) // 6) == 0 or place == len(names) - 1:
+                at = (x[place], y[place])
+                axis.annotate(f"{weights[name]:g}", at, (5, 5), textcoords="offset points", fontsize="small")
 
 
 def objective_bars(scores: Scores, layers: Sequence[int], column: str, ylabel: str, title: str, path: Path) -> None:
     """Draws bars by meaning and by language for each objective, as in Figures 4 and 6, if there are scores."""
-    if not _has(scores, column):
-        return
-    size = (6.2 * len(layers) + 2, 5.6)
-    with page(path, 1, len(layers), size=size, title=title, legend="right center", sharey=True) as [axes]:
-        for axis, layer in zip(axes, layers, strict=True):
-            names = _objectives(scores, layer)
-            for offset, part in ((-0.2, "meaning"), (0.2, "language")):
-                values = [scores[layer, name, part][column] for name in names]
-                heights, errors = list(map(np.mean, values)), list(map(_deviation, values))
-                places = np.arange(len(names)) + offset
-                axis.bar(places, heights, 0.4, label=part, yerr=errors, capsize=2, **_LOOKS[part])
-            _draw_original(axis, scores, layer, column)
-            axis.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize="small")
-            axis.set_title(f"layer {layer}")
-        axes[0].set_ylabel(ylabel)
+    for axis, layer in _layers(scores, layers, column, title, path, ylabel):
+        names = _objectives(scores, layer)
+        for offset, part in ((-0.2, "meaning"), (0.2, "language")):
+            values = [scores[layer, name, part][column] for name in names]
+            heights, errors = list(map(np.mean, values)), list(map(_deviation, values))
+            places = np.arange(len(names)) + offset
+            axis.bar(places, heights, 0.4, label=part, yerr=errors, capsize=2, **_LOOKS[part])
+        axis.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize="small")
 
 
 def pair_planes(panels: Mapping[str, Mapping[str, Float[np.ndarray, "vector dim"]]], title: str, path: Path) -> None:
@@ -119,8 +97,31 @@ def pair_planes(panels: Mapping[str, Mapping[str, Float[np.ndarray, "vector dim"
             axis.set(title=name, xticks=[], yticks=[])
 
 
-def _has(scores: Scores, column: str) -> bool:
-    return any(column in columns for (_, name, _), columns in scores.items() if name != "original")
+def _layers(
+    scores: Scores, layers: Sequence[int], column: str, title: str, path: Path, ylabel: str, listed: bool = True
+) -> Iterator[tuple[Any, int]]:
+    """Yields an axis for each layer, to which the score without heads is added; none without scores in the column."""
+    if not any(column in columns for (_, name, _), columns in scores.items() if name != "original"):
+        return
+    size, legend = (6.2 * len(layers) + 2 * listed, 5.6 if listed else 5.2), "right center" if listed else ""
+    with page(path, 1, len(layers), size=size, title=title, legend=legend, sharey=True) as [axes]:
+        for axis, layer in zip(axes, layers, strict=True):
+            yield axis, layer
+            if original := scores.get((layer, "original", "meaning"), {}).get(column):
+                axis.axhline(original[0], color="0.5", linestyle=":", label="without heads")
+            axis.set_title(f"layer {layer}")
+        axes[0].set_ylabel(ylabel)
+
+
+def _planes(
+    scores: Scores, layers: Sequence[int], column: str, title: str, path: Path, listed: bool = True
+) -> Iterator[tuple[Any, int]]:
+    """Yields axes, as ``_layers`` does, of accuracy by meaning against accuracy by language."""
+    ylabel = "accuracy by meaning embeddings, % (higher is better)"
+    for axis, layer in _layers(scores, layers, column, title, path, ylabel, listed):
+        yield axis, layer
+        axis.set_xlabel("accuracy by language embeddings, % (lower is better)")
+        axis.grid(alpha=0.3)
 
 
 def _objectives(scores: Scores, layer: int) -> list[str]:
@@ -135,9 +136,3 @@ def _named(objective: str) -> tuple[str, str]:
 
 def _deviation(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
-def _draw_original(axis: Any, scores: Scores, layer: int, column: str) -> None:
-    """Draws the score of the embeddings without heads as a horizontal line, if there is one."""
-    if original := scores.get((layer, "original", "meaning"), {}).get(column):
-        axis.axhline(original[0], color="0.5", linestyle=":", label="without heads")

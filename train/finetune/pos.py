@@ -5,15 +5,13 @@ from itertools import chain
 from lsar_jax.corpora.tables import Data
 from train.finetune.conllu_ner_xnli import ParsedSentence, read_parsed
 from train.finetune.heads import LINEAR
+from train.finetune.labelled_datasets import COLUMN_LABELS
 from train.finetune.task import Predictions, TransferTask, accuracy, tagging_examples
 
 __all__ = ["POS"]
 
 # The universal parts of speech, and that of words that have none, which is in no text, but in heads that are saved.
-_UPOS = (
-    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
-    "VERB", "X", "_",
-)  # fmt: skip
+_UPOS = tuple(sorted(COLUMN_LABELS["upos"]))
 
 
 def _read(data: Data, part: str) -> dict[str, list[ParsedSentence]]:
