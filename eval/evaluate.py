@@ -75,9 +75,7 @@ def evaluate(
             spec = replace(encoder.spec, layer=layer)
             setting = Setting(spec, n == 0, fitting.languages, fitting.paired)
             here = {key: value[n] for key, value in x.items()}
-            measured[n] = measured[n] or [
-                _Scored(at, [], []) for method in fitting.methods(here, spec) for at in method.at_strengths(strengths)
-            ]
+            measured[n] = measured[n] or _unscored(fitting.methods(here, spec), strengths)
             for m, scored in enumerate(measured[n], 1):
                 rows = {key: test[key][n] for key in part if not task.some or scored.method.takes(key[1])}
                 found.panels.update(_score(task, scored, rows, setting, move))
@@ -96,6 +94,11 @@ class _Scored(NamedTuple):
     method: Method
     scores: list[Score]
     seconds: list[float]
+
+
+def _unscored(methods: Sequence[Method], strengths: Sequence[float]) -> list[_Scored]:
+    """The methods at each strength, without scores."""
+    return [_Scored(at, [], []) for method in methods for at in method.at_strengths(strengths)]
 
 
 def _score(task: Task, scored: _Scored, rows: Embedded, setting: Setting, move: str) -> Iterator[Panel]:

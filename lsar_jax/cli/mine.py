@@ -30,11 +30,11 @@ _ALL_PAIRS = (
 
 
 @dataclass(frozen=True)
-class Mine(ShardOption):
+class Mine(ShardOption, InputOptions):
     """Finds translations in two collections, best first; or scores those of --pairs FILE, in the order of the file.
 
     Stop it at any time: the same command goes on, as long as its work is in a folder beside the output, whose name ends
-    in .job. For an encoder's other options, encode the text first with lsar-jax encode.
+    in .job.
 
     Attributes:
       paths: SOURCE and TARGET, each a folder that lsar-jax encode wrote or a file of text that it could read, and the
@@ -42,11 +42,6 @@ class Mine(ShardOption):
         --pairs, OUT alone, which as .jsonl has all scores.
       pairs: file of pairs to score and filter, in the forms of the output, or the first of two Moses files
         (NAME.de-en.de); the neighbours of a sentence are those in the same file.
-      encoder: encoder of text: bundled, a preset, a folder or a Hub id. Omit it for folders of vectors.
-      layer: hidden-state layer of text; by default, the transform's, or the checkpoint's.
-      prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
-      max_length: maximum number of tokens per sentence; by default, the checkpoint's.
-      text: column of the sentences in files with columns; by default, text.
       transform: a file that lsar-jax fit or Transform.save wrote, applied to the vectors.
       languages: language codes of the source and the target, for an encoder or a transform that needs them.
       k: number of nearest neighbours in each direction.
@@ -64,11 +59,6 @@ class Mine(ShardOption):
 
     paths: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="[SOURCE TARGET] OUT")]
     pairs: Path | None = None
-    encoder: str | None = None
-    layer: int | None = None
-    prompt: str | None = None
-    max_length: int | None = None
-    text: str | None = None
     transform: Path | None = None
     languages: tuple[str, str] | None = None
     k: int = 4
@@ -107,11 +97,9 @@ class Mine(ShardOption):
         if options.shard != WHOLE and files:
             text = next(iter(files.values()))
             raise ValueError(f"--shard mines folders, but {text} is a file; encode it first, with lsar-jax encode")
-        names = ("encoder", "layer", "prompt", "max_length", "text")
-        input_options = InputOptions(**{name: getattr(self, name) for name in names})
-        input_options.check_text([*dict.fromkeys(files.values())])
+        self.check_text([*dict.fromkeys(files.values())])
         transform = None if self.transform is None else Transform.load(self.transform)
-        encoder = input_options.load(transform) if files else None
+        encoder = self.load(transform) if files else None
         self._check_languages(files, encoder, transform)
         languages = self.languages or (None, None)
         used = transform is not None and (transform.languages is not None or isinstance(self.threshold, Path))
@@ -125,7 +113,7 @@ class Mine(ShardOption):
             if encoder is not None and name in files:
                 paths[name] = notes_of(self.out) / name
                 print(f"encoding the {name}, {path}", flush=True)
-                input_options.encode_file(encoder, path, paths[name], language)
+                self.encode_file(encoder, path, paths[name], language)
         self._mine(paths, options)
 
     def _mine(self, paths: dict[str, Path], options: MiningOptions) -> None:

@@ -85,7 +85,7 @@ def usage_of(options: EncoderOptions, encoder: SentenceEncoder | None) -> Usage:
 
 
 def render(template: str, **values: Any) -> str:
-    """Returns a page; text in ``values`` is escaped.
+    """Returns a page, or lines of text (``.txt``); on a page, text in ``values`` is escaped.
 
     Lone surrogates, which are the bytes of a path that are not UTF-8, are written as escapes of JSON.
     """
@@ -102,8 +102,8 @@ def packed(values: np.ndarray) -> str:
 def _environment() -> Any:
     jinja2 = import_extra("jinja2", "report", "a page")
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("lsar_jax.report"), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.PackageLoader("lsar_jax.report"), autoescape=jinja2.select_autoescape(),
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
 
     environment.filters |= {
