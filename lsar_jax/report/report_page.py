@@ -26,16 +26,6 @@ from lsar_jax.transforms.methods import METHODS
 __all__ = ["columns_of", "report_html", "row_of", "title_of_table"]
 
 _COLUMNS = ("own language", "identified", "IsoScore", "cosine")
-# The meaning of the scores in search; the score on the UDHR is mAP too.
-_SCORES = {
-    "mAP": "mean average precision, 100 if all translations of a sentence come before all others",
-    "accuracy of pairs": "% of sentences whose nearest sentence in the other language is the translation",
-}
-# Queries by outcome, with translations and without.
-_OUTCOMES = {
-    "more": "found more translations", "fewer": "found fewer translations", "same": "found as many translations",
-}  # fmt: skip
-_OUTCOMES_UNMARKED = {"differ": "find other sentences with the map", "same": "find the same"}
 
 
 def columns_of(found: Comparison) -> list[str]:
@@ -101,8 +91,6 @@ def report_html(
         gained=[name for name, change in search.items() if change.gain.low > 0],
         lost=[name for name, change in search.items() if change.gain.high < 0],
         language_table=_by_language(found, search, own), hit_count=HITS,
-        words_of_outcome=_OUTCOMES if text.aligned else _OUTCOMES_UNMARKED,
-        meaning_of_score=_SCORES.get(found.metric.removesuffix(" on the UDHR"), ""),
         code=_loading(found, front, usage, saved), columns=columns_of(found),
         method=METHODS.get(best.method.name) if best else None,
         rows=[row_of(found, entry, found.score(entry)) for entry in found.best_of_each],
