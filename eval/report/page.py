@@ -38,12 +38,6 @@ __all__ = ["ResultsPage", "provenance", "tables"]
 _PICTURE = "tradeoff.png"
 # Stands between a method and the text that it was fitted on.
 _FITTED_ON = ", fitted on "
-_LEGEND = (
-    "Values are in percent unless noted otherwise. Bold: the best of our values in a column. Small: the 95% interval "
-    "over resampled queries, or the sample standard deviation over seeds. ▲ and ▼: significantly above and below the "
-    "original (paired randomisation test, p < 0.05). The papers' numbers are for their own encoders, layers and "
-    "fitting text."
-)
 
 
 @dataclass(frozen=True)
@@ -71,9 +65,8 @@ class ResultsPage:
         ours = pages[0].is_file() and "# Results" in pages[0].read_text(encoding="utf-8", errors="replace")
         check_outputs(pages, overwrite=self.overwrite or ours)
         every = [result for section in sections.values() for _, results in section for result in results]
-        parts = ["# Results", _LEGEND, *self._tradeoff(every)]
-        parts += [part for section in sections.values() for part in self._section(section)]
-        text = "\n\n".join(parts) + "\n"
+        parts = [part for section in sections.values() for part in self._section(section)]
+        text = render("results.txt", parts=[*self._tradeoff(every), *parts])
         write_text(pages[0], text)
         write_text(pages[1], _as_html(text))
         console.print(f"wrote {pages[0]} and {pages[1]}")

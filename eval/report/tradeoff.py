@@ -22,6 +22,7 @@ from lsar_jax.measures.compared_methods import label
 from lsar_jax.measures.metric import Kind
 from lsar_jax.measures.resampling import Interval, simultaneous_intervals
 from lsar_jax.measures.results import Result
+from lsar_jax.report.page_kit import render
 
 __all__ = ["TITLE", "CostsAndGains", "blocks", "compare", "mean_gains", "summary"]
 
@@ -122,24 +123,15 @@ def summary(found: CostsAndGains) -> list[str]:
 def blocks(found: CostsAndGains) -> list[str]:
     """Returns the section in Markdown."""
     count = sum(difference.known for of in (found.gains, found.leads) for difference in of.values())
-    lines = [
-        f"## {TITLE}",
-        "Differences from the original embeddings, in points. Small: intervals that hold at once in 95% of resamples "
-        f"of the queries for these {count} differences and for all between the methods of which the best is chosen. "
-        "▲ and ▼: such an interval is above or below zero. Without an interval, queries are not scored one by one. "
-        "Higher is better, except of the preference for the query's own language, which would be 100 / L percent of L "
-        "languages if there were none.",
-        *([f"Data: {', '.join(found.data)}."] if found.data else []),
-        *summary(found),
-    ]
-    if mean_gains(found):
-        lines.append("![Mean difference in one language and across languages, a mark for each method](tradeoff.png)")
+    lines, pictured = summary(found), bool(mean_gains(found))
+    words = render("tradeoff.txt", title=TITLE, count=count, data=found.data, lines=lines, pictured=pictured)
+    parts = [words.strip()]
     for where in dict.fromkeys(place[0] for place in found.gains):
-        lines += [_table(f"{where}: {kind}", found.gains, where, found.kinds, (kind,)) for kind in get_args(Kind)]
+        parts += [_table(f"{where}: {kind}", found.gains, where, found.kinds, (kind,)) for kind in get_args(Kind)]
         if where in found.best:
             title = f"{where}: {found.best[where]} minus another method"
-            lines.append(_table(title, found.leads, where, found.kinds, ("across languages", "in one language")))
-    return [line for line in lines if line]
+            parts.append(_table(title, found.leads, where, found.kinds, ("across languages", "in one language")))
+    return [part for part in parts if part]
 
 
 def _table(title: str, differences: Differences, where: str, kinds: Mapping[str, Kind], shown: Sequence[Kind]) -> str:

@@ -20,64 +20,13 @@ from tests.optional import need
 
 need("optax")
 
+TEXTS = Path(__file__).parent
 HERE = Target("cpu", "here", len(jax.devices()), Peaks(1e12, 1e9, 1e9, 1e9, 1e9))
 TINY = Sizes(blocks=1, dim=32, languages=4, tokens=512, queries=2048, candidates=4096)
 ROW = ProgramCost("encode", "v5e", 10, 2.0, 3.0, 4.0, {"all-reduce": 2}, 10.0, 4.0, 0, "published", "jax 1")
 
-PROGRAM = """\
-HloModule jit_f, entry_computation_layout={(f32[8,16]{1,0})->f32[8,16]{1,0}}
-%fused (p: f32[8,16]) -> f32[8,16] {
-  %p = f32[8,16]{1,0} parameter(0)
-  ROOT %big = f32[1000,16]{1,0} add(%p, %p)
-}
-%taken (q: f32[100,16], i: s32[]) -> f32[1,16] {
-  %q = f32[100,16]{1,0} parameter(0)
-  %i = s32[] parameter(1)
-  %same = f32[100,16]{1,0} bitcast(%q)
-  ROOT %slice = f32[1,16]{1,0} dynamic-slice(%same, %i), dynamic_slice_sizes={1,16}
-}
-%updated (o: f32[100,16], n: f32[1,16], j: s32[]) -> f32[100,16] {
-  %o = f32[100,16]{1,0} parameter(0)
-  %n = f32[1,16]{1,0} parameter(1)
-  %j = s32[] parameter(2)
-  ROOT %put = f32[100,16]{1,0} dynamic-update-slice(%o, %n, %j)
-}
-%filled (n: f32[1,16], j: s32[]) -> f32[100,16] {
-  %n = f32[1,16]{1,0} parameter(0)
-  %j = s32[] parameter(1)
-  %zero = f32[] constant(0)
-  %zeros = f32[100,16]{1,0} broadcast(%zero), dimensions={}
-  ROOT %put = f32[100,16]{1,0} dynamic-update-slice(%zeros, %n, %j)
-}
-%to_nine (s: (f32[8,16], s32[])) -> pred[] {
-  %s = (f32[8,16]{1,0}, s32[]{:T(128)}) parameter(0)
-  %nine = s32[]{:T(128)} constant(9), metadata={op_name="x"}
-  %count = s32[]{:T(128)} get-tuple-element(%s), index=1
-  ROOT %lt = pred[]{:T(512)} compare(%count, %nine), direction=LT
-}
-%scattered (r: f32[8,16]) -> f32[2,16] {
-  %r = f32[8,16]{1,0} parameter(0)
-  %sum = f32[8,16]{1,0} all-reduce(%r), to_apply=%add
-  ROOT %own = f32[2,16]{1,0} slice(%sum), slice={[0:2], [0:16]}
-}
-%body (s: (f32[8,16], s32[])) -> (f32[8,16], s32[]) {
-  %s = (f32[8,16]{1,0}, s32[]) parameter(0)
-  %x = f32[8,16]{1,0} get-tuple-element(%s), index=0
-  %y = f32[8,16]{1,0:T(8,128)} fusion(%x), kind=kLoop, calls=%fused
-  ROOT %t = (f32[8,16]{1,0}, s32[]) tuple(%y, %x)
-}
-%rare (r: f32[8,16]) -> f32[8,16] {
-  %r = f32[8,16]{1,0} parameter(0)
-  ROOT %twice = f32[8,16]{1,0} add(%r, %r)
-}
-%usual (u: f32[8,16]) -> f32[8,16] {
-  ROOT %u = f32[8,16]{1,0} parameter(0)
-}
-ENTRY %main (a: f32[8,16], b: f32[100,16], k: s32[]) -> f32[8,16] {
-  %a = f32[8,16]{1,0} parameter(0)
-  %b = f32[100,16]{1,0} parameter(1)
-  %k = s32[] parameter(2)
-"""
+# Computations of a program, and the beginning of its entry, to which tests add.
+PROGRAM = (TEXTS / "program.hlo").read_text()
 ARRAY = 8 * 16 * 4
 
 
@@ -148,37 +97,7 @@ def test_the_cost_of_a_product():
 
 def test_a_collective_beside_a_loop_counts_once():
     """It begins before the loop, goes on in each of its steps, and ends after it, in kernels of its own."""
-    sent, array = "f32[2,16]{1,0:T(8,128)}", "f32[8,16]{1,0:T(8,128)}"
-    state = f"(s32[], {sent}, {array})"
-    kernels = "".join(
-        f"%{name} (p: f32[2,16], q: f32[8,16]) -> f32[8,16] {{\n  %p = {sent} parameter(0)\n"
-        f"  %q = {array} parameter(1)\n  ROOT %g = {array} all-gather(%p), dimensions={{0}}\n}}\n\n"
-        for name in ("begun", "async_collective_fusion.7", "ended")
-    )
-    aliases = "output_to_operand_aliasing={{1}: (0, {}), {2}: (1, {})}"
-    found = cost_of_text(
-        f"""HloModule jit_f
-{kernels}%body (s: (s32[], f32[2,16], f32[8,16])) -> (s32[], f32[2,16], f32[8,16]) {{
-  %s = {state} parameter(0)
-  %n = s32[] get-tuple-element(%s), index=0
-  %x = {sent} get-tuple-element(%s), index=1
-  %y = {array} get-tuple-element(%s), index=2
-  %own = (f32[4,16]{{1,0}}, {sent}, {array}) fusion(%x, %y, %n), {aliases}, calls=%async_collective_fusion.7
-}}
-ENTRY %main (a: f32[2,16]) -> f32[8,16] {{
-  %a = {sent} parameter(0)
-  %async-collective-start = ({sent}, {array}) fusion(%a), kind=kCustom, calls=%begun
-  %x0 = {sent} get-tuple-element(%async-collective-start), index=0
-  %y0 = {array} get-tuple-element(%async-collective-start), index=1
-  %k = s32[] constant(0)
-  %tuple = {state} tuple(%k, %x0, %y0)
-  %loop = {state} while(%tuple), condition=%until, body=%body, backend_config={{"known_trip_count":{{"n":"5"}}}}
-  %x1 = {sent} get-tuple-element(%loop), index=1
-  %y1 = {array} get-tuple-element(%loop), index=2
-  ROOT %async-collective-done = {array} fusion(%x1, %y1), kind=kCustom, calls=%ended
-}}
-"""
-    )
+    found = cost_of_text((TEXTS / "beside_a_loop.hlo").read_text())
     assert (found.collectives, found.kernels) == ({"all-gather": 1}, 1 + 5 + 1)
     # A step of the loop writes its result and reads a number; the end reads what is sent and writes what was gathered.
     assert found.traffic == 5 * (4 * 16 * 4 + 4) + 2 * 16 * 4 + 8 * 16 * 4
