@@ -10,7 +10,8 @@ A table stands between two marks. The first names the file, from the page's fold
     <!-- end -->
 
 ``columns`` lists fields, each under its own name or as ``heading = field``. Every other line lists the values of a
-field that a row may have. Rows stay in the order of the file, and numbers as they are printed there.
+field that a row may have; ``above`` stands for what the line has in the table before. Rows stay in the order of the
+file, and numbers as they are printed there.
 """
 
 import json
@@ -32,11 +33,18 @@ def pages() -> list[Path]:
 
 def with_tables(page: Path) -> str:
     """Returns the text of a page with its tables as the files have them; raises ValueError for a mark without rows."""
-    return _MARKED.sub(lambda mark: mark[1] + _table(page.parent / mark[2], mark[3]) + mark[5], page.read_text("utf-8"))
+    above: dict[str, str] = {}
+
+    def written(mark: re.Match[str]) -> str:
+        lines = dict(line.split(": ", 1) for line in mark[3].splitlines())
+        above.update({name: values for name, values in lines.items() if values != "above"})
+        return mark[1] + _table(page.parent / mark[2], {name: above[name] for name in lines}) + mark[5]
+
+    return _MARKED.sub(written, page.read_text("utf-8"))
 
 
-def _table(path: Path, choice: str) -> str:
-    chosen = {name: values.split("; ") for name, _, values in (line.partition(": ") for line in choice.splitlines())}
+def _table(path: Path, choice: dict[str, str]) -> str:
+    chosen = {name: values.split("; ") for name, values in choice.items()}
     columns = [heading_and_field.partition(" = ") for heading_and_field in chosen.pop("columns")]
     # Numbers stay text, so that 58.0 is not printed as 58.
     lines = [json.loads(line, parse_float=str, parse_int=str) for line in path.read_text("utf-8").splitlines()]

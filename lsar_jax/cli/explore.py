@@ -22,7 +22,7 @@ from lsar_jax.options.text_folder import TextFolderOptions
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.embedded_text import embed
 from lsar_jax.report.explorer import explore
-from lsar_jax.report.page_kit import Usage, usage_of
+from lsar_jax.report.page_kit import Usage, filled, usage_of
 from lsar_jax.report.sliders import DEFAULT_METHODS
 from lsar_jax.transforms.methods import METHODS
 
@@ -100,15 +100,5 @@ class Explore(TextFolderOptions):
 
     def _reading(self, usage: Usage) -> str:
         """Python that makes ``x`` as this command does."""
-        place = f"Path({str(self.place)!r})"
-        if self.vectors is None:
-            encoding = usage.encoding.replace("'{language}'", "code")
-            encoded = f"x = {{code: encoder.encode(lines, {encoding}) for code, lines in text.sentences.items()}}"
-            made = f"encoder = {usage.opening}\n{encoded}"
-        else:
-            made = f"x = read_user_vectors(Path({str(self.vectors)!r}), {place}, text)"
-        return (
-            "from pathlib import Path\n\nimport lsar_jax as lj\n"
-            "from lsar_jax.options.user_text import read_user_text, read_user_vectors\n\n"
-            f"text = read_user_text({place}, {self.languages!r}, {self.count}, {self.aligned!r}, 0)\n{made}"
-        )
+        paths = {name: f"Path({str(path)!r})" for name, path in (("place", self.place), ("vectors", self.vectors))}
+        return filled("reading.txt", options=self, usage=usage, **paths).strip()

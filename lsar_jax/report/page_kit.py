@@ -19,7 +19,7 @@ from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.extras import import_extra
 from lsar_jax.options.encoder import EncoderOptions
 
-__all__ = ["Usage", "packed", "render", "usage_of"]
+__all__ = ["Usage", "filled", "packed", "render", "usage_of"]
 
 # Characters of a sentence that are shown.
 _LONGEST = 200
@@ -45,30 +45,11 @@ class Usage:
 
     def fitting(self, name: str, options: Mapping[str, Any], layer: str) -> str:
         """The command or the Python that fits a method and saves it."""
-        if self.fit_options:
-            words = [f"--{key} {value}" for key, value in [*options.items(), *[("layer", layer)] * bool(layer)]]
-            return " ".join(["lsar-jax fit", name, f"{name}.safetensors", *words, self.fit_options])
-        given = "".join(f", {key}={value}" for key, value in options.items())
-        source = ", source=encoder.spec" * bool(self.opening)
-        return (
-            f'{self.reading}\ntransform = lj.transforms.methods.METHODS["{name}"](x{given}{source})\n'
-            f'transform.save("{name}.safetensors")'
-        )
+        return filled("fitting.txt", usage=self, name=name, options=options, layer=layer).strip()
 
     def loading(self, file: str, by_language: bool) -> str:
         """The Python that transforms sentences, or vectors, by a transform in a file."""
-        loaded = f"transform = lj.Transform.load({file!r})\n"
-        if not self.opening:
-            argument = ", '{language}'" * by_language
-            vectors = f'vectors = transform(np.load("vectors.npy"){argument})  # yours, a row for each sentence'
-            return f"import numpy as np\n\nimport lsar_jax as lj\n\n{loaded}{vectors}"
-        language = ", language='{language}'" * (by_language and "{language}" not in self.encoding)
-        return (
-            f"import lsar_jax as lj\n\n{loaded}encoder = {self.opening}.with_transform(transform)\n"
-            'sentences = ["..."]  # yours\n'
-            f"vectors = encoder.encode(sentences, normalize=True, {self.encoding}{language})"
-            "  # for an index of inner products"
-        )
+        return filled("loading.txt", usage=self, file=repr(file), by_language=by_language).strip()
 
 
 def usage_of(options: EncoderOptions, encoder: SentenceEncoder | None) -> Usage:
@@ -89,8 +70,13 @@ def render(template: str, **values: Any) -> str:
 
     Lone surrogates, which are the bytes of a path that are not UTF-8, are written as escapes of JSON.
     """
-    page = _environment().get_template(template).render(values)
-    return page.encode(errors="backslashreplace").decode()
+    return filled(template, **values).encode(errors="backslashreplace").decode()
+
+
+def filled(template: str, **values: Any) -> str:
+    """Returns a template with its values, also with lone surrogates: code, which has a place on a page."""
+    text: str = _environment().get_template(template).render(values)
+    return text
 
 
 def packed(values: np.ndarray) -> str:
