@@ -1,14 +1,14 @@
 """Opening the folder of a checkpoint, without reading its weights."""
 
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
+from lsar_jax.checkpoints import adapters
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES
 from lsar_jax.checkpoints.sentence_transformers import Pipeline, module_folders, read_pipeline
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors
@@ -17,14 +17,10 @@ from lsar_jax.files import check_file, sha256
 from lsar_jax.models.architectures import Architecture, Config, read_config
 from lsar_jax.tokens.tokenizer import Tokenizer
 
-__all__ = ["Checkpoint", "other_files", "read_folder", "refuse_adapters"]
+__all__ = ["Checkpoint", "other_files", "read_folder"]
 
 # Leaves that a checkpoint has only if the size that is named here is not 0.
 _OPTIONAL = {"embeddings.token_type.embedding": "token_types", "embeddings.language.embedding": "languages"}
-# What the files of adapters are called, the suffixes of weights, and what the tensors of LoRA have in their names.
-_ADAPTER = re.compile(r"adapter_config\.json$|adapter_model|pytorch_adapter", re.IGNORECASE)
-_WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
-_LORA = re.compile(r"(^|[^a-z])lora([^a-z]|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -48,47 +44,89 @@ class Checkpoint:
     languages: Mapping[str, int] | None = None
 
 
-def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkpoint:
-    """Opens a Hugging Face or sentence-transformers folder, or one that ``lsar-jax convert`` wrote.
+def read_folder(folder: Path, *, id: str, revision: str | None = None, adapter: str | None = None) -> Checkpoint:
+    """Opens a Hugging Face, PEFT or sentence-transformers folder, or one that ``lsar-jax convert`` wrote.
+
+    Args:
+      folder: the folder.
+      id: as in ``EncoderSpec``.
+      revision: commit on the Hub, if it is from there.
+      adapter: name of the adapter that is merged into the weights, if there are several.
 
     Raises:
       FileNotFoundError: a file does not exist.
-      ValueError: the architecture or its config is not supported, there are adapters, or a file is damaged.
+      ValueError: the architecture, its config or an adapter is not supported, or a file is damaged.
     """
-    others = other_files(folder)
-    refuse_adapters(folder)
-    pipeline = read_pipeline(folder)
+    own = read_pipeline(folder)
+    places = adapters.adapters_in(folder, own.transformer)
+    adapters.refuse_adapters(folder, places.values())
+    source, pipeline, merging = folder, own, ""
+    changes: dict[str, Any] = {}
+    if places:
+        settings, changes, files = adapters.read_adapter(places[adapters.choose(id, places, adapter) or ""])
+        merging = sha256([*files, *other_files(folder)])
+        if not any(own.transformer.glob("model.safetensors*")):
+            source, revision = adapters.base_of(files[0], settings)
+            pipeline = _on_base(folder, own, read_pipeline(source))
     path = pipeline.transformer / "config.json"
     config, architecture = read_config(path, pipeline.module)
-    stored, weights = open_safetensors(pipeline.transformer, root=folder)
+    stored, weights = open_safetensors(pipeline.transformer, root=source)
     with errors_of(path if path.is_file() else path.parent):
+        if not places:
+            tasks = config.get("lora_adaptations") if any(".parametrizations." in name for name in stored) else None
+            merging = adapters.choose(id, tasks or (), adapter) or ""
+            stored = adapters.of_task(stored, config, merging)
         config, stored = architecture.complete(config, stored)
         sizes = architecture.read_config(config)
         languages = architecture.languages(config)
-    names = Counter(map(architecture.plain_name, stored))
-    if twice := [name for name in stored if names[architecture.plain_name(name)] > 1]:
-        raise ValueError(f"{pipeline.transformer} has these weights twice, under two names: {', '.join(twice)}")
-    computed = architecture.computed(config, sizes).items()
-    tensors = {name: Tensor(table.shape, lambda *rows, of=table: of[slice(*rows)]) for name, table in computed}
-    tensors |= {architecture.plain_name(name): tensor for name, tensor in stored.items()}
+        tensors = _tensors(architecture, config, sizes, stored, changes)
     pipeline = replace(pipeline, pooling=pipeline.pooling or architecture.pooling)
     if architecture.projection:
         pipeline = _projected(pipeline, tensors.get(architecture.projection), architecture.projection)
+    revision = revision or sha256([*weights, *other_files(source)])
+    of_tokenizer = own.transformer if _matching(own.transformer, TOKENIZER_FILES) else pipeline.transformer
     return Checkpoint(
         id=id,
-        revision=revision or sha256([*weights, *others]),
+        revision=f"{merging}+{revision}" if merging else revision,
         architecture=architecture,
         config=sizes,
-        keys={
-            leaf: key
-            for leaf, key in architecture.keys.items()
-            if leaf not in _OPTIONAL or getattr(sizes, _OPTIONAL[leaf])
-        },
+        keys=_keys(architecture, sizes),
         tensors=tensors,
-        tokenizer=architecture.tokenizer(pipeline.transformer, sizes.vocabulary, sizes.longest),
+        tokenizer=architecture.tokenizer(of_tokenizer, sizes.vocabulary, sizes.longest),
         pipeline=pipeline,
         languages=languages,
     )
+
+
+def _on_base(folder: Path, own: Pipeline, base: Pipeline) -> Pipeline:
+    """Returns the pipeline of an adapter's folder with the base's transformer; all of the base's if it has none."""
+    has = own.problem or (folder / "modules.json").is_file()
+    return replace(own, transformer=base.transformer) if has else base
+
+
+def _keys(architecture: Architecture, sizes: Config) -> dict[str, str]:
+    return {
+        leaf: key for leaf, key in architecture.keys.items() if leaf not in _OPTIONAL or getattr(sizes, _OPTIONAL[leaf])
+    }
+
+
+def _tensors(
+    architecture: Architecture, config: dict[str, Any], sizes: Config, stored: dict[str, Any], changes: dict[str, Any]
+) -> dict[str, Tensor]:
+    """Returns the tensors by their plain names, with the ``changes`` of an adapter."""
+    names = Counter(map(architecture.plain_name, stored))
+    if twice := [name for name in stored if names[architecture.plain_name(name)] > 1]:
+        raise ValueError(f"it has these weights twice, under two names: {', '.join(twice)}")
+    computed = architecture.computed(config, sizes).items()
+    tensors: dict[str, Any] = {
+        name: Tensor(table.shape, lambda *rows, of=table: of[slice(*rows)]) for name, table in computed
+    }
+    for part in (stored, architecture.complete(config, changes)[1] if changes else {}):
+        tensors |= {architecture.plain_name(name): tensor for name, tensor in part.items()}
+    tensors = adapters.merged(tensors)
+    if others := [name for name in adapters.leftover(tensors) if not architecture.is_unused(f"{name}.weight")]:
+        raise ValueError(f"the adapter changes modules that the checkpoint lacks: {', '.join(others[:5])}")
+    return {name: tensor for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
 
 
 def _projected(pipeline: Pipeline, matrix: Tensor | None, name: str) -> Pipeline:
@@ -117,28 +155,6 @@ def other_files(folder: Path) -> list[Path]:
         if place.is_dir() and (place in modules or os.access(place, os.R_OK | os.X_OK)):
             found |= _matching(place, (*names, "model.safetensors"))
     return sorted(found)
-
-
-def refuse_adapters(folder: Path) -> None:
-    """Raises ValueError if a checkpoint has adapters at any depth, without which its vectors would be others."""
-    links = [path for path in folder.iterdir() if path.is_symlink() and path.is_dir()]
-    walked = [place for start in (folder, *links) for place in os.walk(start)]
-    for path in sorted(Path(place, name) for place, _, names in walked for name in names):
-        if _ADAPTER.match(path.name) or any(map(_LORA.search, _tensor_names(path))):
-            raise ValueError(
-                f"{path}: adapters (LoRA) are not supported; load a checkpoint whose weights have one merged into "
-                "them, or move the file to another folder if it is not of this checkpoint"
-            )
-
-
-def _tensor_names(path: Path) -> list[str]:
-    """Returns the names of the tensors in a file of weights, or the file's own name if they cannot be read."""
-    from safetensors import SafetensorError, safe_open
-
-    if path.suffix.lower() == ".safetensors" and path.is_file():
-        with suppress(SafetensorError, OSError), safe_open(path, framework="numpy") as file:
-            return list(file.keys())
-    return [path.name] if path.suffix.lower() in _WEIGHTS else []
 
 
 def _matching(folder: Path, patterns: tuple[str, ...]) -> set[Path]:

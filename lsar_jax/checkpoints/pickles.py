@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.checkpoints.checkpoint import other_files, refuse_adapters
+from lsar_jax.checkpoints.adapters import refuse_adapters
+from lsar_jax.checkpoints.checkpoint import other_files
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES, is_folder, locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS
 from lsar_jax.checkpoints.sentence_transformers import module_folders, read_pipeline

@@ -57,12 +57,15 @@ def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose
     return result
 
 
-def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[str, Tensor], list[Path]]:
+def open_safetensors(
+    folder: Path, *, root: Path | None = None, stem: str = "model"
+) -> tuple[dict[str, Tensor], list[Path]]:
     """Opens ``model.safetensors``, or if there is none, the shards that its index names, like transformers.
 
     Args:
       folder: folder of the files.
       root: folder of the checkpoint, if different.
+      stem: name of the file without its suffix.
 
     Returns:
       All tensors by their names in the files, and the paths of the files.
@@ -73,7 +76,7 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
     """
     from safetensors import SafetensorError, safe_open
 
-    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    whole, index = folder / f"{stem}.safetensors", folder / f"{stem}.safetensors.index.json"
     paths = shard_files(index) if index.is_file() and not os.path.lexists(whole) else [whole]
     tensors: dict[str, Tensor] = {}
     for path in paths:
@@ -86,10 +89,9 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
         except FileNotFoundError as error:
             patterns = ("*.bin", "*.pt", "*.pth", "*.ckpt")
             pickles = sorted(path.name for pattern in patterns for path in folder.glob(pattern))
-            advice = (
-                f"; {pickles[0]} is a pickle, which can run code and is not read. Convert it to safetensors once: "
-                f"lsar-jax convert {root or folder} NEW_FOLDER"
-            ) if pickles else ""  # fmt: skip
+            convert = f"Convert it to safetensors once: lsar-jax convert {root or folder} NEW_FOLDER"
+            how = convert if stem == "model" else "Save the adapter again, as safetensors"
+            advice = f"; {pickles[0]} is a pickle, which can run code and is not read. {how}" if pickles else ""
             raise FileNotFoundError(f"{error}{advice}") from error
         except SafetensorError as error:
             raise ValueError(f"{path} is not a safetensors file (see lsar-jax convert): {error}") from error

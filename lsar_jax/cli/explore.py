@@ -34,7 +34,7 @@ else:
     MethodName = tyro.extras.literal_type_from_choices([*METHODS])
 
 # Options of the encoder that lsar-jax fit has, too.
-_OF_ENCODER = ("revision", "pooling", "final_norm", "prompt")
+_OF_ENCODER = ("revision", "adapter", "pooling", "final_norm", "prompt")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
+from lsar_jax.checkpoints.adapters import choose
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
 from lsar_jax.checkpoints.load_weights import load_weights, read_pooler
@@ -27,13 +28,14 @@ __all__ = ["OPTIONS", "load_encoder", "open_checkpoint"]
 
 _DTYPES = ("float32", "bfloat16")
 #: The options of ``load_encoder``.
-OPTIONS = ("revision", "layer", "pooling", "dim", "final_norm", "dtype", "param_dtype", "mesh")
+OPTIONS = ("revision", "adapter", "layer", "pooling", "dim", "final_norm", "dtype", "param_dtype", "mesh")
 
 
 def load_encoder(
     name_or_path: str | Path,
     *,
     revision: str | None = None,
+    adapter: str | None = None,
     layer: int | None = None,
     pooling: str | None = None,
     dim: int | None = None,
@@ -47,9 +49,11 @@ def load_encoder(
 
     Args:
       name_or_path: ``bundled`` (multilingual-e5-small with 4-bit weights, from the ``demo`` extra), a preset
-        (``mbert``, ``labse``, ...; see ``PRESETS``), a folder written by transformers, sentence-transformers or
-        ``lsar-jax convert``, or a Hub id. A folder in the working directory takes precedence over a preset.
+        (``mbert``, ``labse``, ...; see ``PRESETS``), a folder written by transformers, PEFT, sentence-transformers
+        or ``lsar-jax convert``, or a Hub id. A folder in the working directory takes precedence over a preset.
       revision: commit, tag or branch of a Hub id; by default the preset's, else the newest.
+      adapter: name of the adapter (LoRA) that is merged into the weights: its folder's, ``default`` for the folder of
+        the checkpoint, or a task of jina-embeddings-v3. By default ``default`` or the only one.
       layer: 0 is the embedding output, k the output of block k. Only blocks 1 to k are read and computed, and
         ``encode`` returns layer k. By default all blocks are read, and ``encode`` returns the preset's layer if it has
         one, else the last layer.
@@ -88,7 +92,7 @@ def load_encoder(
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)
     mesh = _with_auto_axes(mesh)
-    checkpoint, preset = open_checkpoint(str(name_or_path), revision)
+    checkpoint, preset = open_checkpoint(str(name_or_path), revision, adapter)
     blocks = checkpoint.config.blocks
     has = f"{checkpoint.id} has the embedding output, 0, and {blocks} blocks"
     loaded = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
@@ -133,15 +137,18 @@ def _with_auto_axes(mesh: Mesh | None) -> Mesh:
     return data_mesh(list(mesh.devices.flat), model=mesh.size // shares(mesh))
 
 
-def open_checkpoint(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
+def open_checkpoint(
+    name_or_path: str, revision: str | None, adapter: str | None = None
+) -> tuple[Checkpoint, Preset | None]:
     """Returns the checkpoint of a name, a Hub id or a folder, and its preset if it has one; see ``load_encoder``."""
     if name_or_path == "bundled":
         check_no_revision(revision, name_or_path, "in a package")
+        choose(name_or_path, (), adapter)
         return open_bundled(), None
     preset = preset_of(name_or_path)
     hub_id = preset.id if preset else name_or_path
     folder, id, commit = locate(hub_id, revision or (preset.revision if preset else None))
-    return read_folder(folder, id=id, revision=commit), preset
+    return read_folder(folder, id=id, revision=commit, adapter=adapter), preset
 
 
 def _check_as_published(checkpoint: Checkpoint, pooling: str, name: str) -> None:

@@ -25,6 +25,7 @@ class EncoderOptions:
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
       revision: commit, tag or branch of a Hub id.
+      adapter: name of the adapter that is merged into the weights, where there are several.
       pooling: pooling of the tokens, such as mean, cls, last or mean+cls; by default, the checkpoint's own.
       dtype: float32 or bfloat16, for parameters and matrix products.
       max_length: maximum number of tokens per sentence.
@@ -34,6 +35,7 @@ class EncoderOptions:
 
     encoder: str = "bundled"
     revision: str | None = None
+    adapter: str | None = None
     pooling: str | None = None
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
@@ -46,7 +48,7 @@ class EncoderOptions:
         """Loads the encoder with its blocks up to ``layer``, or with all blocks; arguments as of ``load_encoder``."""
         started = time.perf_counter()
         encoder = load_encoder(
-            self.encoder, revision=self.revision, layer=layer, pooling=self.pooling, dim=dim,
+            self.encoder, revision=self.revision, adapter=self.adapter, layer=layer, pooling=self.pooling, dim=dim,
             final_norm=self.final_norm, dtype=self.dtype, param_dtype=param_dtype,
         )  # fmt: skip
         if self.prompt is not None:

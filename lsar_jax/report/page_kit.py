@@ -56,7 +56,7 @@ def usage_of(options: EncoderOptions, encoder: SentenceEncoder | None) -> Usage:
     """Returns how a command made the vectors of a page: by an encoder that ``options`` open, or another model's."""
     if encoder is None:
         return Usage()
-    names = ("revision", "pooling", "final_norm", "dtype")
+    names = ("revision", "adapter", "pooling", "final_norm", "dtype")
     given = {name: getattr(options, name) for name in names if getattr(options, name) not in (None, False, "float32")}
     arguments = "".join(f", {name}={value!r}" for name, value in given.items())
     opening = f"lj.load_encoder({options.encoder!r}, layer={{layer}}{arguments})"

@@ -124,7 +124,6 @@ def test_config_that_is_not_understood(folder, changes, message):
 @pytest.mark.parametrize(
     "name",
     [
-        "adapter_config.json",
         "ADAPTER_CONFIG.JSON",
         "adapter_model.safetensors",
         "pytorch_adapter.bin",

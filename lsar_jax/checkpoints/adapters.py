@@ -1,0 +1,212 @@
+"""Adapters (Hu et al., "LoRA", ICLR 2022), merged into the weights of a checkpoint while these are read.
+
+PEFT writes ``adapter_config.json`` and ``adapter_model.safetensors``: alone, beside the base, in folders beneath it, or
+where a sentence-transformers folder has its transformer. The weights of jina-embeddings-v3 hold an adapter for each of
+its tasks (Sturua et al., 2024). The parts of either are called as their module and one of ``_PARTS`` until ``merged``
+adds the product of the first two to the weight of the module.
+"""
+
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lsar_jax.checkpoints.locate import locate
+from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors, read_tensor
+from lsar_jax.checks import check_choice, errors_of, positive_number
+from lsar_jax.files import read_json
+
+__all__ = ["adapters_in", "base_of", "choose", "leftover", "merged", "of_task", "read_adapter", "refuse_adapters"]
+
+_CONFIG, _STEM = "adapter_config.json", "adapter_model"
+# The names of other adapters, the suffixes of weights, and what the tensors of LoRA have in their names.
+_ADAPTER = re.compile(r"adapter_config\.json$|adapter_model|pytorch_adapter", re.IGNORECASE)
+_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
+_LORA = re.compile(r"(^|[^a-z])lora([^a-z]|$)", re.IGNORECASE)
+# The keys of a config that are read, and those without effect on a trained adapter: its tensors say which modules it
+# changes, and no weight here is stored as fan_in_fan_out means.
+_KNOWN = {
+    "r", "lora_alpha", "rank_pattern", "alpha_pattern", "use_rslora", "use_dora", "lora_bias", "modules_to_save",
+    "base_model_name_or_path", "revision", "task_type", "auto_mapping", "peft_version", "inference_mode",
+    "target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "lora_dropout", "fan_in_fan_out",
+    "megatron_config", "megatron_core", "qalora_group_size", "velora_config", "eva_config", "ensure_weight_tying",
+}  # fmt: skip
+# Values of other keys, which must be empty otherwise. Initialisations that are not here change the base, too.
+_VALUES = {
+    "peft_type": ("LORA",),
+    "bias": ("none", "all", "lora_only"),
+    "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal", "mica"),
+}
+_PARTS = ("lora_left", "lora_right", "lora_magnitude", "lora_bias")
+_PEFT = re.compile(r"(.+)\.(lora_[AB]|lora_embedding_[AB]|lora_magnitude_vector)(?:\.weight)?(\.bias)?")
+_JINA = re.compile(r"(.+)\.parametrizations\.weight\.(original|0\.lora_A)")
+
+
+def adapters_in(folder: Path, transformer: Path) -> dict[str, Path]:
+    """Returns the folders of PEFT's adapters by name: ``default`` in the folder itself or beside the transformer."""
+    places = [path.parent for path in _files(folder) if path.name == _CONFIG]
+    names = {place: "default" if place in (folder, transformer) else place.name for place in places}
+    twice = {name for name, count in Counter(names.values()).items() if count > 1}
+    return {name if name not in twice else str(place.relative_to(folder)): place for place, name in names.items()}
+
+
+def choose(id: str, names: Collection[str], adapter: str | None) -> str | None:
+    """Returns the adapter to merge: the one that is asked for, else ``default`` or the only one, None without any.
+
+    Raises:
+      ValueError: it is not one of them, or none of several is asked for.
+    """
+    if adapter is None and (len(names) < 2 or "default" in names):
+        return "default" if "default" in names else next(iter(names), None)
+    if not names:
+        raise ValueError(f"{id} has no adapters; leave out adapter={adapter!r}")
+    check_choice(f"{id}: adapter", adapter, names)
+    return adapter
+
+
+def read_adapter(place: Path) -> tuple[dict[str, Any], dict[str, Any], list[Path]]:
+    """Returns the config of an adapter, its tensors by the names of the base's modules, and its files.
+
+    Raises:
+      FileNotFoundError: there are no weights in safetensors.
+      ValueError: the config has a setting that is not supported, or a rank other than that of the tensors.
+    """
+    path = place / _CONFIG
+    config = {"peft_type": None, **read_json(path, dict)}
+    for key, value in config.items():
+        if value not in _VALUES[key] if key in _VALUES else value and key not in _KNOWN:
+            choices = ", ".join(map(repr, _VALUES.get(key, (None,))))
+            raise ValueError(f"{path}: {key} is {value!r:.80}; supported is {choices}. Merge the adapter with PEFT")
+    stored, files = open_safetensors(place, stem=_STEM)
+    tensors: dict[str, Any] = {}
+    for name, tensor in stored.items():
+        name = name.removeprefix("base_model.model.")
+        found = _PEFT.fullmatch(name)
+        if found is None:  # of modules_to_save or bias
+            tensors[name.replace(".base_layer.", ".")] = tensor
+            continue
+        module, part, bias = found.groups()
+        value = read_tensor(tensor, f"{name} of {place}")
+        value = value.T if "embedding" in part else value
+        if part in ("lora_B", "lora_embedding_A"):
+            with errors_of(path):
+                value *= _scale(config, module, None if bias else value.shape[-1])
+            kind = "lora_bias" if bias else "lora_left"
+        else:
+            kind = "lora_magnitude" if "magnitude" in part else "lora_right"
+        tensors[f"{module}.{kind}"] = value
+    return config, tensors, [path, *files]
+
+
+def _scale(config: Mapping[str, Any], module: str, rank: int | None) -> np.float32:
+    """Returns alpha / r of a module, or alpha / sqrt(r); raises ValueError if its tensors are of another rank."""
+
+    def of(key: str, patterns: str) -> Any:
+        given = (config.get(patterns) or {}).items()
+        return next((value for name, value in given if re.match(rf"(.*\.)?({name})$", module)), config.get(key))
+
+    alpha, r = positive_number("lora_alpha", of("lora_alpha", "alpha_pattern")), of("r", "rank_pattern")
+    if rank not in (None, r):
+        raise ValueError(f"r of {module} is {r!r}, and its tensors have {rank}")
+    return np.float32(alpha / (math.sqrt(r) if config.get("use_rslora") else r))
+
+
+def base_of(path: Path, config: Mapping[str, Any]) -> tuple[Path, str | None]:
+    """Returns the folder of the base that the config in ``path`` names, and its commit if it is on the Hub."""
+    name = config.get("base_model_name_or_path")
+    try:
+        folder, _, commit = locate(str(name), config.get("revision"))
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{path}: base_model_name_or_path is {name!r}: {error}") from error
+    refuse_adapters(folder)
+    return folder, commit
+
+
+def of_task(tensors: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """Returns the tensors of jina-embeddings-v3 with the adapter of a task; those of other encoders as they are."""
+    if not task:
+        return dict(tensors)
+    result = {name: tensor for name, tensor in tensors.items() if ".parametrizations." not in name}
+    alpha, rank = (positive_number(name, config.get(name)) for name in ("lora_alpha", "lora_rank"))
+    for name, (module, part) in ((found[0], found.groups()) for found in map(_JINA.fullmatch, tensors) if found):
+        if part == "original":
+            result[f"{module}.weight"] = tensors[name]
+            continue
+        stem = f"{module}.parametrizations.weight"
+        number, rows = config["lora_adaptations"].index(task), tensors[f"{stem}.original"].shape[0]
+        pair = [read_tensor(tensors[f"{stem}.0.lora_{part}"], name)[number] for part in "BA"]
+        # The tables of embeddings have them the other way round.
+        left, right = pair if len(pair[0]) == rows else pair[::-1]
+        result |= {f"{module}.lora_left": left * np.float32(alpha / rank), f"{module}.lora_right": right}
+    return merged(result)
+
+
+def merged(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the tensors with ``left @ right`` added to the weights of the modules that have these parts.
+
+    With a magnitude, each row of the sum is made as long as that says (Liu et al., "DoRA", ICML 2024).
+
+    Raises:
+      ValueError: parts are missing or do not fit the weight.
+    """
+    result = dict(tensors)
+    for module in [name.removesuffix(".lora_left") for name in tensors if name.endswith(".lora_left")]:
+        weight, bias = (tensors.get(f"{module}.{kind}") for kind in ("weight", "bias"))
+        if weight is None:
+            continue
+        parts = [result.pop(f"{module}.{part}", None) for part in _PARTS]
+        shapes = [None if part is None else part.shape for part in (*parts, bias)]
+        rows, rank = parts[0].shape
+        fits = shapes[1] == (rank, *weight.shape[1:]) and weight.shape[0] == rows and shapes[2] in (None, (rows,))
+        if not fits or shapes[3] not in (None, shapes[4]):
+            raise ValueError(f"the adapter of {module} has shapes {shapes[:4]}; its weight is {list(weight.shape)}")
+        result[f"{module}.weight"] = weight._replace(rows=partial(_sum, weight, *parts[:3]))
+        if bias is not None and parts[3] is not None:
+            result[f"{module}.bias"] = bias._replace(rows=partial(_sum, bias, parts[3], None, None))
+    return result
+
+
+def _sum(base: Tensor, left: Any, right: Any, magnitude: Any, start: int, stop: int) -> np.ndarray:
+    """Reads rows of a merged tensor."""
+    change = left[start:stop] if right is None else left[start:stop] @ right
+    rows = np.asarray(base.rows(start, stop), np.float32) + change
+    return rows if magnitude is None else rows * (magnitude[start:stop] / np.linalg.norm(rows, axis=1))[:, None]
+
+
+def leftover(tensors: Iterable[str]) -> list[str]:
+    """Returns the modules whose parts were not merged because there is no such weight."""
+    return sorted({name.rpartition(".")[0] for name in tensors if name.rpartition(".")[2] in _PARTS})
+
+
+def refuse_adapters(folder: Path, places: Collection[Path] = ()) -> None:
+    """Raises ValueError if a checkpoint has adapters, at any depth, of another kind or in other folders than these."""
+    for path in _files(folder):
+        named = _ADAPTER.match(path.name)
+        if not (named and path.parent in places) and (named or any(map(_LORA.search, _tensor_names(path)))):
+            raise ValueError(
+                f"{path}: adapters (LoRA) are not supported; load a checkpoint whose weights have one merged into "
+                "them, or move the file to another folder if it is not of this checkpoint"
+            )
+
+
+def _files(folder: Path) -> list[Path]:
+    links = [path for path in folder.iterdir() if path.is_symlink() and path.is_dir()]
+    walked = [place for start in (folder, *links) for place in os.walk(start)]
+    return sorted(Path(place, name) for place, _, names in walked for name in names)
+
+
+def _tensor_names(path: Path) -> list[str]:
+    """Returns the names of the tensors in a file of weights, or the file's own name if they cannot be read."""
+    from safetensors import SafetensorError, safe_open
+
+    if path.suffix.lower() == ".safetensors" and path.is_file():
+        with suppress(SafetensorError, OSError), safe_open(path, framework="numpy") as file:
+            return [name for name in file.keys() if ".parametrizations." not in name]  # noqa: SIM118 - not a dict
+    return [path.name] if path.suffix.lower() in _SUFFIXES else []

@@ -1,0 +1,162 @@
+"""Adapters, merged: the weights beside float64 numpy, the folders that PEFT and others write, and what is refused."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import lsar_jax as lj
+from lsar_jax.checkpoints.checkpoint import read_folder
+from tests import parity
+from tests.rewriting import edit_json
+
+QUERY, UP = "encoder.layer.1.attention.self.query", "encoder.layer.0.intermediate.dense"
+WORDS = "embeddings.word_embeddings"
+CONFIG = {"peft_type": "LORA", "r": 4, "lora_alpha": 6, "bias": "none", "init_lora_weights": True, "megatron_core": "x"}
+
+
+@pytest.fixture
+def base(tiny_folder, tmp_path):
+    return shutil.copytree(tiny_folder, tmp_path / "base")
+
+
+def write(place, base, seed=0, **options):
+    """Writes an adapter of two layers as PEFT does; returns its tensors by their names in the base."""
+    rng, shapes = np.random.default_rng(seed), {QUERY: (32, 32), UP: (64, 32)}
+    options = CONFIG | {"base_model_name_or_path": str(base)} | options
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "adapter_config.json").write_text(json.dumps(options))
+    sizes = {}
+    for module, (rows, columns) in shapes.items():
+        rank = next((r for name, r in options.get("rank_pattern", {}).items() if re.search(name, module)), 4)
+        sizes |= {f"{module}.lora_A.weight": (rank, columns), f"{module}.lora_B.weight": (rows, rank)}
+        sizes |= {f"{module}.lora_B.bias": (rows,)} if options.get("lora_bias") else {}
+        sizes |= {f"{module}.lora_magnitude_vector": (rows,)} if options.get("use_dora") else {}
+        sizes |= {f"{module}.base_layer.bias": (rows,)} if options["bias"] != "none" else {}
+    for name in options.get("modules_to_save", ()):
+        sizes[f"{name}.weight"] = (64, 32)
+    if WORDS in options.get("target_modules", ()):
+        sizes |= {f"{WORDS}.lora_embedding_A": (4, 64), f"{WORDS}.lora_embedding_B": (32, 4)}
+    tensors = {name: rng.uniform(0.2, 1, size).astype(np.float32) for name, size in sizes.items()}
+    save_file({f"base_model.model.{name}": x for name, x in tensors.items()}, place / "adapter_model.safetensors")
+    return tensors
+
+
+# The factor of each of the two modules, by hand.
+VARIANTS = [
+    ({}, (1.5, 1.5)),
+    ({"use_rslora": True, "fan_in_fan_out": True}, (3, 3)),
+    ({"rank_pattern": {"layer.1.*query": 2}, "alpha_pattern": {"^encoder.layer.0.intermediate.dense": 8}}, (3, 2)),
+    ({"use_rslora": True, "rank_pattern": {"self.query": 1}, "alpha_pattern": {"query": 5, "dense": 1}}, (5, 0.5)),
+    ({"use_dora": True}, (1.5, 1.5)),
+    ({"lora_bias": True}, (1.5, 1.5)),
+    ({"bias": "all"}, (1.5, 1.5)),
+    ({"modules_to_save": [WORDS]}, (1.5, 1.5)),
+    ({"target_modules": [WORDS]}, (1.5, 1.5)),
+]
+
+
+@pytest.mark.parametrize(("options", "factors"), VARIANTS, ids=[",".join(options) for options, _ in VARIANTS])
+def test_weights_are_merged(base, tmp_path, options, factors):
+    x = {name: np.float64(value) for name, value in write(tmp_path / "adapter", base, **options).items()}
+    expected = {name: np.float64(value) for name, value in load_file(base / "model.safetensors").items()}
+    for module, factor in zip((QUERY, UP), factors, strict=True):
+        weight = expected[f"{module}.weight"] + factor * x[f"{module}.lora_B.weight"] @ x[f"{module}.lora_A.weight"]
+        if "use_dora" in options:
+            weight *= (x[f"{module}.lora_magnitude_vector"] / np.linalg.norm(weight, axis=1))[:, None]
+        bias = x.get(f"{module}.base_layer.bias", expected[f"{module}.bias"])
+        expected[f"{module}.bias"] = bias + factor * x.get(f"{module}.lora_B.bias", 0)
+        expected[f"{module}.weight"] = weight
+    if f"{WORDS}.lora_embedding_A" in x:
+        expected[f"{WORDS}.weight"] += 1.5 * (x[f"{WORDS}.lora_embedding_B"] @ x[f"{WORDS}.lora_embedding_A"]).T
+    expected |= {name: x[name] for name in x if name == f"{WORDS}.weight"}
+    found = read_folder(tmp_path / "adapter", id="adapter").tensors
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name].rows(0, len(value)), value, rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+def test_several_adapters_beneath_their_base(base, tmp_path):
+    for seed, name in enumerate(("retrieval", "text-matching")):
+        write(base / "adapters" / name, "elsewhere", seed)
+    for adapter in (None, "x"):
+        with pytest.raises(ValueError, match=f"adapter {adapter!r} is not one of retrieval, text-matching"):
+            lj.load_encoder(base, adapter=adapter)
+    first, second = (lj.load_encoder(base, adapter=name) for name in ("retrieval", "text-matching"))
+    x = first.encode(["abc"])
+    assert np.abs(x - second.encode(["abc"])).max() > 0.1
+    assert not first.spec.same_space(second.spec)
+    low = lj.load_encoder(base, adapter="retrieval", layer=2).encode(["abc"])
+    np.testing.assert_allclose(low, first.encode(["abc"], layers=[2])[0], rtol=1e-6, atol=1e-6)
+    first.to_sentence_transformers(tmp_path / "export")
+    np.testing.assert_array_equal(lj.load_encoder(tmp_path / "export").encode(["abc"]), x)
+
+
+@pytest.mark.parametrize("pipeline", [False, True])
+def test_the_base_elsewhere(tmp_path, pipeline):
+    """PEFT writes the default adapter into the folder and others beneath; sentence-transformers, beside its modules."""
+    base, folder, revisions = parity.GOLDEN / "labse", tmp_path / "adapter", set()
+    if pipeline:
+        shutil.copytree(base, folder)
+        for name in ("config.json", "model.safetensors"):
+            (folder / name).unlink()
+        modules = json.loads((folder / "modules.json").read_text())
+        (folder / "modules.json").write_text(json.dumps(modules[:-1]))
+    query = load_file(base / "model.safetensors")[f"{QUERY}.weight"]
+    adapters = {seed: write(folder / name, base, seed) for seed, name in enumerate(("", "other"))}
+    for name, seed in ((None, 0), ("default", 0), ("other", 1)):
+        encoder = lj.load_encoder(folder, adapter=name)
+        assert encoder.spec.pooling == ("cls+dense" if pipeline else "cls+dense+normalize")
+        x = query + 1.5 * adapters[seed][f"{QUERY}.lora_B.weight"] @ adapters[seed][f"{QUERY}.lora_A.weight"]
+        np.testing.assert_allclose(encoder.model.blocks[1].attention.query.kernel[...], x.T, rtol=1e-6, atol=1e-6)
+        revisions.add(encoder.spec.revision)
+    assert len(revisions) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"peft_type": "IA3"}, "adapter_config.json: peft_type is 'IA3'; supported is 'LORA'"),
+        ({"peft_type": ...}, "peft_type is None"),
+        ({"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa'; supported is True, False, None, 'gaussian'"),
+        ({"layer_replication": [[0, 2]]}, r"layer_replication is \[\[0, 2\]\]; supported is None"),
+        ({"trainable_token_indices": [3]}, "trainable_token_indices"),
+        ({"unheard_of": 0.5}, "unheard_of is 0.5; supported is None. Merge the adapter with PEFT"),
+        ({"lora_alpha": ...}, "lora_alpha is None; it must be a positive"),
+        ({"r": 8}, f"r of {UP} is 8, and its tensors have 4"),
+        ({"base_model_name_or_path": "a/b/gone"}, "base_model_name_or_path is .*: there is no folder a/b/gone"),
+    ],
+)
+def test_adapters_that_are_refused(base, tmp_path, change, message):
+    write(tmp_path / "adapter", base)
+    edit_json(tmp_path / "adapter/adapter_config.json", **change)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        lj.load_encoder(tmp_path / "adapter")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        (
+            "decoder.layer.9.q_proj.lora_B.weight",
+            (32, 4),
+            "changes modules that the checkpoint lacks: decoder",
+        ),
+        ("classifier.weight", (2, 32), None),
+        ("head.weight", (2, 32), "unexpected: head.weight"),
+        (f"{QUERY}.lora_B.weight", (31, 4), f"the adapter of {QUERY} has shapes .*; its weight is .32, 32."),
+        (f"{QUERY}.lora_magnitude_vector", (4,), f"the adapter of {QUERY} has shapes"),
+    ],
+)
+def test_tensors_of_an_adapter(base, tmp_path, name, shape, message):
+    write(tmp_path / "adapter", base)
+    path = tmp_path / "adapter/adapter_model.safetensors"
+    save_file(load_file(path) | {f"base_model.model.{name}": np.ones(shape, np.float32)}, path)
+    if message is None:
+        assert lj.load_encoder(tmp_path / "adapter", layer=0).spec.layer == 0
+        return
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(tmp_path / "adapter")
