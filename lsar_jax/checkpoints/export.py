@@ -18,7 +18,7 @@ from lsar_jax.checkpoints.sentence_transformers import APPLIED, FLAGS, MODES
 from lsar_jax.files import new_folder, write_json
 from lsar_jax.models.architectures import Architecture
 from lsar_jax.models.architectures.static import STATIC
-from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Truncate
+from lsar_jax.models.projection import TORCH_NAMES, Dense, Int8, Layer, LayerNorm, Truncate
 from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer
 
 __all__ = ["check_exportable", "export"]
@@ -44,6 +44,10 @@ def check_exportable(encoder: Any) -> None:
         "modules.json to count them here too": getattr(encoder.tokenizer, "left_out", None) is not None,
         f"layer {layer} is not normalised, but transformers normalises the last layer of every such model; load the "
         "encoder with final_norm=True": exported and "norm.scale" in architecture.keys and not normed,
+        "its last layer, of whole numbers, is code of its own; choose pooling='mean'": getattr(
+            encoder.projection, "kinds", ()
+        )
+        and Int8() in encoder.projection.kinds,
         "its transform depends on the language or the nearest cluster, which no layer of sentence-transformers "
         "supports; use a shared transform such as LSAR": encoder.transform and encoder.transform.languages is not None,
     }

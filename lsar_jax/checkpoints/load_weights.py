@@ -115,10 +115,7 @@ def _check(checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]], buil
     known = {key.format(block) for key in checkpoint.keys.values() for block in (later if "{}" in key else (0,))}
     known |= set(expected)
     unused = checkpoint.architecture.is_unused
-    # voyage-4-nano's, for example.
-    cause = " (a layer after the blocks, which only code of the checkpoint itself applies)"
-    others = [key for key in checkpoint.tensors if key not in known and not unused(key)]
-    problems = [f"unexpected: {key}{cause if key.startswith('linear.') else ''}" for key in others]
+    problems = [f"unexpected: {key}" for key in checkpoint.tensors if key not in known and not unused(key)]
     for key, shape in expected.items():
         tensor = checkpoint.tensors.get(key)
         if tensor is None:

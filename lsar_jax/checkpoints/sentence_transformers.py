@@ -16,7 +16,7 @@ from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors, read_ten
 from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.files import inside, read_json
 from lsar_jax.models.architectures.static import STATIC
-from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Normalize, Truncate
+from lsar_jax.models.projection import TORCH_NAMES, Dense, Int8, Layer, LayerNorm, Normalize, Truncate
 
 __all__ = ["APPLIED", "FLAGS", "LONGEST_PROMPT", "MODES", "Pipeline", "module_folders", "read_pipeline"]
 
@@ -174,6 +174,7 @@ _AFTER: Mapping[str, tuple[str, Callable[[Path], Layer]]] = {
     "Dense": ("dense", _read_dense),
     "LayerNorm": ("layer_norm", _read_norm),
     "Normalize": ("normalize", lambda folder: Normalize()),
+    "st_quantize.FlexibleQuantizer": ("int8", lambda folder: Int8()),
 }
 
 

@@ -1,4 +1,4 @@
-"""The layers after the pooling: a pooler, Dense, LayerNorm, Normalize, and a cut.
+"""The layers after the pooling: a pooler, Dense, LayerNorm, Normalize, whole numbers, and a cut.
 
 BERT's pooler is a Dense layer with tanh on the state of the first token (Devlin et al. 2019). LaBSE normalises the
 output of its pooler (Feng et al., "Language-agnostic BERT Sentence Embedding", ACL 2022). sentence-transformers lists
@@ -19,7 +19,7 @@ from lsar_jax.arrays import unit_rows
 from lsar_jax.checks import whole_number
 from lsar_jax.models.parts import ACTIVATIONS
 
-__all__ = ["TORCH_NAMES", "Dense", "Layer", "LayerNorm", "Normalize", "Projection", "Truncate", "width_after"]
+__all__ = ["TORCH_NAMES", "Dense", "Int8", "Layer", "LayerNorm", "Normalize", "Projection", "Truncate", "width_after"]
 
 # The class names that sentence-transformers writes.
 TORCH_NAMES = {
@@ -37,6 +37,11 @@ _NORM = "layer_norm"
 @dataclass(frozen=True)
 class Normalize:
     """A layer that divides each embedding by its Euclidean length."""
+
+
+@dataclass(frozen=True)
+class Int8:
+    """A layer that maps to the whole numbers from -127 to 127, ``round(127 tanh(x))``, as pplx-embed-v1 does."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Truncate:
     dim: int
 
 
-Layer = Dense | LayerNorm | Normalize | Truncate
+Layer = Dense | Int8 | LayerNorm | Normalize | Truncate
 
 
 def width_after(layers: Sequence[Layer], width: int, of: str) -> int:
@@ -104,7 +109,8 @@ class Projection(nnx.Module):
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         weighted = [layer for layer in layers if isinstance(layer, Dense | LayerNorm)]
-        widths = [x.dim if isinstance(x, Truncate) else len(x.bias) for x in layers if not isinstance(x, Normalize)]
+        wide = [layer for layer in layers if not isinstance(layer, Normalize | Int8)]
+        widths = [x.dim if isinstance(x, Truncate) else len(x.bias) for x in wide]
         self.dim = widths[-1] if widths else None
         self.kernels = nnx.List([nnx.Param(jnp.asarray(layer.weight.T)) for layer in weighted])
         self.biases = nnx.List([nnx.Param(jnp.asarray(layer.bias)) for layer in weighted])
@@ -119,6 +125,8 @@ class Projection(nnx.Module):
         for kind in self.kinds:
             if isinstance(kind, Normalize):
                 x = unit_rows(x)
+            elif isinstance(kind, Int8):
+                x = jnp.round(127 * jnp.tanh(x))
             elif isinstance(kind, Truncate):
                 x = x[..., : kind.dim]
             else:

@@ -9,7 +9,7 @@ from lsar_jax.models.architectures.base import Architecture, Config
 from lsar_jax.models.architectures.bert import BERT
 from lsar_jax.models.architectures.decoders.embedding_gemma2 import EMBEDDING_GEMMA2, EMBEDDING_GEMMA2_TEXT
 from lsar_jax.models.architectures.decoders.gemma3 import GEMMA3, GEMMA3_TEXT
-from lsar_jax.models.architectures.decoders.llama import EUROBERT, LLAMA, MINISTRAL3, QWEN2, QWEN3
+from lsar_jax.models.architectures.decoders.llama import EUROBERT, LLAMA, MINISTRAL3, OF_CODE, QWEN2, QWEN3
 from lsar_jax.models.architectures.distilbert import DISTILBERT
 from lsar_jax.models.architectures.gte import GTE, NEW
 from lsar_jax.models.architectures.laser import LASER
@@ -28,9 +28,10 @@ _EVERY = (
     MODERNBERT, GEMMA3_TEXT, GEMMA3, EMBEDDING_GEMMA2_TEXT, EMBEDDING_GEMMA2, GTE, NEW, NOMIC_BERT, STATIC, M2M_100,
 )
 # fmt: on
-# The classes of checkpoints that came with code before transformers had it, which the files here compute.
-_CODE = ("EuroBertModel", "GteModel", "NewModel", "NomicBertModel")
+# The classes of checkpoints that came with code before transformers had it; those of OF_CODE it has otherwise.
+_CODE = ("EuroBertModel", "GteModel", "NewModel", "NomicBertModel", *OF_CODE)
 ARCHITECTURES = {each.model_type: each for each in _EVERY}
+ARCHITECTURES = {**ARCHITECTURES, **{each.model_type: each for each in OF_CODE.values()}, **ARCHITECTURES}
 
 
 def read_config(path: Path, module: str = "Transformer") -> tuple[dict[str, Any], Architecture]:
@@ -42,13 +43,13 @@ def read_config(path: Path, module: str = "Transformer") -> tuple[dict[str, Any]
         return {}, STATIC
     config = read_json(path, dict)
     code = config.get("auto_map")
-    name = str(code.get("AutoModel", "")).rsplit(".", 1)[-1] if isinstance(code, dict) else ""
-    if name and name not in _CODE:
+    written = str(code.get("AutoModel", "")).rsplit(".", 1)[-1] if isinstance(code, dict) else ""
+    if written and written not in _CODE:
         raise ValueError(
-            f"{path}: auto_map says that {name} computes the checkpoint, which is code of its own and is not run; "
+            f"{path}: auto_map says that {written} computes the checkpoint, which is code of its own and is not run; "
             f"known classes are {', '.join(_CODE)}"
         )
     # The first checkpoints of XLM do not name it.
     name = config.get("model_type", "xlm" if "emb_dim" in config else None)
     check_choice(f"{path}: model_type", name, ARCHITECTURES)
-    return config, ARCHITECTURES[name]
+    return config, OF_CODE.get(written, ARCHITECTURES[name])

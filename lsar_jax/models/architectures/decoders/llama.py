@@ -23,7 +23,7 @@ from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
 from lsar_jax.models.parts import GatedFeedForward, LayerFactory, RMSNorm
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
-__all__ = ["BLOCK", "EUROBERT", "HEAD_NORMS", "LLAMA", "MINISTRAL3", "QWEN2", "QWEN3", "SIZES", "keys"]
+__all__ = ["BLOCK", "EUROBERT", "HEAD_NORMS", "LLAMA", "MINISTRAL3", "OF_CODE", "QWEN2", "QWEN3", "SIZES", "keys"]
 
 SIZES = base.SIZES | {"groups": "num_key_value_heads", "width": "head_dim"}
 BLOCK = {
@@ -147,3 +147,24 @@ EUROBERT = replace(
     # It does not know is_causal.
     options=_OPTIONS,
 )
+
+
+def _both_sides(decoder: base.Architecture, model_type: str, **only: Any) -> base.Architecture:
+    """Returns a decoder without a causal mask, as code of checkpoints computes it."""
+    read = partial(decoder.read_config, causal=False, is_causal=False, **only)  # type: ignore[call-arg]
+    return replace(decoder, model_type=model_type, read_config=read, pooling="mean")
+
+
+# What classes of code compute that are only known with it, or that transformers has under the same name or type.
+OF_CODE = {
+    "BidirLMModel": _both_sides(QWEN3, "bidirlm"),
+    "LlamaBidirectionalModel": _both_sides(LLAMA, "llama_bidirec", pooling="avg"),
+    "Ministral3BidirectionalModel": _both_sides(MINISTRAL3, "ministral3_bidirec", pooling="avg"),
+    "PPLXQwen3Model": _both_sides(QWEN3, "bidirectional_pplx_qwen3"),
+    # gte-Qwen2 pools the last token.
+    "Qwen2Model": replace(_both_sides(QWEN2, "qwen2"), pooling="last"),
+    # voyage-4-nano's, whose matrix is applied to each token.
+    "Qwen3BidirectionalModel": replace(
+        _both_sides(QWEN3, "qwen3"), projection="linear.weight", unused=r"(lm_head|linear)\..*"
+    ),
+}
