@@ -34,6 +34,7 @@ def check_exportable(encoder: Any) -> None:
     """Raises ValueError if ``export`` cannot write a ``SentenceEncoder``."""
     architecture, model, layer = encoder.architecture, encoder.model, encoder.spec.layer
     static, exported = getattr(architecture, "module", "") == STATIC.module, getattr(architecture, "exported", None)
+    layers = () if encoder.projection is None else encoder.projection.kinds
     unknown = ", ".join(sorted(set(encoder.pooling.split("+")).difference(["mean"] if static else MODES)))
     normed = getattr(model, "norm", None) is not None and (model.norm_inner or layer == model.config.blocks)
     problems = {
@@ -44,10 +45,7 @@ def check_exportable(encoder: Any) -> None:
         "modules.json to count them here too": getattr(encoder.tokenizer, "left_out", None) is not None,
         f"layer {layer} is not normalised, but transformers normalises the last layer of every such model; load the "
         "encoder with final_norm=True": exported and "norm.scale" in architecture.keys and not normed,
-        "its last layer, of whole numbers, is code of its own; choose pooling='mean'": getattr(
-            encoder.projection, "kinds", ()
-        )
-        and Int8() in encoder.projection.kinds,
+        "its last layer, of whole numbers, is code of its own; choose pooling='mean'": Int8() in layers,
         "its transform depends on the language or the nearest cluster, which no layer of sentence-transformers "
         "supports; use a shared transform such as LSAR": encoder.transform and encoder.transform.languages is not None,
     }
