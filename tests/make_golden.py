@@ -4,20 +4,25 @@
     pip install --no-deps laserembeddings laser_encoders
     pip install transliterate unicategories requests tqdm
     pip install --no-deps model2vec joblib
-    python -m tests.make_golden
+    python -m tests.make_golden [NAME ...]
 
-Hidden states are those of transformers in torch, of torch's LSTM for LASER. The weights are drawn so
-that every part shows in the output: kernels that keep activations at unit scale, random
-biases and LayerNorm weights, a LayerNorm epsilon that matters. Token ids of LASER1 are those of
-laserembeddings 1.1.2, of LASER2 those of laser_encoders 0.0.2 (its tokenizer's file alone: the
-package needs fairseq), over BPE codes and a SentencePiece model learned from the UDHR.
+The config and the tokenizer of a model of transformers are given, in its folder; its weights and its hidden
+states are made here, those of torch. The weights are drawn so that every part shows in the output: kernels
+that keep activations at unit scale, random biases and LayerNorm weights.
+
+The configs have options that show too: a LayerNorm epsilon of 1e-3; windows of three tokens before, which
+Gemma 3 counts as 4 where it is causal and as 6 where it is not; planes of Llama that are scaled, that are not, and
+that are between. GTE has the scaling into which "ntk" by 8 of the base 20 is converted. XLM-R counts positions
+from the padding id, 1: 40 tokens need 42 rows. transformers splits the text of every Qwen2 as that model does.
+
+Token ids of LASER1 are those of laserembeddings 1.1.2, of LASER2 those of laser_encoders 0.0.2 (its tokenizer's
+file alone: the package needs fairseq), over BPE codes and a SentencePiece model learned from the UDHR.
 """
 
 import importlib.util
 import io
 import json
 import math
-import shutil
 import sys
 import types
 from pathlib import Path
@@ -25,202 +30,22 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import (
-    AutoModel,
-    BertConfig,
-    BertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    EmbeddingGemma2TextConfig,
-    EuroBertConfig,
-    EuroBertModel,
-    Gemma3TextConfig,
-    GteConfig,
-    LlamaConfig,
-    M2M100Config,
-    Ministral3Config,
-    ModernBertConfig,
-    NllbTokenizer,
-    NomicBertConfig,
-    Qwen2Config,
-    Qwen2Tokenizer,
-    Qwen3Config,
-    XLMConfig,
-    XLMModel,
-    XLMRobertaConfig,
-    XLMRobertaModel,
-)
+from tokenizers import Tokenizer
+from transformers import AutoConfig, AutoModel, NllbTokenizer
 from transformers.models.m2m_100.modeling_m2m_100 import M2M100Encoder
 
 import lsar_jax as lj
-from tests.parity import LENGTHS, TEXTS, Lstm, hidden_states, lstm_states
+from tests.parity import ARCHITECTURES, LENGTHS, TEXTS, Lstm, hidden_states, lstm_states
 
 GOLDEN = Path(__file__).parent / "golden"
-SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
-PLAIN = {"vocab_size": 64, "max_position_embeddings": 40, **SIZES}
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def bert() -> None:
-    config = BertConfig(layer_norm_eps=1e-3, **PLAIN)
-    folder = save(BertModel(config), "bert")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
-    tokenizer = Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    write_tokenizer(folder, tokenizer, ("[CLS]", 2), ("[SEP]", 3), "[PAD]")
-
-
-def xlm_r() -> None:
-    # Positions are counted from the padding id, 1: 40 tokens need 42 rows.
-    config = XLMRobertaConfig(
-        vocab_size=64, max_position_embeddings=42, pad_token_id=1, type_vocab_size=1, layer_norm_eps=1e-3, **SIZES
-    )
-    folder = save(XLMRobertaModel(config), "xlm-roberta")
-    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", *LETTERS, *(f"▁{letter}" for letter in LETTERS)]
-    tokenizer = Tokenizer(models.Unigram([(piece, -1.0 - len(piece) / 2) for piece in pieces], unk_id=3))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    write_tokenizer(folder, tokenizer, ("<s>", 0), ("</s>", 2), "<pad>")
-
-
-def xlm() -> None:
-    sizes = {"vocab_size": 64, "emb_dim": 32, "n_layers": 3, "n_heads": 4, "max_position_embeddings": 40}
-    rows = {"de": 0, "en": 1, "zh": 2}
-    config = XLMConfig(**sizes, layer_norm_eps=1e-3, n_langs=3, use_lang_emb=True, lang2id=rows)
-    plain = XLMConfig(**sizes, layer_norm_eps=1e-3, gelu_activation=False, sinusoidal_embeddings=True)
-    for folder in (save(XLMModel(config), "xlm"), save(XLMModel(plain), "xlm-sinusoidal")):
-        special = ["<s>", "</s>", "<pad>", "<unk>", *(f"<special{i}>" for i in range(6))]
-        pieces = [*special, *LETTERS, *(f"{letter}</w>" for letter in LETTERS), "th", "the</w>"]
-        vocabulary = {piece: i for i, piece in enumerate(pieces)}
-        (folder / "vocab.json").write_text(json.dumps(vocabulary) + "\n")
-        (folder / "merges.txt").write_text("t h 20\nth e</w> 10\n")
-        settings = {"tokenizer_class": "XLMTokenizer", "model_max_length": 40, "do_lowercase_and_remove_accent": True}
-        (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
-
-
-def decoder(name: str, config: type, *, theta: float = 100.0, scaling: dict | None = None, **options) -> None:
-    rotary = {"rope_type": "default", "rope_theta": theta} | (scaling or {})
-    sizes = {"vocab_size": 64, "max_position_embeddings": 40, "num_key_value_heads": 2, **SIZES}
-    given = config(**sizes, rms_norm_eps=1e-3, pad_token_id=0, rope_parameters=rotary, **options)
-    folder = save(AutoModel.from_config(given), name)
-    mark = "Ġ" if name == "qwen2" else "##"
-    words = ["[PAD]", "[UNK]", "[MASK]", *LETTERS, *(f"{mark}{letter}" for letter in LETTERS)]
-    tokenizer = Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    if name == "qwen2":
-        # transformers splits the text of every model of this type with this tokenizer.
-        pieces = {word: i for i, word in enumerate([*words, "Ġ"])}
-        tokenizer = Qwen2Tokenizer(pieces, [("Ġ", letter) for letter in LETTERS]).backend_tokenizer
-    # As in Qwen3, the token of padding is the one at the end.
-    write_tokenizer(folder, tokenizer, None, ("[PAD]", 0), "[PAD]")
-
-
-def decoders() -> None:
-    # Some planes are as they were, some are scaled, and some are between.
-    llama3 = {"rope_type": "llama3", "low_freq_factor": 0.5, "high_freq_factor": 1.5, "factor": 4.0}
-    yarn = {"rope_type": "yarn", "beta_fast": 1.0, "beta_slow": 0.25, "factor": 8.0, "llama_4_scaling_beta": 0.5}
-    yarn |= {"mscale": 0.5, "mscale_all_dim": 2.0, "original_max_position_embeddings": 5}
-    decoder("llama", LlamaConfig, scaling=llama3 | {"original_max_position_embeddings": 10}, theta=10.0)
-    decoder("ministral3", Ministral3Config, scaling=yarn, theta=10.0, head_dim=16, is_causal=False)
-    decoder("qwen2", Qwen2Config, is_causal=False)
-    decoder("qwen3", Qwen3Config, head_dim=16, is_causal=True)
-    decoder("qwen3-both", Qwen3Config, head_dim=16, is_causal=False)
-
-
-def distilbert() -> None:
-    sizes = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 64, "max_position_embeddings": 40}
-    save_with_words(DistilBertModel(DistilBertConfig(vocab_size=64, **sizes)), "distilbert")
-
-
-def eurobert() -> None:
-    config = EuroBertConfig(
-        vocab_size=64, max_position_embeddings=40, num_key_value_heads=2, rms_norm_eps=1e-3, pad_token_id=0,
-        bos_token_id=2, eos_token_id=0, mask_token_id=4,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, **SIZES,
-    )  # fmt: skip
-    save_with_words(EuroBertModel(config), "eurobert")
-
-
-def modernbert() -> None:
-    config = ModernBertConfig(
-        vocab_size=64, max_position_embeddings=40, norm_eps=1e-3, pad_token_id=0, bos_token_id=2, eos_token_id=3,
-        cls_token_id=2, sep_token_id=3, local_attention=8, rope_parameters={
-            "full_attention": {"rope_type": "default", "rope_theta": 1000.0},
-            "sliding_attention": {"rope_type": "default", "rope_theta": 30.0},
-        },
-        **{**SIZES, "num_hidden_layers": 4},
-    )  # fmt: skip
-    save_with_words(AutoModel.from_config(config), "modernbert")
-
-
-def gte() -> None:
-    # As converted from an "ntk" scaling by 8 of the base 20.
-    rotary = {"rope_type": "linear", "rope_theta": 160.0, "factor": 8 ** (2 / 8)}
-    model = AutoModel.from_config(GteConfig(layer_norm_eps=1e-3, rope_parameters=rotary, pad_token_id=0, **PLAIN))
-    save_with_words(model, "gte")
-    # With the names that checkpoints have.
-    model.save_pretrained(GOLDEN / "gte")
-
-
-def nomic_bert() -> None:
-    rotary = {"rope_type": "default", "rope_theta": 100.0}
-    model = AutoModel.from_config(NomicBertConfig(layer_norm_eps=1e-3, rope_parameters=rotary, **PLAIN))
-    save_with_words(model, "nomic_bert")
-    model.save_pretrained(GOLDEN / "nomic_bert")
-
-
-def save_with_words(model: torch.nn.Module, name: str) -> None:
-    """Saves a model, with the tokenizer of the tiny BERT."""
-    folder = save(model, name)
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copyfile(GOLDEN / "bert" / file, folder / file)
-
-
-def gemma3(*, causal: bool) -> None:
-    # Full blocks of the large multimodal models scale their positions. Both windows are of three tokens before.
-    full = {"rope_type": "linear", "factor": 2.0} if causal else {"rope_type": "default"}
-    rope = {
-        "full_attention": {**full, "rope_theta": 1000.0},
-        "sliding_attention": {"rope_type": "default", "rope_theta": 10.0},
-    }
-    config = Gemma3TextConfig(
-        vocab_size=64, max_position_embeddings=40, num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-3,
-        query_pre_attn_scalar=24, sliding_window=4 if causal else 6, use_bidirectional_attention=not causal,
-        layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters=rope, **SIZES,
-    )  # fmt: skip
-    save_with_pieces(AutoModel.from_config(config), "gemma3-causal" if causal else "gemma3")
-
-
-def embedding_gemma2() -> None:
-    rope = {
-        "full_attention": {"rope_type": "default", "rope_theta": 1000.0},
-        "sliding_attention": {"rope_type": "default", "rope_theta": 10.0},
-    }
-    config = EmbeddingGemma2TextConfig(
-        vocab_size=64, max_position_embeddings=40, num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-3,
-        hidden_size_per_layer_input=20, embedding_dim=24, sliding_window=3, sliding_window_pattern=3,
-        global_head_dim=24, num_global_key_value_heads=1, rope_parameters=rope, **SIZES,
-    )  # fmt: skip
-    save_with_pieces(AutoModel.from_config(config), "embedding-gemma2")
-
-
-def save_with_pieces(model: torch.nn.Module, name: str) -> None:
-    """Saves a model, with a tokenizer as of Gemma."""
-    folder = save(model, name)
-    pieces = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "▁", *LETTERS, *(f"▁{letter}" for letter in LETTERS)]
-    vocabulary = {piece: i for i, piece in enumerate(pieces)}
-    merges = [("▁", letter) for letter in LETTERS]
-    tokenizer = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True))
-    tokenizer.normalizer = normalizers.Replace(" ", "▁")
-    write_tokenizer(folder, tokenizer, ("<bos>", 2), ("<eos>", 1), "<pad>")
-
-
-def save(model: torch.nn.Module, name: str) -> Path:
+def transformers_model(name: str) -> None:
+    """Draws weights for the config of a folder, and keeps torch's states of random ids."""
     folder = GOLDEN / name
-    folder.mkdir(parents=True, exist_ok=True)
+    config = AutoConfig.from_pretrained(folder)
+    model = M2M100Encoder(config) if name == "m2m-100" else AutoModel.from_config(config)
     draw(model.eval())
-    model.config.save_pretrained(folder)
     state = {key: value.contiguous() for key, value in model.state_dict().items() if "position_ids" not in key}
     save_file(state, folder / "model.safetensors", {"format": "pt"})
     rng = np.random.default_rng(1)
@@ -229,7 +54,19 @@ def save(model: torch.nn.Module, name: str) -> Path:
     hidden, pooled = hidden_states(model, ids, np.array(LENGTHS), languages)
     arrays = {"ids": ids, "lengths": np.int32(LENGTHS), "languages": languages, "hidden": hidden, "pooled": pooled}
     np.savez_compressed(folder / "golden.npz", **arrays)
-    return folder
+    if name in ("gte", "nomic_bert"):
+        # With the names that checkpoints have.
+        model.save_pretrained(folder)
+    if name == "m2m-100":
+        tokenizer = NllbTokenizer.from_pretrained(folder)
+        languages = ["eng_Latn", "deu_Latn", "kor_Hang", "pes_Arab", "prs_Arab", "zho_Hans"]
+        reference = [[text, code, ids_of(tokenizer, text, code)] for text in TEXTS for code in languages]
+        (folder / "golden_ids.json").write_text(json.dumps(reference, ensure_ascii=False, indent=0) + "\n")
+
+
+def ids_of(tokenizer: NllbTokenizer, text: str, language: str) -> list[int]:
+    tokenizer.src_lang = language
+    return tokenizer(text, truncation=True, max_length=40)["input_ids"]
 
 
 def draw(model: torch.nn.Module) -> None:
@@ -253,15 +90,6 @@ def draw(model: torch.nn.Module) -> None:
                 buffer.uniform_(0.5, 1.5)
 
 
-def write_tokenizer(folder: Path, tokenizer: Tokenizer, first: tuple | None, last: tuple, pad: str) -> None:
-    single = f"{first[0]} $A {last[0]}" if first else f"$A {last[0]}"
-    special = [token for token in (first, last) if token]
-    tokenizer.post_processor = processors.TemplateProcessing(single=single, special_tokens=special)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 40, "pad_token": pad}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
-
-
 def sentence_transformers() -> None:
     """LaBSE's pipeline on the tiny BERT: cls, Dense with tanh, Normalize; and what it embeds."""
     from sentence_transformers import SentenceTransformer
@@ -274,26 +102,6 @@ def sentence_transformers() -> None:
     folder = GOLDEN / "labse"
     model.save(str(folder), create_model_card=False)
     np.save(folder / "golden.npy", model.encode(TEXTS))
-
-
-def m2m_100() -> None:
-    config = M2M100Config(
-        vocab_size=64, d_model=32, encoder_layers=3, encoder_attention_heads=4, encoder_ffn_dim=64,
-        max_position_embeddings=40, decoder_layers=1, decoder_attention_heads=4, decoder_ffn_dim=64,
-    )  # fmt: skip
-    folder = save(M2M100Encoder(config), "m2m-100")
-    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", *LETTERS, *(f"▁{letter}" for letter in LETTERS)]
-    languages = ["eng_Latn", "deu_Latn", "kor_Hang", "pes_Arab", "prs_Arab", "zho_Hans"]
-    vocabulary, merges = {piece: i for i, piece in enumerate(pieces)}, [("▁", letter) for letter in LETTERS]
-    tokenizer = NllbTokenizer(vocabulary, merges, extra_special_tokens=languages, model_max_length=40)
-    tokenizer.save_pretrained(folder)
-    reference = [[text, name, ids(tokenizer, text, name)] for text in TEXTS for name in languages]
-    (folder / "golden_ids.json").write_text(json.dumps(reference, ensure_ascii=False, indent=0) + "\n")
-
-
-def ids(tokenizer: NllbTokenizer, text: str, language: str) -> list[int]:
-    tokenizer.src_lang = language
-    return tokenizer(text, truncation=True, max_length=40)["input_ids"]
 
 
 def static() -> None:
@@ -406,13 +214,11 @@ def laser_encoders_pieces(folder: Path):
 
 
 if __name__ == "__main__":
-    for make in (bert, xlm_r, xlm, distilbert, eurobert, modernbert, embedding_gemma2, gte, nomic_bert):
-        make()
-    decoders()
-    for flag in (False, True):
-        gemma3(causal=flag)
-    sentence_transformers()
-    m2m_100()
-    static()
-    laser(1)
-    laser(2)
+    others = {"labse": sentence_transformers, "static": static}
+    for name in sys.argv[1:] or (*ARCHITECTURES, *others):
+        if name in others:
+            others[name]()
+        elif name.startswith("laser"):
+            laser(int(name[-1]))
+        else:
+            transformers_model(name)
