@@ -10,7 +10,7 @@ batch     rows of one device call, including empty ones
 length    token positions, including padding
 segment   sentences of a row, one behind the other, including empty places
 dim       width of an embedding
-vector    embeddings, one per sentence; of a batch, also those of empty places
+vector    embeddings, one per sentence; of a batch, also of empty places
 layer     hidden-state layers; 0 is the embedding output
 language  rows of a table with one row per language
 rank      dimensions of a removed subspace

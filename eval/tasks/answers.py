@@ -80,7 +80,7 @@ def answers(
 def _read(data: Data, question: int, question_text: str, answer_text: str) -> tuple[Texts, dict[str, Sequence[int]]]:
     """Texts, and the place of each question's answer in each language.
 
-    The candidates are those of the pool, and all candidates of the pictured languages.
+    The candidates are the pool, and all candidates of the pictured languages.
     """
     questions = read_xquad(data, XQUAD_R)
     if not 0 <= question < len(ids := questions["en"].ids):

@@ -1,4 +1,4 @@
-"""Thresholds of the scores of pairs: the best on pairs that are known, and those of a calibration.
+"""Thresholds of the scores of pairs: the best on pairs that are known, and from a calibration.
 
 The scale of a margin depends on the embeddings: without their common mean, cosines are small and their ratios large. So
 a threshold holds for one encoder, layer, transform and kind of text, and is to be chosen anew for others.

@@ -35,7 +35,7 @@ class Fold(NamedTuple):
 
     Attributes:
       held_out: its sentences.
-      few: those of them that are measured together.
+      few: the sentences of ``held_out`` that are measured together.
       ids: the numbers of these in the text, language by language.
       pool: these, to search neighbours in.
     """

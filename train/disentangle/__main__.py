@@ -10,7 +10,7 @@ leakage`` can test on them. A share of the other pairs is used for validation, w
 
 The command writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, ``trained.json``, which says how
 each seed ended, and two transforms for each seed, ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
-With several ``--oracle-weights``, which are trained in parallel too, those of each are in a folder of its own, such as
+With several ``--oracle-weights``, which are trained in parallel too, each writes to a folder of its own, such as
 ``weight-0.5/``, and ``python -m eval leakage OUT/weight-*`` draws the front of meaning against leakage.
 """
 

@@ -1,6 +1,6 @@
 """Rows of labelled text in datasets, which are named with a configuration, and the language of a file or of them.
 
-``hub:unimelb-nlp/wikiann#de`` is the configuration ``de`` of a dataset on the Hub, and ``tfds:wikiann#de`` that of a
+``hub:unimelb-nlp/wikiann#de`` is the configuration ``de`` of a dataset on the Hub, and ``tfds:wikiann#de`` of a
 prepared TensorFlow dataset. In ``tfds:xnli/plain_text#de``, whose rows hold all languages, it is the language. Columns
 are found by their names. Labels that are numbers are named as a prepared dataset says, and on the Hub in the order of
 WikiAnn, Universal Dependencies and XNLI there.

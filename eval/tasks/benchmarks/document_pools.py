@@ -51,7 +51,7 @@ def pool(
     Args:
       text: xquad, belebele, mlqa or multieup.
       data: where this text is: a folder, or hub:ID.
-      languages: language codes; by default, those of SHIFT that the text has.
+      languages: language codes; by default, the languages of SHIFT that the text has.
       question_text: what is encoded for a question, with {question} for it.
       passage_text: what is encoded for a document, with {passage} for it.
     """

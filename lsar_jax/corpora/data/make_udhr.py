@@ -5,7 +5,7 @@
 
 For each of 40 languages, the 50 paragraphs of articles 1 to 30 are kept in order. The
 paragraphs are aligned: paragraph i has the same content in every language. All are in
-Unicode's composed form (NFC): those of Vietnamese in the package are not, nor some of
+Unicode's composed form (NFC): in the package, Vietnamese is not, nor some of
 Bengali, Hindi and Persian, and few tokenizers compose them.
 """
 
