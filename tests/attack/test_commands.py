@@ -77,10 +77,7 @@ def test_no_file_is_lost(folder, monkeypatch, refused, command, message):
     ("command", "message"),
     [
         ("apply t de.txt out", "de.txt is read as text, which needs an encoder; give --encoder bundled"),
-        (
-            "apply t objects.npy out",
-            "which numpy.save writes: Array can't be memory-mapped: Python objects",
-        ),
+        ("apply t objects.npy out", "which numpy.save writes: Array can't be memory-mapped: Python objects"),
         ("apply t de.npy nowhere/out", "there is no folder nowhere"),
         ("fit lsar new --data de=de.txt en=en.txt --encoder {tiny} --rank 2", "rank is 2; it must be a whole number"),
         ("fit lsar new --data de=de.txt --encoder {tiny}", "1 language is given (de); at least 2 are needed"),

@@ -186,11 +186,7 @@ def test_a_share_of_other_text_is_refused_by_the_merge(refused):
     [
         ("3/3", {}, "shard is 3; it must be a whole number from 0 to 2"),
         ("1", {}, "--shard 1 is not I/N"),
-        (
-            None,
-            {"JOB_COMPLETION_INDEX": "1"},
-            "--shard 1/ is not I/N, such as 0/4; a scheduler's N",
-        ),
+        (None, {"JOB_COMPLETION_INDEX": "1"}, "--shard 1/ is not I/N, such as 0/4; a scheduler's N"),
         (None, {"SLURM_ARRAY_TASK_ID": "x"}, "SLURM_ARRAY_TASK_ID is 'x'"),
     ],
 )

@@ -201,14 +201,8 @@ def test_a_program_that_does_not_compile_fails_the_command(here, capsys, monkeyp
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ["--programs", "fit/lsar", "encode/huge"],
-            "--programs is encode/huge; it must be the beginning of one",
-        ),
-        (
-            ["--programs", "fit/lsar", "--targets", "v5e-2x2"],
-            "--programs is fit/lsar; it must be the beginning of one",
-        ),
+        (["--programs", "fit/lsar", "encode/huge"], "--programs is encode/huge; it must be the beginning of one"),
+        (["--programs", "fit/lsar", "--targets", "v5e-2x2"], "--programs is fit/lsar; it must be the beginning of one"),
         (["--check", "no-such-file"], "no-such-file"),
         (["--targets", "v5e"], "the compiler for v5e is not installed: pip install -e '.[aot]'"),
     ],

@@ -187,10 +187,7 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
         (["udhr", "--languages", "en"], "udhr needs at least 2 languages; it has en"),
         (["udhr", "--transforms", "linear"], "which is fitted on parallel text; name some with --parallel"),
         (["udhr", "--fit-on", "evaluated"], "--fit-on evaluated cannot be used with udhr, or with --seen"),
-        (
-            ["udhr", "--fit-on", "nowhere"],
-            "no folder nowhere; --fit-on is udhr, a folder, tfds:NAME/{} or hub:ID",
-        ),
+        (["udhr", "--fit-on", "nowhere"], "no folder nowhere; --fit-on is udhr, a folder, tfds:NAME/{} or hub:ID"),
         (["udhr", "--transforms", "sample-whitening"], "sample-whitening, which udhr cannot fit; omit it"),
         (["udhr", "--fit-count", "0"], "count is 0; it must be at least 1"),
     ],

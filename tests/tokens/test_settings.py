@@ -117,16 +117,8 @@ def test_the_left_side_is_cut(tmp_path):
         ("tokenizer_config.json", {"tokenizer_class": [1]}, "no tokenizer could be loaded from"),
         ("special_tokens_map.json", {"cls_token": 2}, "no tokenizer could be loaded from"),
         ("sentence_bert_config.json", {"tokenizer_args": 5}, "tokenizer_args is 5, which is not supported"),
-        (
-            "sentence_bert_config.json",
-            {"tokenizer_args": {"do_lower_case": False}},
-            "args is {'do_lower_case': False}",
-        ),
-        (
-            "sentence_bert_config.json",
-            {"processing_kwargs": {"text": {"max_length": 8}}},
-            "kwargs is {'text'",
-        ),
+        ("sentence_bert_config.json", {"tokenizer_args": {"do_lower_case": False}}, "args is {'do_lower_case': False}"),
+        ("sentence_bert_config.json", {"processing_kwargs": {"text": {"max_length": 8}}}, "kwargs is {'text'"),
     ],
 )
 def test_settings_that_are_refused(file, changes, message, tmp_path):

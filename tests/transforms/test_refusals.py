@@ -107,11 +107,7 @@ def test_pairs(x, unchecked, fit, sides, target, message):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        (
-            "joint",
-            {"components": 35},
-            "components is 35; it must be a whole number from 1 to 34 .the dimensions",
-        ),
+        ("joint", {"components": 35}, "components is 35; it must be a whole number from 1 to 34 .the dimensions"),
         ("langsae", {"active": 321}, "active is 321; it must be a whole number from 1 to 320"),
         ("langsae", {"active": 81, "width": 2}, "active is 81; it must be a whole number from 1 to 80"),
         ("langsae", {"threshold": 1.5}, "threshold is 1.5; it must be a share, above 0 and at most 1"),
