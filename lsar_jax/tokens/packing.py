@@ -34,8 +34,8 @@ Ids = Int[np.ndarray, "_"]
 
 
 def segments(width: int) -> int:
-    """Returns the maximum number of sentences in a row; with 8 tokens each, they fill a narrow row."""
-    return min(width // 8, 64)
+    """Returns the maximum number of sentences in a row; words of 4 tokens, special ones included, fill a narrow row."""
+    return min(width // 4, 64)
 
 
 def pack(lengths: Sequence[int], widths: Sequence[int]) -> list[tuple[int, list[int]]]:

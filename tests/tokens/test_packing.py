@@ -50,6 +50,8 @@ def test_every_sentence_once_where_the_arrays_say(rng, sizes, n, longest):
     ("draw", "least"),
     [
         (lambda rng: rng.integers(3, 40, 2048), 0.98),
+        (lambda rng: rng.integers(5, 11, 2048), 0.98),
+        (lambda rng: rng.integers(3, 6, 2048), 0.88),  # words, with two special tokens
         (lambda rng: np.minimum(rng.lognormal(3.6, 0.6, 2048).astype(int) + 2, 512), 0.98),
         (lambda rng: rng.integers(10, 500, 2048), 0.95),
         (lambda rng: np.full(2048, 65), 65 / 128),  # no two of them fit into a row
@@ -103,7 +105,7 @@ def test_a_bounded_number_waits(rng):
         # A row that is the whole input is as narrow as it can be.
         ([10], CPU, [(1, 16)]),
         ([10, 10, 12], CPU, [(1, 32)]),
-        ([1] * 5, CPU, [(1, 40)]),  # by the number of its sentences
+        ([1] * 5, CPU, [(1, 24)]),  # by the number of its sentences
         ([10], ACCELERATOR, [(1, 16)]),
         ([10], EIGHT, [(8, 16)]),
         ([300], CPU, [(1, 384)]),
