@@ -19,9 +19,14 @@ from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
 __all__ = ["read_batches"]
 
-# Sentences that are tokenized together, and the number of such chunks that are tokenized before they are needed.
+# Sentences that are tokenized together, their characters, and the number of such chunks that are tokenized before they
+# are needed.
 _CHUNK = 2048
+_CHARACTERS = 4_000_000
 _AHEAD = 3
+
+# The number of the first sentence, the sentences, and their languages.
+_Chunk = tuple[int, list[str], list[str | None]]
 
 
 def read_batches(
@@ -68,22 +73,34 @@ def read_batches(
         yield from batches(chunks, sizes)
 
 
-def _chunks(
-    texts: Iterable[str], language: str | Iterable[str] | None
-) -> Iterator[tuple[int, list[str], list[str | None]]]:
-    """Yields the number of the first sentence, some sentences, and their languages."""
+def _chunks(texts: Iterable[str], language: str | Iterable[str] | None) -> Iterator[tuple[_Chunk, bool]]:
+    """Yields chunks, and whether there may be more."""
     codes: Iterator[Any] = repeat(language) if language is None or isinstance(language, str) else iter(language)
     shared = isinstance(codes, repeat)
-    stream, first = iter(texts), 0
-    while part := list(islice(stream, _CHUNK)):
+    first = 0
+    for part, more in _parts(texts):
         several = list(islice(codes, len(part)))
         _check_counts(first + len(several), first + len(part))
         if not shared:
             check_codes(several, first)
-        yield first, part, several
+        yield (first, part, several), more
         first += len(part)
     if not shared:
         _check_counts(first + len(list(islice(codes, 1))), first)
+
+
+def _parts(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
+    """Yields some sentences, and whether there may be more."""
+    part: list[str] = []
+    characters = 0
+    for text in texts:
+        part.append(text)
+        characters += len(text) if isinstance(text, str) else 0
+        if len(part) == _CHUNK or characters >= _CHARACTERS:
+            yield part, True
+            part, characters = [], 0
+    if part:
+        yield part, False
 
 
 def _check_counts(languages: int, sentences: int) -> None:
@@ -92,13 +109,16 @@ def _check_counts(languages: int, sentences: int) -> None:
 
 
 def _ahead(
-    call: Callable[..., list[Sentence]], chunks: Iterable[tuple[int, list[str], list[str | None]]]
+    call: Callable[..., list[Sentence]], chunks: Iterable[tuple[_Chunk, bool]]
 ) -> Generator[list[Sentence], None, None]:
     """Yields ``call(*chunk)`` for each chunk in order; a thread works a few chunks ahead."""
     waiting: deque[Future[list[Sentence]]] = deque()
     with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as thread:
         try:
-            for chunk in chunks:
+            for chunk, more in chunks:
+                if not (more or waiting):  # for the only one, a thread would take half a millisecond
+                    yield call(*chunk)
+                    continue
                 waiting.append(thread.submit(call, *chunk))
                 if len(waiting) > _AHEAD:
                     yield waiting.popleft().result()

@@ -18,7 +18,7 @@ from lsar_jax.encoders.collectors import COLLECTIVES, Collector
 from lsar_jax.encoders.encode_report import EncodeReport
 from lsar_jax.encoders.input_stream import read_batches
 from lsar_jax.encoders.options import EncodeCall, language_rows, ordered, prompt_tokens
-from lsar_jax.encoders.program import Program, compiled
+from lsar_jax.encoders.program import Program, Weights, compiled
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.languages import AUTO
 from lsar_jax.mesh import shares, split
@@ -85,8 +85,10 @@ def run_batch(encoder: Any, program: Program, part: PackedBatch) -> tuple[jax.Ar
     steps = 0 if encoder.transform is None else len(encoder.transform.steps)
     arrays = part.ids(encoder.tokenizer.pad_id), part.lengths, part.places
     languages = tuple(part.languages((encoder.languages is not None) + steps))
-    inputs = jax.device_put((*arrays, languages), split(encoder.mesh))
-    arguments = program, encoder.model, encoder.projection, encoder._on_device, *inputs
+    inputs = (*arrays, languages)
+    if encoder.mesh.size > 1:
+        inputs = jax.device_put(inputs, split(encoder.mesh))
+    arguments = program, Weights.of(encoder.model), encoder.projection, encoder._on_device, *inputs
     run = compiled(encoder.mesh, isinstance(encoder.model, Laser))
     if encoder.mesh.size == shares(encoder.mesh):
         return run(*arguments)

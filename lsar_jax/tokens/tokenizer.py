@@ -5,6 +5,7 @@ tokenizer of the ``tokenizers`` library, which releases the GIL; XLM and LASER h
 one sentence at a time.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,12 +18,15 @@ import numpy as np
 from jaxtyping import Int
 
 from lsar_jax.languages import language_code
+from lsar_jax.tokens.long_text import cut_place
 
 __all__ = [
     "FastTokenizer", "SlowTokenizer", "Specials", "Tokenizer", "backend_errors", "check_ids", "check_sentences",
 ]  # fmt: skip
 
 Ids = Int[np.ndarray, "_"]
+# Of a long text, the characters that are tokenized first for each token that is wanted.
+_CHARACTERS = 8
 
 
 class Specials(NamedTuple):
@@ -94,7 +98,7 @@ class FastTokenizer:
         # The truncation length is state of the backend, which encoders and threads share.
         with self.lock, backend_errors("the tokenizer fails on one of the sentences"):
             self.backend.enable_truncation(max_length, direction=self.side)
-            encodings = self.backend.encode_batch_fast([sentence[:most] for sentence in sentences])
+            encodings = self._encoded([sentence[:most] for sentence in sentences], _CHARACTERS * max_length)
         ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
         if self.left_out is not None:
             ids = [row[row != self.left_out] for row in ids]
@@ -105,6 +109,27 @@ class FastTokenizer:
                     row[0] = known[language]
         cut = [most is not None and len(sentence) > most for sentence in sentences]
         return ids, sum(bool(encoding.overflowing) or early for encoding, early in zip(encodings, cut, strict=True))
+
+    def _encoded(self, sentences: list[str], most: int) -> list[Any]:
+        """Tokenizes beginnings of about ``most`` characters, or longer ones for those that are not truncated."""
+        cut = [self._beginning(sentence, most) for sentence in sentences]
+        encodings = self.backend.encode_batch_fast(cut)
+        pairs = enumerate(zip(sentences, cut, encodings, strict=True))
+        short = [n for n, (text, part, encoding) in pairs if len(part) < len(text) and not encoding.overflowing]
+        if short:
+            longer = self._encoded([sentences[n] for n in short], 8 * most)
+            for n, encoding in zip(short, longer, strict=True):
+                encodings[n] = encoding
+        return encodings
+
+    def _beginning(self, sentence: str, most: int) -> str:
+        place = self._cut_place if len(sentence) > most and self.side == "right" else None
+        found = place and place.search(sentence, most)
+        return sentence[: found.start() + 1] if found else sentence
+
+    @cached_property
+    def _cut_place(self) -> re.Pattern[str] | None:
+        return cut_place(self.backend)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,12 @@ def test_the_tokenizer_runs_ahead_of_a_stream(tiny, rng, monkeypatch):
     assert 1 <= events.index("device") < 5
 
 
+def test_one_chunk_takes_no_thread(tiny, monkeypatch):
+    expected = tiny.encode(["abc", "hij"])
+    monkeypatch.setattr(threading.Thread, "start", None)
+    np.testing.assert_array_equal(tiny.encode(["abc", "hij"]), expected)
+
+
 def test_an_error_in_the_stream_reaches_the_caller_and_ends_the_threads(tiny, unchecked):
     def broken():
         yield from ["abc"] * 3000

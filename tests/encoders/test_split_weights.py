@@ -11,7 +11,7 @@ import lsar_jax as lj
 from lsar_jax.checkpoints import placement
 from lsar_jax.encoders.options import encode_call
 from lsar_jax.encoders.pipeline import program_of
-from lsar_jax.encoders.program import compiled
+from lsar_jax.encoders.program import Weights, compiled
 from lsar_jax.mesh import data_mesh, shares
 from tests import parity
 
@@ -66,7 +66,9 @@ def test_each_sublayer_sums_over_the_devices_once():
     encoder = load("bert", 4, 4)
     arrays = jax.device_put((np.zeros((1, 32), np.int32), np.full((1, 1), 9, np.int32), np.zeros(1, np.int32), ()))
     program = program_of(encoder, encode_call(encoder, {"layers": (3,)}))
-    text = compiled(encoder.mesh, False).lower(program, encoder.model, None, None, *arrays).compile().as_text()
+    text = (
+        compiled(encoder.mesh, False).lower(program, Weights.of(encoder.model), None, None, *arrays).compile().as_text()
+    )
     names = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
     assert [text.count(f"{name}(") for name in names] == [2 * 3 + 2, 1, 0, 0, 0]
 

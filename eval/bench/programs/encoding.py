@@ -9,7 +9,7 @@ from jax.sharding import Mesh
 
 from eval.bench.encoder_configs import CONFIGS, sizes_of
 from eval.bench.programs.shapes import DTYPES, LASER, Sizes, Trace, integers, placed
-from lsar_jax.encoders.program import Program, compiled
+from lsar_jax.encoders.program import Program, Weights, compiled
 from lsar_jax.mesh import replicated, split
 from lsar_jax.models.architectures import ARCHITECTURES
 from lsar_jax.models.attention import attention_for
@@ -54,4 +54,4 @@ def _traced(
     lsar = Transform((step,), (Fit("lsar", config.hidden, (), ()),)) if transformed else None
     batch = integers(rows, width), integers(rows, most), vectors, (vectors,) * transformed
     model, lsar = placed(replicated(mesh), model, lsar)
-    return compiled(mesh, name == "laser").trace(program, model, None, lsar, *placed(split(mesh), *batch))
+    return compiled(mesh, name == "laser").trace(program, Weights.of(model), None, lsar, *placed(split(mesh), *batch))
