@@ -54,7 +54,7 @@ def transformers_model(name: str) -> None:
     hidden, pooled = hidden_states(model, ids, np.array(LENGTHS), languages)
     arrays = {"ids": ids, "lengths": np.int32(LENGTHS), "languages": languages, "hidden": hidden, "pooled": pooled}
     np.savez_compressed(folder / "golden.npz", **arrays)
-    if name in ("gte", "nomic_bert"):
+    if name in ("gte", "nomic_bert", "jina-v3"):
         # With the names that checkpoints have.
         model.save_pretrained(folder)
     if name == "m2m-100":

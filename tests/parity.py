@@ -30,6 +30,7 @@ ARCHITECTURES = (
     "gemma3", "gemma3-causal", "embedding-gemma2",
     "gte",
     "nomic_bert",
+    "jina-v3",
     "m2m-100",
 )  # fmt: skip
 # Most that a block alone may differ from torch's, and a state of the model, relative to the largest entry.

@@ -76,7 +76,7 @@ def read_adapter(place: Path) -> tuple[dict[str, Any], dict[str, Any], list[Path
 
     Raises:
       FileNotFoundError: there are no weights in safetensors.
-      ValueError: the config has a setting that is not supported, or a rank other than that of the tensors.
+      ValueError: the config has a setting that is not supported, or another rank than the tensors.
     """
     path = place / _CONFIG
     config = {"peft_type": None, **read_json(path, dict)}
@@ -141,7 +141,10 @@ def of_task(tensors: Mapping[str, Any], config: Mapping[str, Any], task: str) ->
             continue
         stem = f"{module}.parametrizations.weight"
         number, rows = config["lora_adaptations"].index(task), tensors[f"{stem}.original"].shape[0]
-        pair = [read_tensor(tensors[f"{stem}.0.lora_{part}"], name)[number] for part in "BA"]
+        pair = [read_tensor(tensors[f"{stem}.0.lora_{part}"], name) for part in "BA"]
+        if {len(part) for part in pair} != {len(config["lora_adaptations"])}:
+            raise ValueError(f"{name} has {len(pair[1])} adapters; lora_adaptations names another number")
+        pair = [part[number] for part in pair]
         # The tables of embeddings have them the other way round.
         left, right = pair if len(pair[0]) == rows else pair[::-1]
         result |= {f"{module}.lora_left": left * np.float32(alpha / rank), f"{module}.lora_right": right}

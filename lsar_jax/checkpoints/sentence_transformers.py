@@ -28,6 +28,9 @@ APPLIED = "lsar_jax_applied"
 _TRACES = ("config_sentence_transformers.json", "sentence_*_config.json", "[0-9]_*/config.json")
 # The input and output of Dense and Normalize, which version 6 writes in their configs.
 _ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
+# The class of jina-embeddings-v3, a transformer, and -v5, with its last token and Normalize; and how configs of theirs
+# name the tasks.
+_JINA, _TASKS = "custom_st.Transformer", {"lora_adaptations", "task_names"}
 # Our names of the poolings, and theirs, in the order in which older versions join those whose flags are set. Version 6
 # writes the names, and joins them in the order of its list.
 MODES = {
@@ -111,6 +114,9 @@ def read_pipeline(folder: Path) -> Pipeline:
         normalized = static.get("model_type") == "model2vec" and static.get("normalize") is True
         return Pipeline(folder, after=(("Normalize", folder),) if normalized else (), problem=problem)
     modules = _modules(path)
+    tasks = [part / "config.json" for kind, part in modules[:1] if kind == _JINA]
+    if tasks and not _TASKS.isdisjoint(read_json(tasks[0], dict)):
+        modules[0] = "Transformer", modules[0][1]
     kinds = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else kind for kind, _ in modules]
     module = STATIC.module if kinds[:1] == [STATIC.module] else "Transformer"
     transformer = modules[0][1] if kinds[:1] == [module] else folder
@@ -118,6 +124,8 @@ def read_pipeline(folder: Path) -> Pipeline:
     config: dict[str, Any] = read_json(settings, dict) if settings.is_file() else {}
     prompts, prompt, applied = _prompts(settings, config)
     pipeline = Pipeline(transformer, module, prompts=prompts, prompt=prompt, applied=applied)
+    if kinds == ["Transformer"] and tasks and config.get("truncate_dim") is None:
+        return replace(pipeline, pooling="last", after=(("Normalize", transformer),))
     try:
         first = [module] if module == STATIC.module else ["Transformer", "Pooling"]
         start = len(first)

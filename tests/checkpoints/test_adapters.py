@@ -160,3 +160,49 @@ def test_tensors_of_an_adapter(base, tmp_path, name, shape, message):
         return
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(tmp_path / "adapter")
+
+
+def test_the_tasks_of_jina_embeddings_v3(tmp_path, rng):
+    folder = shutil.copytree(parity.GOLDEN / "jina-v3", tmp_path / "jina")
+    tensors, expected = {}, load_file(folder / "model.safetensors")
+    for name, x in list(expected.items()):
+        module, (rows, *_) = name.removesuffix(".weight"), x.shape
+        if x.ndim == 1:
+            tensors[f"roberta.{name}"] = x
+            continue
+        down, up = rng.standard_normal((2, 4, x.shape[1])), rng.standard_normal((2, rows, 4))
+        expected[name] = x + 0.25 * up[1] @ down[1]
+        pair = (up, down) if "embeddings" in module else (down, up)
+        parts = {"original": x, "0.lora_A": pair[0], "0.lora_B": pair[1]}
+        stem = f"roberta.{module}.parametrizations.weight"
+        tensors |= {f"{stem}.{part}": np.float32(value) for part, value in parts.items()}
+    save_file(tensors, folder / "model.safetensors")
+    code = {"AutoModel": "jinaai/xlm-roberta-flash-implementation--modeling_lora.XLMRobertaLoRA"}
+    rotary = {"position_embedding_type": "rotary", "rotary_emb_base": 100.0, "rope_parameters": ..., "auto_map": code}
+    lora = {"lora_adaptations": ["separation", "text-matching"], "lora_rank": 4, "lora_alpha": 1}
+    edit_json(folder / "config.json", model_type="xlm-roberta", **rotary, **lora)
+    with pytest.raises(ValueError, match="jina: adapter None is not one of separation, text-matching"):
+        read_folder(folder, id="jina")
+    found = read_folder(folder, id="jina", adapter="text-matching")
+    assert found.tensors.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found.tensors[name].rows(0, len(value)), value, rtol=1e-5, atol=1e-5, err_msg=name)
+    assert found.revision != read_folder(folder, id="jina", adapter="separation").revision
+    edit_json(folder / "config.json", lora_adaptations=["separation", "text-matching", "x"])
+    with pytest.raises(ValueError, match="2 adapters; lora_adaptations names another number"):
+        read_folder(folder, id="jina", adapter="x")
+
+
+@pytest.mark.parametrize(("name", "changes"), [("qwen3", {}), ("eurobert", {"is_decoder": False})])
+def test_jina_embeddings_v5(tmp_path, name, changes):
+    folder = shutil.copytree(parity.GOLDEN / name, tmp_path / "jina")
+    code = {"AutoModel": "modeling_jina_embeddings_v5.JinaEmbeddingsV5Model"}
+    edit_json(folder / "config.json", model_type="jina_embeddings_v5", task_names=["x"], auto_map=code, **changes)
+    (folder / "modules.json").write_text('[{"path": "", "type": "custom_st.Transformer", "kwargs": ["task"]}]')
+    encoder = lj.load_encoder(folder)
+    assert encoder.spec.pooling == "last+normalize"
+    expected = lj.load_encoder(parity.GOLDEN / name, pooling="last").encode(["abc"], normalize=True)
+    np.testing.assert_allclose(encoder.encode(["abc"]), expected, atol=1e-6)
+    edit_json(folder / "config.json", task_names=...)
+    with pytest.raises(ValueError, match="custom_st.Transformer is not supported"):
+        lj.load_encoder(folder)

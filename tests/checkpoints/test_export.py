@@ -34,6 +34,7 @@ CASES = [
     pytest.param(("gemma3-causal", {"pooling": "last"}), marks=pytest.mark.slow),
     pytest.param(("gte", {"layer": 2}), marks=pytest.mark.slow),
     pytest.param(("nomic_bert", {}), marks=pytest.mark.slow),
+    pytest.param(("jina-v3", {}), marks=pytest.mark.slow),
     pytest.param(("embedding-gemma2", {}), marks=pytest.mark.slow),
 ]
 

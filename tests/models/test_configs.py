@@ -48,6 +48,7 @@ SAME = [
     ("gte", GTE),
     ("gte", GTE | {"model_type": "gte"}),
     ("nomic_bert", NOMIC_BERT),
+    ("jina-v3", {"position_embedding_type": "rotary", "rotary_emb_base": 100.0, "rope_parameters": ...}),
     ("gemma3", GEMMA3),
     ("gemma3-causal", GEMMA3 | {"rope_scaling": {"factor": 2.0, "rope_type": "linear"}}),
     # The first files have some of these, and not the others.
@@ -159,6 +160,7 @@ REFUSED = {
         ({"rope_scaling": {"type": "ntk", "factor": 0}}, "factor of rope_scaling in config.json is 0"),
         ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "rope_type 'dynamic' is not one of default, linear"),
     ],
+    "jina-v3": [({"use_reg_tokens": True}, "use_reg_tokens is True in config.json; only False is supported")],
     "nomic_bert": [
         ({"prenorm": True}, "prenorm is True in config.json; only False is supported"),
         ({"activation_function": "swiglu"}, "qkv_proj_bias is True in config.json; only False is supported"),

@@ -217,6 +217,11 @@ MISTAKES = {
         "base": each(attention(rotary=Rotary(1000.0))),
         "token type": edit("embeddings.token_type.embedding", lambda table: table[::-1]),
     },
+    "jina-v3": EPSILON | PADDING | {
+        "tanh": TANH_GELU,
+        "base": each(attention(rotary=Rotary(1000.0))),
+        "bias": each(edit("attention.inputs.bias", jnp.zeros_like), blocks=slice(1, 2)),
+    },
     "gemma3": GEMMA | {"direction": {"causal": True}},
     "gemma3-causal": {"direction": {"causal": False}, "scaling": {"rotary": Rotary(1000.0)}},
     "embedding-gemma2": HALVES | {
