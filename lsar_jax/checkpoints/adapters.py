@@ -2,7 +2,7 @@
 
 PEFT writes ``adapter_config.json`` and ``adapter_model.safetensors``: alone, beside the base, in folders beneath it, or
 where a sentence-transformers folder has its transformer. The weights of jina-embeddings-v3 hold an adapter for each of
-its tasks (Sturua et al., 2024). The parts of either are called as their module and one of ``_PARTS`` until ``merged``
+its tasks (Sturua et al., 2024). The parts of either are named after their module and one of ``_PARTS`` until ``merged``
 adds the product of the first two to the weight of the module.
 """
 
@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors, read_ten
 from lsar_jax.checks import check_choice, errors_of, positive_number
 from lsar_jax.files import read_json
 
-__all__ = ["adapters_in", "base_of", "choose", "leftover", "merged", "of_task", "read_adapter", "refuse_adapters"]
+__all__ = ["adapters_in", "base_of", "choose", "merged", "of_task", "read_adapter", "refuse_adapters"]
 
 _CONFIG, _STEM = "adapter_config.json", "adapter_model"
 # The names of other adapters, the suffixes of weights, and what the tensors of LoRA have in their names.
@@ -44,8 +44,10 @@ _VALUES = {
     "bias": ("none", "all", "lora_only"),
     "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal", "mica"),
 }
-_PARTS = ("lora_left", "lora_right", "lora_magnitude", "lora_bias")
-_PEFT = re.compile(r"(.+)\.(lora_[AB]|lora_embedding_[AB]|lora_magnitude_vector)(?:\.weight)?(\.bias)?")
+_PARTS = ("lora_B", "lora_A", "lora_magnitude_vector", "lora_B.bias")
+_PEFT = re.compile(r"(.+)\.(lora_B\.bias|lora_[AB]|lora_embedding_[AB]|lora_magnitude_vector)(?:\.weight)?")
+# The tables of embeddings have their parts transposed.
+_TABLES = {"lora_embedding_A": "lora_B", "lora_embedding_B": "lora_A"}
 _JINA = re.compile(r"(.+)\.parametrizations\.weight\.(original|0\.lora_A)")
 
 
@@ -88,20 +90,16 @@ def read_adapter(place: Path) -> tuple[dict[str, Any], dict[str, Any], list[Path
     tensors: dict[str, Any] = {}
     for name, tensor in stored.items():
         name = name.removeprefix("base_model.model.")
-        found = _PEFT.fullmatch(name)
-        if found is None:  # of modules_to_save or bias
+        if not (found := _PEFT.fullmatch(name)):  # of modules_to_save or bias
             tensors[name.replace(".base_layer.", ".")] = tensor
             continue
-        module, part, bias = found.groups()
+        module, part = found.groups()
         value = read_tensor(tensor, f"{name} of {place}")
-        value = value.T if "embedding" in part else value
-        if part in ("lora_B", "lora_embedding_A"):
+        value, part = (value.T, _TABLES[part]) if part in _TABLES else (value, part)
+        if "lora_B" in part:
             with errors_of(path):
-                value *= _scale(config, module, None if bias else value.shape[-1])
-            kind = "lora_bias" if bias else "lora_left"
-        else:
-            kind = "lora_magnitude" if "magnitude" in part else "lora_right"
-        tensors[f"{module}.{kind}"] = value
+                value *= _scale(config, module, value.shape[-1] if part == "lora_B" else None)
+        tensors[f"{module}.{part}"] = value
     return config, tensors, [path, *files]
 
 
@@ -147,12 +145,12 @@ def of_task(tensors: Mapping[str, Any], config: Mapping[str, Any], task: str) ->
         pair = [part[number] for part in pair]
         # The tables of embeddings have them the other way round.
         left, right = pair if len(pair[0]) == rows else pair[::-1]
-        result |= {f"{module}.lora_left": left * np.float32(alpha / rank), f"{module}.lora_right": right}
+        result |= {f"{module}.lora_B": left * np.float32(alpha / rank), f"{module}.lora_A": right}
     return merged(result)
 
 
 def merged(tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the tensors with ``left @ right`` added to the weights of the modules that have these parts.
+    """Returns the tensors with ``lora_B @ lora_A`` added to the weights of the modules that have these parts.
 
     With a magnitude, each row of the sum is made as long as that says (Liu et al., "DoRA", ICML 2024).
 
@@ -160,7 +158,7 @@ def merged(tensors: Mapping[str, Any]) -> dict[str, Any]:
       ValueError: parts are missing or do not fit the weight.
     """
     result = dict(tensors)
-    for module in [name.removesuffix(".lora_left") for name in tensors if name.endswith(".lora_left")]:
+    for module in [name.removesuffix(".lora_B") for name in tensors if name.endswith(".lora_B")]:
         weight, bias = (tensors.get(f"{module}.{kind}") for kind in ("weight", "bias"))
         if weight is None:
             continue
@@ -181,11 +179,6 @@ def _sum(base: Tensor, left: Any, right: Any, magnitude: Any, start: int, stop: 
     change = left[start:stop] if right is None else left[start:stop] @ right
     rows = np.asarray(base.rows(start, stop), np.float32) + change
     return rows if magnitude is None else rows * (magnitude[start:stop] / np.linalg.norm(rows, axis=1))[:, None]
-
-
-def leftover(tensors: Iterable[str]) -> list[str]:
-    """Returns the modules whose parts were not merged because there is no such weight."""
-    return sorted({name.rpartition(".")[0] for name in tensors if name.rpartition(".")[2] in _PARTS})
 
 
 def refuse_adapters(folder: Path, places: Collection[Path] = ()) -> None:

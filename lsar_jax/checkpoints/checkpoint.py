@@ -60,14 +60,15 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None, adapter: 
     own = read_pipeline(folder)
     places = adapters.adapters_in(folder, own.transformer)
     adapters.refuse_adapters(folder, places.values())
-    source, pipeline, merging = folder, own, ""
-    changes: dict[str, Any] = {}
+    source, pipeline, merging, changes = folder, own, "", dict[str, Any]()
     if places:
         settings, changes, files = adapters.read_adapter(places[adapters.choose(id, places, adapter) or ""])
         merging = sha256([*files, *other_files(folder)])
         if not any(own.transformer.glob("model.safetensors*")):
             source, revision = adapters.base_of(files[0], settings)
-            pipeline = _on_base(folder, own, read_pipeline(source))
+            pipeline = read_pipeline(source)
+            if own.problem or (folder / "modules.json").is_file():
+                pipeline = replace(own, transformer=pipeline.transformer)
     path = pipeline.transformer / "config.json"
     config, architecture = read_config(path, pipeline.module)
     stored, weights = open_safetensors(pipeline.transformer, root=source)
@@ -81,8 +82,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None, adapter: 
         languages = architecture.languages(config)
         tensors = _tensors(architecture, config, sizes, stored, changes)
     pipeline = replace(pipeline, pooling=pipeline.pooling or architecture.pooling)
-    if architecture.projection:
-        pipeline = _projected(pipeline, tensors.get(architecture.projection), architecture.projection)
+    pipeline = _projected(pipeline, tensors, architecture.projection) if architecture.projection else pipeline
     revision = revision or sha256([*weights, *other_files(source)])
     of_tokenizer = own.transformer if _matching(own.transformer, TOKENIZER_FILES) else pipeline.transformer
     return Checkpoint(
@@ -96,12 +96,6 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None, adapter: 
         pipeline=pipeline,
         languages=languages,
     )
-
-
-def _on_base(folder: Path, own: Pipeline, base: Pipeline) -> Pipeline:
-    """Returns the pipeline of an adapter's folder with the base's transformer; all of the base's if it has none."""
-    has = own.problem or (folder / "modules.json").is_file()
-    return replace(own, transformer=base.transformer) if has else base
 
 
 def _keys(architecture: Architecture, sizes: Config) -> dict[str, str]:
@@ -124,14 +118,15 @@ def _tensors(
     for part in (stored, architecture.complete(config, changes)[1] if changes else {}):
         tensors |= {architecture.plain_name(name): tensor for name, tensor in part.items()}
     tensors = adapters.merged(tensors)
-    if others := [name for name in adapters.leftover(tensors) if not architecture.is_unused(f"{name}.weight")]:
-        raise ValueError(f"the adapter changes modules that the checkpoint lacks: {', '.join(others[:5])}")
+    others = {name.split(".lora_")[0] for name in tensors if ".lora_" in name}
+    if lacking := sorted(name for name in others if not architecture.is_unused(f"{name}.weight")):
+        raise ValueError(f"the adapter changes modules that the checkpoint lacks: {', '.join(lacking[:5])}")
     return {name: tensor for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
 
 
-def _projected(pipeline: Pipeline, matrix: Tensor | None, name: str) -> Pipeline:
+def _projected(pipeline: Pipeline, tensors: Mapping[str, Tensor], name: str) -> Pipeline:
     """Returns the pipeline with a projection of the states, which comes after the pooling where they commute."""
-    problem = pipeline.problem
+    problem, matrix = pipeline.problem, tensors.get(name)
     if matrix is None or len(matrix.shape) != 2:
         problem = problem or f"{pipeline.transformer} has no matrix {name}"
     elif pipeline.pooling == "max" or "+" in pipeline.pooling:

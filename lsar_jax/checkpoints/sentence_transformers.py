@@ -28,8 +28,7 @@ APPLIED = "lsar_jax_applied"
 _TRACES = ("config_sentence_transformers.json", "sentence_*_config.json", "[0-9]_*/config.json")
 # The input and output of Dense and Normalize, which version 6 writes in their configs.
 _ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
-# The class of jina-embeddings-v3, a transformer, and -v5, with its last token and Normalize; and how configs of theirs
-# name the tasks.
+# The class of jina-embeddings-v3 and -v5, and the names of their tasks in config.json, by which it is known.
 _JINA, _TASKS = "custom_st.Transformer", {"lora_adaptations", "task_names"}
 # Our names of the poolings, and theirs, in the order in which older versions join those whose flags are set. Version 6
 # writes the names, and joins them in the order of its list.
@@ -114,9 +113,6 @@ def read_pipeline(folder: Path) -> Pipeline:
         normalized = static.get("model_type") == "model2vec" and static.get("normalize") is True
         return Pipeline(folder, after=(("Normalize", folder),) if normalized else (), problem=problem)
     modules = _modules(path)
-    tasks = [part / "config.json" for kind, part in modules[:1] if kind == _JINA]
-    if tasks and not _TASKS.isdisjoint(read_json(tasks[0], dict)):
-        modules[0] = "Transformer", modules[0][1]
     kinds = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else kind for kind, _ in modules]
     module = STATIC.module if kinds[:1] == [STATIC.module] else "Transformer"
     transformer = modules[0][1] if kinds[:1] == [module] else folder
@@ -124,8 +120,6 @@ def read_pipeline(folder: Path) -> Pipeline:
     config: dict[str, Any] = read_json(settings, dict) if settings.is_file() else {}
     prompts, prompt, applied = _prompts(settings, config)
     pipeline = Pipeline(transformer, module, prompts=prompts, prompt=prompt, applied=applied)
-    if kinds == ["Transformer"] and tasks and config.get("truncate_dim") is None:
-        return replace(pipeline, pooling="last", after=(("Normalize", transformer),))
     try:
         first = [module] if module == STATIC.module else ["Transformer", "Pooling"]
         start = len(first)
@@ -197,14 +191,21 @@ def _weights(folder: Path, shapes: Mapping[str, tuple[Any, ...]]) -> dict[str, n
 
 def _modules(path: Path) -> list[tuple[str, Path]]:
     try:
-        return [(str(m["type"]), inside(path.parent, str(m["path"]), path)) for m in read_json(path, list)]
+        found = [(str(m["type"]), inside(path.parent, str(m["path"]), path)) for m in read_json(path, list)]
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a list of modules with type and path") from error
+    for kind, part in found[:1]:
+        if kind == _JINA and not _TASKS.isdisjoint(read_json(part / "config.json", dict)):
+            # Version 5 also pools, the last token, and normalises.
+            found = [("Transformer", part), *(found[1:] or [("Pooling", part), ("Normalize", part / "Normalize")])]
+    return found
 
 
 def _pooling(path: Path) -> tuple[str, bool]:
     """Returns the pooling, and whether the tokens of a prompt are pooled."""
     config = read_json(path, dict)
+    if "task_names" in config:
+        return "last", True
     flags = {key.removeprefix("pooling_mode_") for key, value in config.items() if "pooling_mode_" in key and value}
     modes = [mode for mode, flag in FLAGS.items() if flag in flags] + sorted(flags.difference(FLAGS.values()))
     if "pooling_mode" in config:

@@ -47,6 +47,7 @@ JINA_V3 = replace(
     | base.weight_and_bias("embeddings.norm", "emb_ln")
     | base.block_keys(_BLOCK),
     prefixes=("roberta.",),
+    pooler="pooler.dense",
     pooling="mean",
     exported=("JinaEmbeddingsV3Model", "jina_embeddings_v3"),
 )
