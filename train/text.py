@@ -31,6 +31,8 @@ class TextOptions:
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
       sample: number of pairs per language to draw at random from each text, before all else; by default, all.
       held_out: number of pairs per language to hold out for testing; below 1, the share of each language's pairs.
+      columns: names of the columns of tables, such as domain en de: source and target, or codes, are the pair; by
+        default, found out.
       split_seed: seed that chooses the sample and the held-out pairs.
       validation: share of the remaining pairs used for validation, which chooses the best epoch; with 0, the held-out
         pairs are, as in ORACLE's code, so that they are no longer unseen.
@@ -42,6 +44,7 @@ class TextOptions:
     languages: tuple[str, ...] = ()
     split: str = ""
     sample: int | None = None
+    columns: tuple[str, ...] = ()
     held_out: int | float = 500
     split_seed: int = 0
     validation: float = 0.05
@@ -69,7 +72,7 @@ class TextOptions:
         tests: dict[str, list[Pair]] = {}
         for data, split in ((self.data, self.split), *((data, "") for data in self.more)):
             languages = () if self.more else self.languages
-            found = read_bitext(data, languages, "--data", split, self.sample, self.split_seed)
+            found = read_bitext(data, languages, "--data", split, self.sample, self.split_seed, self.columns)
             for code in canonical_keys(dict.fromkeys(self.languages or found)):
                 if code not in found:
                     continue

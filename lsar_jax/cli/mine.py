@@ -53,6 +53,7 @@ class Mine(ShardOption, InputOptions):
         the forms of the output. Mined pairs that are not in it count as wrong.
       correct: the least share of known pairs among those written, in percent, such as 95; by default, the threshold
         has the best F1.
+      columns: names of the columns of tables of pairs: source and target, and others; by default, found out.
       block: number of vectors of each side in memory.
       overwrite: replace the output if it exists.
     """
@@ -66,6 +67,7 @@ class Mine(ShardOption, InputOptions):
     error: float | None = None
     known: Path | None = None
     correct: float | None = None
+    columns: tuple[str, ...] = ()
     block: int = 65_536
     overwrite: bool = False
 
@@ -106,7 +108,9 @@ class Mine(ShardOption, InputOptions):
         used |= self.pairs is not None and encoder is not None and encoder.uses_language
         options = replace(options, transform=transform, languages=languages if used else (None, None))
         if self.pairs is not None and encoder is not None:
-            count, written = score_file(self.pairs, self.out, encoder, options, max_length=self.max_length)
+            count, written = score_file(
+                self.pairs, self.out, encoder, options, max_length=self.max_length, columns=self.columns
+            )
             print(f"wrote {written:,} of {count:,} pairs to {self.out}")
             return
         for (name, path), language in zip(paths.items(), languages, strict=True):
@@ -164,4 +168,4 @@ class Mine(ShardOption, InputOptions):
             raise ValueError("--correct needs --known, a file of all translations in the inputs")
         if self.threshold is not None:
             raise ValueError(f"--threshold {self.threshold} and --known are given; omit one")
-        return KnownPairs.read(self.known, self.correct)
+        return KnownPairs.read(self.known, self.correct, self.columns)

@@ -21,8 +21,9 @@ _log = logging.getLogger("lsar_jax")
 
 
 def read_bitext(
-    data: Data, languages: Sequence[str], option: str, split: str = "", sample: int | None = None, seed: int = 0
-) -> dict[str, list[Pair]]:
+    data: Data, languages: Sequence[str], option: str, split: str = "", sample: int | None = None, seed: int = 0,
+    columns: Sequence[str] = (),
+) -> dict[str, list[Pair]]:  # fmt: skip
     """Returns sentence pairs of English and each language.
 
     Rows with an empty side are left out, and their number is logged.
@@ -34,6 +35,7 @@ def read_bitext(
       split: split of a ``hub:`` or ``tfds:`` dataset; by default, its only split, or else ``test``.
       sample: number of pairs of each language to draw at random, on which alone the memory depends; by default, all.
       seed: seed of the sample, which does not depend on the order of the pairs.
+      columns: the names of the columns of tables, as for ``table_pairs``.
 
     Raises:
       FileNotFoundError: a language has no file.
@@ -43,7 +45,7 @@ def read_bitext(
     tables = named_tables(data)
     if tables is None and split:
         raise ValueError(f"--split {split} applies only to hub:ID and tfds:NAME, but {data} is a folder; omit --split")
-    found = _files(Path(data), languages, option) if tables is None else named_pairs(tables, languages, split)
+    found = _files(Path(data), languages, option, columns) if tables is None else named_pairs(tables, languages, split)
     skipped = 0
 
     def filled(pairs: Iterable[Pair]) -> Iterator[Pair]:
@@ -61,13 +63,13 @@ def read_bitext(
     return result
 
 
-def _files(folder: Path, languages: Sequence[str], option: str) -> dict[str, Iterator[Pair]]:
+def _files(folder: Path, languages: Sequence[str], option: str, columns: Sequence[str]) -> dict[str, Iterator[Pair]]:
     try:
         pairs = Parallel.known(folder)
     except FileNotFoundError:
         pairs = ()
     # English may come first or second.
-    places = {code: pair for pair in pairs for code in pair.split("-") if code != "en" and "en" in pair.split("-")}
+    places = {pair.removeprefix("en-").removesuffix("-en"): pair for pair in pairs if f"-{pair}-".count("-en-")}
     advice = (
         ". Put tables of tab-separated domain, English and xx there (for example the messages of Debian's gimp-data, "
         "inkscape and gnucash-common), or Moses files (NAME.en-xx.en and NAME.en-xx.xx), or name another folder with "
@@ -75,7 +77,7 @@ def _files(folder: Path, languages: Sequence[str], option: str) -> dict[str, Ite
     result: dict[str, Iterator[Pair]] = {}
     for code, pair in chosen(places, languages or None, folder, "en-{}.tsv", advice + option).items():
         sides = ("source", "target") if pair.startswith("en-") else ("target", "source")
-        result[code] = map(itemgetter(*sides), Parallel.stream(folder, pair, "train"))
+        result[code] = map(itemgetter(*sides), Parallel.stream(folder, pair, "train", columns=columns))
     return result
 
 

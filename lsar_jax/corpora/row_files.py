@@ -2,13 +2,14 @@
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+from itertools import chain, count
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.corpora.text_files import LONGEST, numbered_lines, unpacked
+from lsar_jax.corpora.text_files import LONGEST, numbered_lines, tab_fields, unpacked
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_file
 
@@ -100,14 +101,17 @@ def _json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
 def _csv_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
     """Yields the rows of an open CSV file (RFC 4180), whose first line names the columns, as ``_json_rows`` does."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
-    lines = csv.reader((line for _, line in numbered_lines(file, where)), strict=True)
-    return _table(_of_csv(lines, where), columns, where)
+    lines = (line for _, line in numbered_lines(file, where))
+    first = next(lines, "")
+    # Where numbers have decimal commas, Excel separates the fields by semicolons.
+    separator = max(",;", key=re.sub('"[^"]*"', "", first).count)
+    return _table(_of_csv(csv.reader(chain([first], lines), delimiter=separator, strict=True), where), columns, where)
 
 
 def _tsv_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
-    """Yields the rows of an open file of fields between tabs, where quotation marks are text, as ``_csv_rows`` does."""
-    lines = ((number, line.rstrip("\r\n")) for number, line in numbered_lines(file, where))
-    return _table(((number, line.split("\t") if line else []) for number, line in lines), columns, where)
+    """Yields the rows of an open file of fields between tabs, as ``tab_fields`` and ``_csv_rows`` do."""
+    lines = tab_fields(iter(numbered_lines(file, where)))
+    return _table(((number, [] if fields == [""] else fields) for number, fields in lines), columns, where)
 
 
 def _of_csv(lines: Any, where: str) -> Iterator[tuple[int, list[str]]]:

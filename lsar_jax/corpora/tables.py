@@ -14,6 +14,7 @@ from typing import Any
 
 from lsar_jax.corpora.by_language import chosen
 from lsar_jax.corpora.hub_datasets import HubFiles, hub_files
+from lsar_jax.corpora.pair_tables import COLUMNS, named_pair
 from lsar_jax.corpora.tfds import find, import_tfds, places, prepared_languages, rows, splits
 from lsar_jax.languages import code_or_none
 
@@ -32,15 +33,6 @@ __all__ = [
 
 # A folder, tfds:NAME or hub:ID.
 Data = str | Path
-
-# Names of the two columns of a sentence pair. Those in the last entry say which column is English. In the others, the
-# columns are in the order of the languages in the configuration's name, which is xx-en if it names only one language.
-_COLUMNS = (
-    ("sentence1", "sentence2"),
-    ("source_sentence", "target_sentence"),
-    ("source", "target"),
-    ("english", "non_english"),
-)
 
 
 @dataclass(frozen=True)
@@ -186,18 +178,11 @@ def _sentences(code: str, english_first: bool, numbered: tuple[str, dict[str, An
     where, row = numbered
     inside = row.get("translation")
     row = inside if isinstance(inside, dict) else row
-    # An id may be in a column that is named like Indonesian.
-    texts = {column: code_or_none(column) for column, value in row.items() if isinstance(value, str | None)}
-    by_language = [[column for column, name in texts.items() if name == side] for side in ("en", code)]
-    if all(len(columns) == 1 for columns in by_language):
-        columns = [column for [column] in by_language]
-    else:
-        columns = list(next((pair for pair in _COLUMNS if set(pair) <= texts.keys()), ()))
-        if not columns:
-            known = "; ".join(", ".join(pair) for pair in _COLUMNS)
-            there = ", ".join(texts) or "no column"
-            raise ValueError(f"{where} has text in {there}; expected a pair of columns: {known}; en, {code}")
-        if columns[0] != "english" and not english_first:
-            columns.reverse()
-    english, other = ((row[column] or "").rstrip("\r\n") for column in columns)
-    return english, other
+    # An id may be a number in a column that is named like Indonesian.
+    texts = [column for column, value in row.items() if isinstance(value, str | None)]
+    languages = ("en", code) if english_first else (code, "en")
+    if (pair := named_pair(texts, languages)) is None:
+        known = "; ".join(map(", ".join, (*COLUMNS, languages)))
+        raise ValueError(f"{where} has text in {', '.join(texts) or 'no column'}; expected a pair of columns: {known}")
+    source, target = ((row[texts[column]] or "").rstrip("\r\n") for column in pair)
+    return (source, target) if english_first else (target, source)

@@ -21,9 +21,13 @@ __all__ = [
     "lines",
     "numbered_lines",
     "stream_lines",
+    "tab_fields",
     "text_folder",
     "unpacked",
 ]
+
+# A field in quotation marks, in which others are doubled, and the lines that say whether a spreadsheet put them.
+_QUOTED, _AHEAD = re.compile(r'(?<![^\t\n])"((?:[^"\t\n]|"")*)"(?=[\t\r\n]|\Z)'), 200
 
 # Bytes of a line at most. What has no line feeds, such as a gigabyte of NULs in a small .gz, would fill the memory.
 LONGEST = 1 << 22
@@ -73,6 +77,25 @@ def stream_lines(path: str | Path) -> Iterator[str]:
     check_file(path, streams=True)
     with path.open("rb") as file:
         yield from decoded_lines(unpacked(file, path), str(path))
+
+
+def tab_fields(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    """Yields the fields between the tabs of numbered lines, without the quotation marks that a spreadsheet puts.
+
+    They are a spreadsheet's if all, from the first on for some lines, are around fields that need them: those with
+    quotation marks, which are doubled, or all with a comma. Otherwise they are text.
+    """
+    quoted: bool | None = None
+    while numbered := next(lines, None):
+        number, line = numbered
+        if quoted is None and '"' in line:
+            ahead = list(islice(lines, _AHEAD))
+            text = "\n".join(line for _, line in [(0, line), *ahead])
+            fields, rest = "\n".join(_QUOTED.findall(text)), _QUOTED.sub("", text)
+            quoted = '"' not in rest and ('""' in fields or ("," in fields and "," not in rest))
+            lines = chain(ahead, lines)
+        line = _QUOTED.sub(lambda field: field[1].replace('""', '"'), line) if quoted else line
+        yield number, line.rstrip("\r\n").split("\t")
 
 
 def fields_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:

@@ -1,6 +1,7 @@
 """Scores of a given bitext: the cosine, the ratio margin and CSLS of each pair among the sentences of both sides."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,8 +83,9 @@ def score_pairs(
 
 
 def score_file(
-    path: Path, out: Path, encoder: SentenceEncoder, options: MiningOptions, *, max_length: int | None = None
-) -> tuple[int, int]:
+    path: Path, out: Path, encoder: SentenceEncoder, options: MiningOptions, *, max_length: int | None = None,
+    columns: Sequence[str] = (),
+) -> tuple[int, int]:  # fmt: skip
     """Writes the pairs of a file whose score reaches the threshold, in their order.
 
     The score is the margin or, with a calibration of the transform, CSLS, cut at the threshold of ``error``. ``.jsonl``
@@ -99,7 +101,7 @@ def score_file(
       ValueError: as for ``read_pairs`` and ``score_pairs``.
     """
     check_form(out)
-    every = list(read_pairs(path, ids=False))
+    every = list(read_pairs(path, ids=False, columns=columns))
     pairs = [pair for pair in every if all(map(str.strip, pair))]
     if left_out := len(every) - len(pairs):
         _log.warning("left out %d of %d pairs of %s, of which a side is blank", left_out, len(every), path)
@@ -109,14 +111,14 @@ def score_file(
         rows.append([number[text] for text in texts])
         sides.append(encoder.encode([*number], language=language, max_length=max_length, show_progress=True))
     scores = score_pairs(sides[0], sides[1], np.transpose(rows), k=options.k, bank=options.bank)
-    columns = {name: values for name, values in scores._asdict().items() if values is not None}
+    named = {name: values for name, values in scores._asdict().items() if values is not None}
     score, least = scores.margin, options.threshold
     if isinstance(least, Calibration):
-        score, columns["share"] = columns["csls"], least.share(columns["csls"])
+        score, named["share"] = named["csls"], least.share(named["csls"])
         least = threshold_of(least, options.error, options.languages)
     chosen = np.flatnonzero(score >= (-np.inf if least is None else least))
     with new_file(out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for pair in chosen.tolist():
-            more: dict[str, Any] = {name: round(float(values[pair]), 6) for name, values in columns.items()}
+            more: dict[str, Any] = {name: round(float(values[pair]), 6) for name, values in named.items()}
             file.write(pair_line(out.suffix.lower() in JSON_LINES, float(score[pair]), *pairs[pair], **more))
     return len(pairs), len(chosen)

@@ -1,6 +1,6 @@
 """Pairs that are known to be translations: their file, their rows in two collections, and the threshold by them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,11 +33,11 @@ class KnownPairs(NamedTuple):
     least_precision: float | None = None
 
     @classmethod
-    def read(cls, path: Path, least_precision: float | None = None) -> "KnownPairs":
+    def read(cls, path: Path, least_precision: float | None = None, columns: Sequence[str] = ()) -> "KnownPairs":
         """Reads the pairs of a file, as ``read_pairs`` does; raises ValueError if it has none, or for the precision."""
         if least_precision is not None:
             positive_number("the wanted precision, as a share,", least_precision / 100, share=True)
-        pairs = tuple(dict.fromkeys(read_pairs(path)))
+        pairs = tuple(dict.fromkeys(read_pairs(path, columns=columns)))
         if not pairs:
             raise ValueError(f"{path} has no pairs")
         return cls(pairs, least_precision)

@@ -2,12 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from lsar_jax.corpora.pair_tables import table_pairs
 from lsar_jax.corpora.row_files import file_rows, has_columns
-from lsar_jax.corpora.text_files import line_pairs, stream_lines
+from lsar_jax.corpora.text_files import line_pairs
+from lsar_jax.languages import code_or_none
 
 __all__ = ["check_form", "flat", "pair_line", "read_pairs"]
 
@@ -22,12 +24,13 @@ def check_form(out: Path) -> None:
         raise ValueError(f"{out} would hold text between tabs, or JSON lines; let its name end in .tsv or .jsonl")
 
 
-def read_pairs(path: Path, *, ids: bool = True) -> Iterator[tuple[str, str]]:
+def read_pairs(path: Path, *, ids: bool = True, columns: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
     """Yields the pairs of a file: as ``pair_line`` writes them, with or without a score; or of two Moses files.
 
-    Of a file with texts and ids, the ids are read, or without ``ids`` the texts. A table of tabs has the source and the
-    target in its last two columns, of two or three. Other files with columns have ``source_id`` and ``target_id``, or
-    ``source`` and ``target``. A name such as ``NAME.de-en.de`` stands for this file and ``NAME.de-en.en``.
+    Of a file with texts and ids, the ids are read, or without ``ids`` the texts. A table of tabs is read as
+    ``table_pairs`` does, with ``columns``, and with the languages of a name such as ``de-en.tsv``. Other files with
+    columns have ``source_id`` and ``target_id``, or ``source`` and ``target``. A name such as ``NAME.de-en.de`` stands
+    for this file and ``NAME.de-en.en``.
 
     Raises:
       OSError: there is no such file.
@@ -40,18 +43,13 @@ def read_pairs(path: Path, *, ids: bool = True) -> Iterator[tuple[str, str]]:
         for place, row in file_rows(path):
             numbers = [row.get(name) for name in ("source_id", "target_id")] if ids else [None]
             texts = [row.get(name) for name in ("source", "target")]
-            yield _pair(place, texts if None in numbers else numbers, "source and target, or source_id and target_id")
+            source, target = texts if None in numbers else numbers
+            if not (isinstance(source, str) and isinstance(target, str)):
+                raise ValueError(f"{place}: expected source and target, or source_id and target_id, as mine has them")
+            yield source, target
     else:
-        for number, line in enumerate(stream_lines(path), 1):
-            fields = line.split("\t")
-            if line.strip():
-                yield _pair(f"{path}, line {number}", fields[-2:] if len(fields) <= 3 else [], "source, tab, target")
-
-
-def _pair(place: str, values: list[Any], form: str) -> tuple[str, str]:
-    if len(values) != 2 or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"{place}: expected {form}, as mine writes them")
-    return values[0], values[1]
+        languages = tuple(map(code_or_none, sides)) if len(sides) == 2 else (None, None)
+        yield from (pair[:2] for pair in table_pairs(path, languages, columns))
 
 
 def pair_line(as_json: bool, score: float, source: str, target: str, **more: Any) -> str:

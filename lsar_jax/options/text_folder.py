@@ -26,6 +26,7 @@ class TextFolderOptions(EncoderOptions):
       layers: hidden-state layers, 0 for the embedding output.
       cache: folder for embeddings, which tasks of python -m eval read too; by default, none are kept.
       languages: language codes; by default, all that the text has.
+      columns: names of the columns of tables of pairs: source and target, or codes; by default, found out.
       aligned: whether line i has the same content in all files; by default found out from the text.
       count: maximum number of sentences of each language, drawn at random.
       overwrite: replace earlier output.
@@ -36,6 +37,7 @@ class TextFolderOptions(EncoderOptions):
     layers: tuple[int, ...] | None = None
     cache: Path | None = None
     languages: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     aligned: Aligned = "auto"
     count: int = 1000
     overwrite: bool = False
@@ -57,7 +59,7 @@ class TextFolderOptions(EncoderOptions):
 
     def read_text(self, count: int | None = None) -> UserText:
         """Reads the text, at most ``count`` sentences a language."""
-        return read_user_text(self.place, self.languages, count or self.count, self.aligned, 0)
+        return read_user_text(self.place, self.languages, count or self.count, self.aligned, 0, self.columns)
 
     def check_vectors(self) -> None:
         """Raises ValueError for options of the encoder beside vectors."""

@@ -32,8 +32,7 @@ K = TypeVar("K")
 
 Aligned = Literal["auto", "yes", "no"]
 
-# Fewest sentences of a language.
-_LEAST = 20
+_LEAST = 20  # sentences of a language
 # A line finds its translation this many times as often as by chance in text that is taken to be aligned.
 _ABOVE_CHANCE = 10
 
@@ -97,7 +96,9 @@ class UserText:
         return replace(self, units=dict(zip(self.sentences, units, strict=True)), pairs={}, aligned=False)
 
 
-def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
+def read_user_text(
+    folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int, columns: Sequence[str] = ()
+) -> UserText:
     """Reads text, as ``TextFolderOptions.texts`` describes it; of each language, ``count`` sentences, drawn at random.
 
     Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``finds_lines`` tells from
@@ -113,7 +114,7 @@ def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Alig
             raise ValueError(f"{folder} has both a file per language and parallel text ({tables[0].name}); give one")
         text = _read_files(folder, codes, count, aligned, seed)
     else:
-        text = _read_pairs(folder, codes, count, seed)
+        text = _read_pairs(folder, codes, count, seed, columns)
     if aligned == "yes" and not text.aligned:
         raise ValueError(f"--aligned yes needs a folder with as many lines in every file, unlike {folder}; omit it")
     counts = {code: len(sentences) for code, sentences in text.sentences.items()}
@@ -218,12 +219,12 @@ def _read_files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned
     return UserText(sentences, dict.fromkeys(texts, np.arange(len(shared))), {}, True)
 
 
-def _read_pairs(folder: Path, codes: Sequence[str], count: int, seed: int) -> UserText:
+def _read_pairs(folder: Path, codes: Sequence[str], count: int, seed: int, columns: Sequence[str]) -> UserText:
     others = [code for code in map(languages.language_code, codes) if code != "en"]
     if codes and not others:
         raise ValueError("--languages names only English; name the languages of the pairs, such as de")
     pairs = {}
-    for code, bitext in read_bitext(folder, others, "--texts").items():
+    for code, bitext in read_bitext(folder, others, "--texts", columns=columns).items():
         different = distinct(bitext)
         _print_left_out(len(bitext) - len(different), f"pairs of en-{code} that repeat a side of another pair")
         pairs[code] = shuffled(different, seed)[:count]

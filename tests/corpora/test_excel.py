@@ -63,3 +63,8 @@ def test_marks_and_ends_of_lines_are_no_text(name, tmp_path):
         found.append(read(tmp_path / next(iter(files))))
     assert found[0] == found[1]
     assert found[0]
+
+
+def test_semicolons_separate_where_commas_are_decimal(tmp_path):
+    (tmp_path / "a.csv").write_text('id;text;note,x\n1;"a; ""b"", c";1,5\n2;d, e;2\n')
+    assert texts(tmp_path / "a.csv") == ['a; "b", c', "d, e"]

@@ -89,10 +89,10 @@ class DatasetFiles(ABC):
         return tuple(written) or cls(folder).configs
 
     @classmethod
-    def stream(cls, folder: str | Path, config: str, split: str) -> Iterator[Row]:
-        """Yields the rows that ``load`` gathers."""
+    def stream(cls, folder: str | Path, config: str, split: str, **options: Any) -> Iterator[Row]:
+        """Yields the rows that ``load`` gathers; ``options`` are the source's for a folder of files."""
         written = Path(folder) / config / VERSION
-        return rows(written, split) if written.is_dir() else cls(folder).rows(config, split)
+        return rows(written, split) if written.is_dir() else cls(folder, **options).rows(config, split)
 
     @classmethod
     def load(cls, folder: str | Path, config: str, split: str) -> Any:

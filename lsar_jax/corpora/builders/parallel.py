@@ -1,19 +1,21 @@
 """Bitext as a TensorFlow dataset: tables of two sentences and perhaps a domain, or pairs of Moses files.
 
-A table such as ``en-de.tsv`` has lines of ``domain<TAB>English<TAB>German`` or of ``English<TAB>German``. Tables whose
+A table such as ``en-de.tsv`` has lines of ``domain<TAB>English<TAB>German`` or of ``English<TAB>German``; other columns
+are left out, and a line of names is one (``lsar_jax.corpora.pair_tables``). Tables whose
 names add where they come from, such as ``en-de.tatoeba.tsv`` and ``en-de.news.tsv``, are read one after another; their
 name is the domain of lines that give none. Moses files, the format of OPUS, come in pairs, such as ``NAME.en-de.en``
 and ``NAME.en-de.de``, where line i of one translates line i of the other.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from lsar_jax.corpora.builders.base import DatasetFiles, Row
 from lsar_jax.corpora.by_language import chosen, folder_at
-from lsar_jax.corpora.text_files import fields_of, line_pairs, stream_lines
+from lsar_jax.corpora.pair_tables import table_pairs
+from lsar_jax.corpora.text_files import line_pairs
 from lsar_jax.languages import code_or_none
 
 __all__ = ["Parallel", "ParallelText"]
@@ -53,6 +55,11 @@ class Parallel(DatasetFiles):
     name: ClassVar = "parallel"
     fields: ClassVar = {"source": "text", "target": "text", "domain": "text"}
 
+    def __init__(self, folder: str | Path = "", columns: Sequence[str] = ()) -> None:
+        """The names of the columns of tables are as for ``table_pairs``."""
+        super().__init__(folder)
+        self.columns = columns
+
     @cached_property
     def files(self) -> dict[str, list[tuple[str, list[Path]]]]:
         """The tables of each pair, each with the name that it adds to its pair, or the two Moses files."""
@@ -80,9 +87,8 @@ class Parallel(DatasetFiles):
             if other:
                 yield from ({"source": x, "target": y, "domain": ""} for x, y in line_pairs(path, *other))
                 continue
-            # A table has a column of domains in all lines or in none.
-            columns = ("domain", "source", "target")[next(stream_lines(path)).count("\t") < 2 :]
-            yield from ({"domain": origin} | row for _, row in fields_of(path, columns))
+            for source, target, domain in table_pairs(path, config.partition("-")[::2], self.columns):
+                yield {"source": source, "target": target, "domain": origin if domain is None else domain}
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> ParallelText:
