@@ -106,8 +106,8 @@ def read_pipeline(folder: Path) -> Pipeline:
     """
     path = folder / "modules.json"
     if not path.is_file():
-        parts = [part for name in _TRACES for part in sorted(folder.glob(name))]
-        problem = f"{folder} has {parts[0].name}, but no modules.json, which says what it belongs to" if parts else ""
+        traces = [path for name in _TRACES for path in sorted(folder.glob(name))]
+        problem = f"{folder} has {traces[0].name}, but no modules.json, which says what it belongs to" if traces else ""
         path = folder / "config.json"
         static: dict[str, Any] = read_json(path, dict) if path.is_file() else {}
         normalized = static.get("model_type") == "model2vec" and static.get("normalize") is True
