@@ -14,7 +14,8 @@ import numpy as np
 from flax import nnx
 
 from lsar_jax.checkpoints.load_weights import TRANSPOSED, tensor_name
-from lsar_jax.checkpoints.sentence_transformers import APPLIED, FLAGS, MODES
+from lsar_jax.checkpoints.module_settings import APPLIED, FLAGS
+from lsar_jax.checkpoints.sentence_transformers import MODES
 from lsar_jax.files import new_folder, write_json
 from lsar_jax.models.architectures import Architecture
 from lsar_jax.models.architectures.static import STATIC
@@ -156,7 +157,12 @@ def _tensors(model: Any, architecture: Architecture, blocks: int) -> dict[str, n
 
 
 def _write_tokenizer(folder: Path, tokenizer: Tokenizer, include_prompt: bool) -> None:
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": tokenizer.max_length, "do_lower_case": False})
+    template = getattr(tokenizer, "template", None)
+    forward = {"method": "forward", "method_output_name": "last_hidden_state"}
+    messages = {"text": forward, "message": forward | {"format": template.form}} if template else {}
+    modalities = {"modality_config": messages, "module_output_name": "token_embeddings"} if template else {}
+    settings = {"max_seq_length": tokenizer.max_length, "do_lower_case": False, **modalities}
+    write_json(folder / "sentence_bert_config.json", settings)
     if not isinstance(tokenizer, FastTokenizer):
         for path in tokenizer.files:
             shutil.copyfile(path, folder / path.name)
@@ -168,7 +174,10 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer, include_prompt: bool) -
         "truncation_side": tokenizer.side,
         "pad_token": tokenizer.backend.id_to_token(tokenizer.pad_id),
     }
-    if not include_prompt and tokenizer.specials.after:
+    if template:
+        # A template may write special tokens.
+        settings = {**template.tokenizer.special_tokens_map, **settings, "chat_template": template.source}
+    elif not include_prompt and tokenizer.specials.after:
         # When a prompt is counted, only a special token that is declared is taken off its end.
         settings["sep_token"] = tokenizer.backend.encode("").tokens[-1]
     write_json(folder / "tokenizer_config.json", settings)

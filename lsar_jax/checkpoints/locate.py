@@ -11,7 +11,7 @@ __all__ = ["CONFIG_FILES", "TOKENIZER_FILES", "is_folder", "locate", "preset_of"
 
 _LASER_FILES = ("dictionary.json", "bpe.*")
 _JSON_FILES = ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json")
-TOKENIZER_FILES = (*_JSON_FILES, "vocab.*", "merges.txt", "*.model", *_LASER_FILES)
+TOKENIZER_FILES = (*_JSON_FILES, "chat_template*", "vocab.*", "merges.txt", "*.model", *_LASER_FILES)
 CONFIG_FILES = ("*config.json", "modules.json", "config_sentence_transformers.json")
 _WEIGHT_FILES = ("*.safetensors", "*.safetensors.index.json")
 _PICKLE_FILES = ("*pytorch_model*.bin", "*pytorch_model*.bin.index.json", *_WEIGHT_FILES)

@@ -12,22 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from lsar_jax.checkpoints.module_settings import APPLIED, FLAGS, SENTENCE, Unsupported, check_keys, check_text
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors, read_tensor
 from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.files import inside, read_json
 from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Int8, Layer, LayerNorm, Normalize, Truncate
 
-__all__ = ["APPLIED", "FLAGS", "LONGEST_PROMPT", "MODES", "Pipeline", "module_folders", "read_pipeline"]
+__all__ = ["LONGEST_PROMPT", "MODES", "Pipeline", "module_folders", "read_pipeline"]
 
 # Most characters of a prompt, which is read with each sentence and written with all that is computed.
 LONGEST_PROMPT = 100_000
-#: Where an export says which transforms are in its Dense layers, as ``Transform.applied``.
-APPLIED = "lsar_jax_applied"
 # What only a folder with a modules.json has.
 _TRACES = ("config_sentence_transformers.json", "sentence_*_config.json", "[0-9]_*/config.json")
-# The input and output of Dense and Normalize, which version 6 writes in their configs.
-_ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 # The class of jina-embeddings-v3 and -v5, and the names of their tasks in config.json, by which it is known.
 _JINA, _TASKS = "custom_st.Transformer", {"lora_adaptations", "task_names"}
 # Our names of the poolings, and theirs, in the order in which older versions join those whose flags are set. Version 6
@@ -36,16 +33,8 @@ MODES = {
     "cls": "cls", "max": "max", "mean": "mean", "mean_sqrt_len": "mean_sqrt_len_tokens",
     "weighted_mean": "weightedmean", "last": "lasttoken",
 }  # fmt: skip
-FLAGS = {
-    "cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens", "mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "weightedmean": "weightedmean_tokens", "lasttoken": "lasttoken",
-}  # fmt: skip
 # torch has moved these classes between modules; the class names are stable.
 _ACTIVATIONS = {name.rsplit(".", 1)[-1]: ours for ours, name in TORCH_NAMES.items()}
-
-
-class _Unsupported(ValueError):
-    """Part of a pipeline is not supported; its transformer may still be."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +105,7 @@ def read_pipeline(folder: Path) -> Pipeline:
     kinds = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else kind for kind, _ in modules]
     module = STATIC.module if kinds[:1] == [STATIC.module] else "Transformer"
     transformer = modules[0][1] if kinds[:1] == [module] else folder
-    settings = folder / "config_sentence_transformers.json"
+    settings = folder / SENTENCE
     config: dict[str, Any] = read_json(settings, dict) if settings.is_file() else {}
     prompts, prompt, applied = _prompts(settings, config)
     pipeline = Pipeline(transformer, module, prompts=prompts, prompt=prompt, applied=applied)
@@ -125,25 +114,21 @@ def read_pipeline(folder: Path) -> Pipeline:
         start = len(first)
         if kinds[:start] != first or not {*_AFTER, "Dropout"} >= set(kinds[start:]):
             order = f"{' -> '.join(first)}, then any of {', '.join(_AFTER)}"
-            raise _Unsupported(f"{path}: {' -> '.join(kinds)} is not supported; supported modules are {order}")
-        parts = list(zip(kinds, (part for _, part in modules), strict=True))[start:]
-        after = tuple((kind, part) for kind, part in parts if kind != "Dropout")
+            raise Unsupported(f"{path}: {' -> '.join(kinds)} is not supported; supported modules are {order}")
+        later = list(zip(kinds, (part for _, part in modules), strict=True))[start:]
+        after = tuple((kind, part) for kind, part in later if kind != "Dropout")
         pooling, include_prompt = _pooling(modules[1][1] / "config.json") if module == "Transformer" else ("mean", True)
-        for kind, (_, part) in zip(kinds, modules, strict=True):
-            # Older versions wrote no config for it.
-            if kind == "Normalize" and (part / "config.json").is_file():
-                _check_only(part, read_json(part / "config.json", dict), **_ENDS)
-        # Version 6 can name other states to pool.
-        for file in sorted(transformer.glob("sentence_*_config.json")):
-            state: Any = read_json(file, dict)
-            for key in ("modality_config", "text"):
-                state = state.get(key) if isinstance(state, dict) else None
-            if isinstance(state, dict):
-                _check_only(file, state, method_output_name="last_hidden_state")
+        check_keys(settings, config, SENTENCE)
+        for kind, part in later:
+            # Older versions wrote no config for Normalize.
+            if kind in ("Normalize", "Dropout") and (part / "config.json").is_file():
+                check_keys(part, read_json(part / "config.json", dict), kind)
+        if module == "Transformer":
+            check_text(transformer)
         if (cut := config.get("truncate_dim")) is not None:
             whole_number(f"{settings}: truncate_dim", cut, 1, 1 << 18, "the widths of embeddings")
         return replace(pipeline, pooling=pooling, after=after, truncate_dim=cut, include_prompt=include_prompt)
-    except _Unsupported as error:
+    except Unsupported as error:
         return replace(pipeline, problem=str(error))
 
 
@@ -158,7 +143,7 @@ def _read_dense(folder: Path) -> Dense:
     name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     name = name.rsplit(".", 1)[-1] if name.startswith("torch.nn.") else name
     check_choice(f"{folder}: activation_function", name, _ACTIVATIONS)
-    _check_only(folder, config, **_ENDS, use_residual=False)
+    check_keys(folder, config, "Dense")
     shape = (config.get("out_features"), config.get("in_features"))
     shapes = {"linear.weight": shape} | ({"linear.bias": shape[:1]} if config.get("bias", True) else {})
     values = _weights(folder, shapes)
@@ -167,7 +152,9 @@ def _read_dense(folder: Path) -> Dense:
 
 
 def _read_norm(folder: Path) -> LayerNorm:
-    shape = (read_json(folder / "config.json", dict).get("dimension"),)
+    config = read_json(folder / "config.json", dict)
+    check_keys(folder, config, "LayerNorm")
+    shape = (config.get("dimension"),)
     return LayerNorm(*_weights(folder, {"norm.weight": shape, "norm.bias": shape}).values())
 
 
@@ -206,8 +193,9 @@ def _pooling(path: Path) -> tuple[str, bool]:
     config = read_json(path, dict)
     if "task_names" in config:
         return "last", True
+    check_keys(path, config, "Pooling")
     flags = {key.removeprefix("pooling_mode_") for key, value in config.items() if "pooling_mode_" in key and value}
-    modes = [mode for mode, flag in FLAGS.items() if flag in flags] + sorted(flags.difference(FLAGS.values()))
+    modes = [mode for mode, flag in FLAGS.items() if flag in flags]
     if "pooling_mode" in config:
         modes = config["pooling_mode"] if isinstance(config["pooling_mode"], list) else [config["pooling_mode"]]
     ours = {theirs: name for name, theirs in MODES.items()}
@@ -215,17 +203,10 @@ def _pooling(path: Path) -> tuple[str, bool]:
         modes = modes or ["mean"]
     if not modes or not {*map(str, modes)} <= ours.keys():
         named = " and ".join(map(str, modes)) or "without a mode"
-        raise _Unsupported(f"{path}: the pooling {named} is not supported")
+        raise Unsupported(f"{path}: the pooling {named} is not supported")
     include = config.get("include_prompt", True)
     check_flags(**{f"{path}: include_prompt": include})
     return "+".join(ours[mode] for mode in modes), include
-
-
-def _check_only(where: Path, config: Mapping[str, Any], **values: Any) -> None:
-    """Raises an error if a config sets one of the options to another value."""
-    for option, value in values.items():
-        if config.get(option) not in (None, value):
-            raise _Unsupported(f"{where}: {option} is {config[option]!r}; only {value!r} is supported")
 
 
 def _prompts(path: Path, config: Mapping[str, Any]) -> tuple[dict[str, str], str, tuple[str, ...]]:

@@ -64,7 +64,7 @@ def read_batches(
     def tokenize(first: int, part: list[str], codes: list[str | None]) -> list[Sentence]:
         check_sentences(part, first)
         languages = [None if code == AUTO else code for code in codes]
-        ids, truncated = tokenizer([call.prompt + text for text in part], call.max_length, languages)
+        ids, truncated = tokenizer(part, call.max_length, languages, call.prompt)
         report.truncated += truncated
         report.decomposed += sum(not is_normalized("NFC", text) for text in part)
         return [Sentence(*values) for values in zip(count(first), ids, map(rows, codes), strict=False)]

@@ -160,7 +160,7 @@ def check_prompt(prompt: str, tokenizer: Tokenizer, limit: int) -> str:
         if len(prompt) > LONGEST_PROMPT:
             raise ValueError(f"the prompt has {len(prompt)} characters; at most {LONGEST_PROMPT} are accepted")
         check_sentences([prompt], what="prompt")
-        if len(tokenizer([prompt], limit, [None])[0][0]) >= limit:
+        if len(tokenizer([""], limit, [None], prompt)[0][0]) >= limit:
             raise ValueError(
                 f"the prompt {prompt!r:.60} leaves no room for text in {limit} tokens; shorten it or raise max_length"
             )
@@ -191,5 +191,6 @@ def check_transform(
 
 def prompt_tokens(prompt: str, tokenizer: Tokenizer) -> int:
     """Returns the number of tokens up to the end of ``prompt``, with the special tokens before it; 0 if it is empty."""
-    # As sentence-transformers counts them.
+    # As sentence-transformers counts them; it pools those of a chat template.
+    prompt = "" if getattr(tokenizer, "template", None) else prompt
     return len(tokenizer([prompt], tokenizer.max_length, [None])[0][0]) - tokenizer.specials.after if prompt else 0

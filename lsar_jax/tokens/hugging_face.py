@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.checks import check_choice, whole_number
+from lsar_jax.checks import check_choice, errors_of, whole_number
 from lsar_jax.files import check_file, read_json
+from lsar_jax.tokens.chat_template import ChatTemplate
+from lsar_jax.tokens.sentence_settings import sentence_settings
 from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer, backend_errors, check_ids
 
 __all__ = ["fast_tokenizer", "static_tokenizer", "with_end_token"]
@@ -24,15 +26,12 @@ _NO_IDS = {
     "tokenizer_class", "backend", "is_local", "local_files_only", "model_max_length", "truncation_side", "padding_side",
     "clean_up_tokenization_spaces",
 }  # fmt: skip
-# Options of sentence-transformers that are no part of what is computed.
-_HARMLESS = {"padding_side", "use_fast", "trust_remote_code"}
-
-
 # The tokens to which model2vec cuts a text where a config names no ``max_length``.
 _MODEL2VEC = 512
 
-# The backend, the id of padding, and the limit and the side of truncation, as the settings have them.
-_Opened = tuple[Any, int | None, Any, Any]
+# The backend, the id of padding, the limit and the side of truncation, as the settings have them, and the tokenizer of
+# transformers, if it was built.
+_Opened = tuple[Any, int | None, Any, Any, Any]
 
 
 def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer:
@@ -51,27 +50,23 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
       ValueError: a file is damaged or has a setting that is not supported, or a token of the vocabulary, of the
         post-processor or of padding has no embedding.
     """
-    backend, padding, limit, side = _open(folder)
-    # sentence-transformers reads the first of several.
-    files = sorted(folder.glob("sentence_*_config.json"), key=lambda path: path.name != "sentence_bert_config.json")
-    for path in files[:1]:
-        settings = read_json(path, dict)
-        for name in ("tokenizer_args", "processor_kwargs", "processing_kwargs"):
-            given = settings.get(name) or {}
-            if not isinstance(given, dict) or set(given) - _HARMLESS:
-                raise ValueError(f"{path}: {name} is {given!r:.200}, which is not supported; remove it")
-        # These override the tokenizer's own settings, as in sentence-transformers.
-        limit = settings["max_seq_length"] if _is_length(settings.get("max_seq_length")) else limit
-        if settings.get("do_lower_case") is True:
-            from tokenizers import normalizers
+    settings = sentence_settings(folder)
+    message = (settings.get("modality_config") or {}).get("message")
+    backend, padding, limit, side, built = _open(folder) if message is None else _build(folder)
+    with errors_of(folder):
+        template = None if message is None else ChatTemplate(built, message.get("format"))
+    # These override the tokenizer's own settings, as in sentence-transformers.
+    limit = settings["max_seq_length"] if _is_length(settings.get("max_seq_length")) else limit
+    if settings.get("do_lower_case") is True:
+        from tokenizers import normalizers
 
-            parts = [normalizers.Lowercase(), *([backend.normalizer] if backend.normalizer else [])]
-            backend.normalizer = normalizers.Sequence(parts)
+        parts = [normalizers.Lowercase(), *([backend.normalizer] if backend.normalizer else [])]
+        backend.normalizer = normalizers.Sequence(parts)
     if padding is None:
         padding = read_json(folder / "config.json", dict).get("pad_token_id")
     padding = padding if isinstance(padding, int) else 0
     most = int(min(longest, limit)) if _is_length(limit) else longest
-    tokenizer = FastTokenizer(_embedded(backend, vocabulary), padding, most, _side(folder, side))
+    tokenizer = FastTokenizer(_embedded(backend, vocabulary), padding, most, _side(folder, side), template=template)
     backend = tokenizer.backend
     # A post-processor names its special tokens by ids of its own.
     with backend_errors(f"the tokenizer of {folder} fails"):
@@ -89,7 +84,7 @@ def with_end_token(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
     """
     settings = _settings(folder)
     asked = settings.get("add_eos_token") is True and not tokenizer.specials.after
-    if not isinstance(tokenizer, FastTokenizer) or not asked:
+    if not isinstance(tokenizer, FastTokenizer) or tokenizer.template or not asked:
         return tokenizer
     from tokenizers import processors
 
@@ -166,7 +161,7 @@ def _open(folder: Path) -> _Opened:
     backend.add_special_tokens([token for token in tokens.values() if token not in known])
     padding = backend.token_to_id(tokens["pad_token"]) if "pad_token" in tokens else None
     side = settings.get("truncation_side") or (backend.truncation or {}).get("direction")
-    return backend, padding, settings.get("model_max_length"), side
+    return backend, padding, settings.get("model_max_length"), side, None
 
 
 def _build(folder: Path) -> _Opened:
@@ -183,7 +178,7 @@ def _build(folder: Path) -> _Opened:
     backend = getattr(loaded, "backend_tokenizer", None)
     if backend is None:
         raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast version")
-    return backend, loaded.pad_token_id, loaded.model_max_length, loaded.truncation_side
+    return backend, loaded.pad_token_id, loaded.model_max_length, loaded.truncation_side, loaded
 
 
 def _embedded(backend: Any, vocabulary: int) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from lsar_jax.checks import whole_number
-from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer, check_sentences
+from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer, check_no_template, check_sentences
 
 __all__ = ["PairTokens", "tokenize_pairs"]
 
@@ -37,6 +37,7 @@ def tokenize_pairs(
     """
     for side in (0, 1):
         check_sentences([pair[side] for pair in pairs])
+    check_no_template(tokenizer, "pairs")
     before, after = tokenizer.specials
     by_rule = tokenizer.backend.num_special_tokens_to_add(True) if isinstance(tokenizer, FastTokenizer) else 0
     specials = by_rule if by_rule > before + after else before + 2 * after

@@ -18,10 +18,12 @@ import numpy as np
 from jaxtyping import Int
 
 from lsar_jax.languages import language_code
+from lsar_jax.tokens.chat_template import ChatTemplate
 from lsar_jax.tokens.long_text import cut_place
 
 __all__ = [
-    "FastTokenizer", "SlowTokenizer", "Specials", "Tokenizer", "backend_errors", "check_ids", "check_sentences",
+    "FastTokenizer", "SlowTokenizer", "Specials", "Tokenizer", "backend_errors", "check_ids",
+    "check_no_template", "check_sentences",
 ]  # fmt: skip
 
 Ids = Int[np.ndarray, "_"]
@@ -46,6 +48,7 @@ class FastTokenizer:
       max_length: most tokens that the model takes, including special tokens.
       side: side of a long sentence that is cut, ``right`` or ``left``.
       left_out: id that is left out of a sentence, if any, as model2vec does with unknown tokens.
+      template: the chat template that each sentence is put into; None for none. It adds the special tokens.
       characters: a sentence is cut to this number of characters a token before it is split; None for no such limit.
       language_id: returns the id of a language, which then is the first token of a sentence, or raises ValueError for
         an unknown one; None if no token stands for the language.
@@ -58,6 +61,7 @@ class FastTokenizer:
     side: str = "right"
     left_out: int | None = None
     characters: int | None = None
+    template: ChatTemplate | None = None
     language_id: Callable[[str], int] | None = None
     lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
@@ -74,6 +78,8 @@ class FastTokenizer:
     @cached_property
     def specials(self) -> Specials:
         """The numbers of special tokens that the backend adds around each sentence."""
+        if self.template is not None:
+            return Specials(*map(len, self._around("")))
         with self.lock:
             self.backend.no_truncation()
             with backend_errors("the tokenizer fails on 'a'"):
@@ -91,15 +97,24 @@ class FastTokenizer:
             self.backend.no_truncation()
 
     def __call__(
-        self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None] = ()
+        self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None] = (), prompt: str = ""
     ) -> tuple[list[Ids], int]:
-        """Returns the ids of each sentence and the number of sentences truncated; runs on all cores without the GIL."""
+        """Returns the ids of each sentence, after the prompt, and the number of sentences truncated.
+
+        It runs on all cores without the GIL.
+        """
         most = None if self.characters is None else max_length * self.characters
+        texts = [prompt + text for text in sentences] if not self.template else self.template.render(prompt, sentences)
         # The truncation length is state of the backend, which encoders and threads share.
         with self.lock, backend_errors("the tokenizer fails on one of the sentences"):
             self.backend.enable_truncation(max_length, direction=self.side)
-            encodings = self._encoded([sentence[:most] for sentence in sentences], _CHARACTERS * max_length)
+            encodings = self._encoded([text[:most] for text in texts], _CHARACTERS * max_length)
         ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
+        if long := [row for row in ids if self.template and len(row) >= max_length]:
+            # What follows a text in the template stays, as the last token may be pooled.
+            end = self._around(prompt)[1][-max_length:]
+            for row in long:
+                row[max_length - len(end) :] = end
         if self.left_out is not None:
             ids = [row[row != self.left_out] for row in ids]
         if self.language_id is not None:
@@ -107,13 +122,13 @@ class FastTokenizer:
             for row, language in zip(ids, languages, strict=True):
                 if language is not None:
                     row[0] = known[language]
-        cut = [most is not None and len(sentence) > most for sentence in sentences]
+        cut = [most is not None and len(text) > most for text in texts]
         return ids, sum(bool(encoding.overflowing) or early for encoding, early in zip(encodings, cut, strict=True))
 
     def _encoded(self, sentences: list[str], most: int) -> list[Any]:
         """Tokenizes beginnings of about ``most`` characters, or longer ones for those that are not truncated."""
         cut = [self._beginning(sentence, most) for sentence in sentences]
-        encodings = self.backend.encode_batch_fast(cut)
+        encodings = self.backend.encode_batch_fast(cut, add_special_tokens=self.template is None)
         pairs = enumerate(zip(sentences, cut, encodings, strict=True))
         short = [n for n, (text, part, encoding) in pairs if len(part) < len(text) and not encoding.overflowing]
         if short:
@@ -130,6 +145,22 @@ class FastTokenizer:
     @cached_property
     def _cut_place(self) -> re.Pattern[str] | None:
         return cut_place(self.backend)
+
+    def _around(self, prompt: str) -> tuple[list[int], list[int]]:
+        """Returns the tokens that the template puts before and after a sentence, by two without tokens in common."""
+        assert self.template is not None
+        with self.lock:
+            self.backend.no_truncation()
+            texts = self.template.render(prompt, ["0", "1 2 3 4"])
+            one, other = (encoding.ids for encoding in self.backend.encode_batch(texts, add_special_tokens=False))
+        before, after = (
+            int(np.cumprod([a == b for a, b in zip(*both, strict=False)]).sum())
+            for both in ((one, other), (one[::-1], other[::-1]))
+        )
+        shorter = min(len(one), len(other))
+        # Where the two do not differ, the template leaves the text out.
+        after = after if after < shorter else 0
+        return one[: min(before, shorter - after)], one[len(one) - after :]
 
 
 @dataclass(frozen=True)
@@ -158,12 +189,12 @@ class SlowTokenizer:
         return Specials(len(self.before), len(self.after))
 
     def __call__(
-        self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None]
+        self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None], prompt: str = ""
     ) -> tuple[list[Ids], int]:
         """Returns the ids of each sentence and the number of sentences truncated, which keep their special tokens."""
         room = max_length - sum(self.specials)
         words = [language and language_code(language).partition("-")[0] for language in languages]
-        inside = [list(self.encode(*pair)) for pair in zip(sentences, words, strict=True)]
+        inside = [list(self.encode(prompt + text, word)) for text, word in zip(sentences, words, strict=True)]
         ids = [np.array([*self.before, *tokens[:room], *self.after], np.int32) for tokens in inside]
         return ids, sum(len(tokens) > room for tokens in inside)
 
@@ -183,6 +214,12 @@ def backend_errors(what: str) -> Iterator[None]:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise ValueError(f"{what}: {(str(error).strip().splitlines() or [type(error).__name__])[0]}") from error
+
+
+def check_no_template(tokenizer: Tokenizer, what: str) -> None:
+    """Raises ValueError if a tokenizer has a chat template, which takes a text and a prompt alone."""
+    if getattr(tokenizer, "template", None) is not None:
+        raise ValueError(f"the checkpoint puts each text into a chat template, which has no place for {what}")
 
 
 def check_ids(folder: Path, ids: Iterable[int | None], vocabulary: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Int
 
 from lsar_jax.checks import whole_number
-from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
+from lsar_jax.tokens.tokenizer import Tokenizer, check_no_template, check_sentences
 
 __all__ = ["WordTokens", "tokenize_words"]
 
@@ -58,6 +58,7 @@ def tokenize_words(
     Raises:
       ValueError: a word is not text, or ``max_length`` leaves no room for text.
     """
+    check_no_template(tokenizer, "words")
     before, after = tokenizer.specials
     whole_number("max_length", max_length, before + after + 1, 1 << 20, "more than the special tokens")
     check_sentences(list(dict.fromkeys(word for sentence in sentences for word in sentence)), what="word")

@@ -137,6 +137,17 @@ OTHER_STATE = {"modality_config": {"text": {"method_output_name": "pooler_output
         (POOLING, {"include_prompt": "no"}, "include_prompt is 'no'; it must be True or False"),
         (PROMPTS, {"truncate_dim": 0}, "truncate_dim is 0; it must be a whole number from 1"),
         (PROMPTS, {"truncate_dim": 25}, r"dim is 25; it must be a whole number from 1 to 24 \(the width of the embedd"),
+        (PROMPTS, {"model_type": "SparseEncoder"}, "model_type is 'SparseEncoder'; only 'SentenceTransformer' is supp"),
+        (PROMPTS, {"epochs": 1}, "epochs is not known; known are .*; remove it if it changes no vector"),
+        (POOLING, {"pooling_mode_first": False}, "pooling_mode_first is not known"),
+        (DENSE, {"dropout": 0.1}, "dropout is not known; known are activation_function, bias"),
+        (SETTINGS, {"query_expansion": {"length": 8}}, "query_expansion is .*; only None is supported"),
+        (SETTINGS, {"transformer_task": "fill-mask"}, "transformer_task is 'fill-mask'; only 'feature-extraction' is"),
+        (SETTINGS, {"module_output_name": "sentence_embedding"}, "only 'token_embeddings' is supported"),
+        (SETTINGS, {"modality_config": {"image": {}}}, "modality_config is .*; it needs text or message"),
+        (SETTINGS, {"modality_config": ["text"]}, "modality_config is .*; it must map modalities to settings"),
+        (SETTINGS, {"config_args": {"num_hidden_layers": 2}}, "config_args is {'num_hidden_layers': 2}, which is not"),
+        (SETTINGS, {"model_kwargs": {"hidden_act": "relu"}}, "model_kwargs is {'hidden_act': 'relu'}, which is not"),
         (SETTINGS, OTHER_STATE, "method_output_name is 'pooler_output'; only 'last_hidden_state' is supported"),
         (SETTINGS, {"max_seq_length": 2}, "max_length is 2; it must be a whole number from 3 to"),
         (DENSE, {"activation_function": "torch.nn.modules.activation.Mish"}, "'Mish' is not one of"),
@@ -152,6 +163,17 @@ def test_configs_that_are_not_understood(folder, path, changes, message):
     edit_json(folder / path, **changes)
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)
+
+
+def test_settings_that_change_no_vector(folder):
+    expected = lj.load_encoder(folder).encode(TEXTS)
+    harmless = {"attn_implementation": "sdpa", "dtype": "float16", "trust_remote_code": True, "use_cache": False}
+    edit_json(
+        folder / SETTINGS, config_args=harmless, model_kwargs=harmless | {"device_map": "auto"}, unpad_inputs=True
+    )
+    edit_json(folder / PROMPTS, model_type="SentenceTransformer", similarity_fn_name="dot", requirements={})
+    edit_json(folder / "sentence_roberta_config.json", do_lower_case=True)  # sentence_bert_config.json comes first
+    np.testing.assert_array_equal(lj.load_encoder(folder).encode(TEXTS), expected)
 
 
 MODULE = {"type": "sentence_transformers.models.Transformer", "path": ""}

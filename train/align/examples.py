@@ -104,7 +104,7 @@ def sentence_examples(
     sides: tuple[list[Ids], list[Ids]] = ([], [])
     for code, translations in pairs.items():
         for side, language in enumerate(("en" if english else code, code)):
-            texts = [prompt + pair[side] for pair in translations]
-            sides[side].extend(tokenizer(texts, max_length, [language] * len(texts))[0])
+            texts = [pair[side] for pair in translations]
+            sides[side].extend(tokenizer(texts, max_length, [language] * len(texts), prompt)[0])
     languages = np.repeat(np.arange(len(pairs), dtype=np.int32), list(map(len, pairs.values())))
     return Examples(*sides, None, languages, tuple(pairs), english)
