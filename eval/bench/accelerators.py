@@ -23,7 +23,6 @@ class Peaks(NamedTuple):
     """The limits of one device."""
 
     memory: float  # bytes
-    bandwidth: float  # bytes a second
     bfloat16: float  # operations a second of matrix products
     float32: float
     fast_float32: float  # as the device computes float32 by default, with fewer digits

@@ -1,15 +1,13 @@
-r"""Memory, traffic and operations of every program, as XLA compiles it for a TPU or GPU that need not be there.
+r"""Memory and operations of every program, as XLA compiles it for a TPU or GPU that need not be there.
 
     pip install -e '.[aot]'              # in an environment of its own: these are the packages for TPU and GPU
     python -m eval aot --targets v5e h200 --programs encode/base nearest
 
-The compilers say how much memory a program needs, what it moves between this memory and the cores, and which
-collectives it runs; only a device can tell the time. The times in the table are what the matrix products
-and the traffic would take at the peaks that the makers publish. Traffic is counted as if a GPU had no cache. The
-inside of NVIDIA's libraries, and the tiles of XLA's own products, which it tunes on a device, are not seen.
+The compilers say how much memory a program needs, and which collectives it runs; only a device can tell the time. The
+time in the table is what the matrix products would take at the peaks that the makers publish.
 
 With ``--check``, the rows are compared with a file, and the command fails if a program does not compile, does
-not fit, has more collectives, or moves a tenth more.
+not fit, has another kind of collective, or needs a tenth more memory.
 """
 
 import time
@@ -31,7 +29,7 @@ TargetName = Literal["v5e", "v5e-2x2", "v5e-16x16", "v6e", "h200"]
 
 # Two blocks, and decompositions that compile fast.
 _SMALL = Sizes(blocks=2, dim=128, languages=8)
-_COLUMNS = ["", "kernels", "TFLOP", "GB moved", "GB", "ms by FLOPs", "ms by traffic", "collectives"]
+_COLUMNS = ["", "TFLOP", "GB", "ms by FLOPs", "collectives"]
 
 
 def programs(sizes: Sizes, devices: int) -> dict[str, Trace]:
