@@ -11,7 +11,7 @@ states are made here, those of torch. The weights are drawn so that every part s
 that keep activations at unit scale, random biases and LayerNorm weights.
 
 The configs have options that show too: a LayerNorm epsilon of 1e-3; windows of three tokens before, which
-Gemma 3 counts as 4 where it is causal and as 6 where it is not; planes of Llama that are scaled, that are not, and
+Gemma counts as 4 where it is causal and as 6 where it is not; planes of Llama that are scaled, that are not, and
 that are between. GTE has the scaling into which "ntk" by 8 of the base 20 is converted. XLM-R counts positions
 from the padding id, 1: 40 tokens need 42 rows. transformers splits the text of every Qwen2 as that model does.
 

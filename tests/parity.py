@@ -27,7 +27,7 @@ ARCHITECTURES = (
     "bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2", "qwen3", "qwen3-both", "distilbert",
     "eurobert", "llama", "qwen2", "ministral3",
     "modernbert",
-    "gemma3", "gemma3-causal", "embedding-gemma2",
+    "gemma2", "gemma3", "gemma3-causal", "embedding-gemma2",
     "gte",
     "nomic_bert",
     "jina-v3",

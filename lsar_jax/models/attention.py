@@ -13,17 +13,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
 from lsar_jax.models.dropout import Dropout, zeroed
-from lsar_jax.models.segments import segments_of
+from lsar_jax.models.segments import not_finite, segments_of
+from lsar_jax.models.written_out import PerGroup, PerHead, written_out
 from lsar_jax.shapes import Lengths
 
 __all__ = ["AttentionMask", "PerGroup", "PerHead", "attend", "attend_with_dropout", "attention_for"]
-
-# Queries, and what is mixed for them; keys or values.
-PerHead = Float[Array, "batch length head part"]
-PerGroup = Float[Array, "batch length group part"]
 
 # cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. It works on tiles of
 # 64 or 128 positions of one row, so that the short rows of a single query waste most of its work. On an H100, four
@@ -40,22 +37,24 @@ _SCORES = {"rows": 1 << 26, "xla": 1 << 26, "cudnn": 1 << 30}
 _BLOCK = 128
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["lengths", "segments"], meta_fields=["causal", "window"])
+@partial(jax.tree_util.register_dataclass, data_fields=["lengths", "segments"], meta_fields=["causal", "window", "cap"])
 @dataclass(frozen=True)
 class AttentionMask:
-    """The positions that a position attends to: its segment, up to itself if causal, and within the window.
+    """The positions that a position attends to, its segment, up to itself if causal, and within the window; how much.
 
     Attributes:
       lengths: number of tokens of each segment, ``[batch, segment]``.
       segments: segment of each position, ``[batch, length]``; padding is a segment of its own.
       causal: whether a position attends to itself and those before it alone.
       window: how many positions before it, and after it, a position attends to at most; None for all.
+      cap: the limit of the scores s, which become ``cap tanh(s / cap)``, as in Gemma 2; None for no limit.
     """
 
     lengths: Any
     segments: Any
     causal: bool = False
     window: int | None = None
+    cap: float | None = None
 
     @classmethod
     def of(cls, lengths: Lengths, length: int, *, causal: bool = False, window: int | None = None) -> "AttentionMask":
@@ -89,11 +88,11 @@ def attend(
     if mask.window is not None and length <= mask.window + 1:
         mask = replace(mask, window=None)  # no two positions are further apart
     fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and length >= _FLASH_FROM
-    flash = kind == "cudnn" and fits
+    flash = kind == "cudnn" and fits and mask.cap is None
     if flash and mask.lengths.shape[1] == 1 and (mask.causal or mask.window is None):
         return _flash_of_sentences(query, key, value, mask, scale)
     # A weight of 0 times infinity would be NaN in each segment of the row.
-    lost = _lost(value, mask)
+    lost = not_finite(value, mask.lengths, mask.segments)
     key, value = (jnp.where(lost, 0, x) for x in (key, value))
     rows, first = _Rows(query, key, value, mask.segments, mask.segments), 0
     # With half of the keys, blocks took 0.4 to 0.8 of the time on a CPU; with three quarters, 0.8 to 1.7.
@@ -104,25 +103,14 @@ def attend(
     return jnp.where(lost, jnp.nan, mixed.reshape(query.shape[0], -1, *query.shape[2:])[:, :length])
 
 
-def _lost(value: PerGroup, mask: AttentionMask) -> Bool[Array, "batch length 1 1"]:
-    """Returns whether a value of each position's segment is not finite."""
-    bad = ~jnp.isfinite(value).all(axis=(2, 3))
-    every = jnp.arange(mask.lengths.shape[1] + 1, dtype=mask.segments.dtype)  # the last is padding
-    segments = (bad[:, None] & (mask.segments[:, None] == every[None, :, None])).any(axis=2)
-    return jnp.take_along_axis(segments, mask.segments, axis=1)[:, :, None, None]
-
-
 def attend_with_dropout(
     query: PerHead, key: PerGroup, value: PerGroup, mask: AttentionMask, dropout: Dropout, scale: float | None = None
 ) -> PerHead:
     """Attends with dropout of the weights, which jax's own attention does not offer; arguments as of ``attend``."""
-    repeats = query.shape[2] // key.shape[2]
-    key, value = (jnp.repeat(x, repeats, axis=2) for x in (key, value))
-    scores = jnp.einsum("bqhd,bkhd->bhqk", query, key, preferred_element_type=jnp.float32)
-    allowed = _allowed(mask, mask.segments, mask.segments, 0)[:, None]
-    scores = jnp.where(allowed, scores * (scale or query.shape[-1] ** -0.5), -jnp.inf)
-    weights = zeroed(jax.nn.softmax(scores), dropout.attention, dropout.key).astype(value.dtype)
-    return jnp.einsum("bhqk,bkhd->bqhd", weights, value)
+    allowed = _allowed(mask, mask.segments, mask.segments, 0)
+    return written_out(
+        query, key, value, allowed, scale, mask.cap, lambda weights: zeroed(weights, dropout.attention, dropout.key)
+    )
 
 
 class _Rows(NamedTuple):
@@ -153,12 +141,15 @@ def _flash_of_sentences(
 
 def _mixed(rows: _Rows, mask: AttentionMask, first: Any, scale: float | None, *, flash: bool = False) -> PerHead:
     """Mixes the values of rows whose first key is at position ``first``, if their first query is at 0."""
-    allowed = _allowed(mask, rows.segments, rows.key_segments, first)[:, None]
+    allowed = _allowed(mask, rows.segments, rows.key_segments, first)
+    if mask.cap is not None:
+        return written_out(rows.query, rows.key, rows.value, allowed, scale, mask.cap)
     # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
     with jax.numpy_dtype_promotion("standard"):
         return jax.nn.dot_product_attention(
-            rows.query, rows.key, rows.value, mask=allowed, scale=scale, implementation="cudnn" if flash else "xla"
-        )
+            rows.query, rows.key, rows.value, mask=allowed[:, None], scale=scale,
+            implementation="cudnn" if flash else "xla",
+        )  # fmt: skip
 
 
 def _allowed(

@@ -33,6 +33,7 @@ class AttentionConfig:
       scale: factor of the scores, by default ``width ** -0.5``.
       causal: as in ``AttentionMask``.
       window: as in ``AttentionMask``.
+      cap: as in ``AttentionMask``.
     """
 
     heads: int
@@ -45,6 +46,7 @@ class AttentionConfig:
     scale: float | None = None
     causal: bool = False
     window: int | None = None
+    cap: float | None = None
 
 
 class SelfAttention(nnx.Module):
@@ -77,7 +79,7 @@ class SelfAttention(nnx.Module):
     def __call__(self, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
         """Returns what attention adds to ``x``; of ``mask``, only the segments are used."""
         config = self.config
-        mask = replace(mask, causal=config.causal, window=config.window)
+        mask = replace(mask, causal=config.causal, window=config.window, cap=config.cap)
         query, key, value = self._heads(x)
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query).astype(query.dtype), self.key_norm(key).astype(key.dtype)

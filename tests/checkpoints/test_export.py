@@ -30,6 +30,7 @@ CASES = [
     pytest.param(("qwen2", {"pooling": "mean"}), marks=pytest.mark.slow),
     pytest.param(("ministral3", {"pooling": "mean"}), marks=pytest.mark.slow),
     pytest.param(("modernbert", {}), marks=pytest.mark.slow),
+    pytest.param(("gemma2", {}), marks=pytest.mark.slow),
     pytest.param(("gemma3", {}), marks=pytest.mark.slow),
     pytest.param(("gemma3-causal", {"pooling": "last"}), marks=pytest.mark.slow),
     pytest.param(("gte", {"layer": 2}), marks=pytest.mark.slow),

@@ -85,6 +85,8 @@ SIZES = [
     ("nomic_bert", MIXED, {"activation": "gelu", "gated": False, "experts": Experts(6, 2, 2)}),
     ("m2m-100", {}, {"scale": math.sqrt(32)}),
     ("m2m-100", {"scale_embedding": False}, {"scale": 1.0}),
+    ("gemma2", {}, {"kinds": (SLIDING, FULL, SLIDING), "window": 3, "scores": 24, "cap": 2.0, "rotary": Rotary(100.0)}),
+    ("gemma2", {"attn_logit_softcapping": None, "layer_types": ...}, {"cap": None, "kinds": (SLIDING, FULL, SLIDING)}),
     ("gemma3", {}, {"kinds": (SLIDING, FULL, SLIDING), "window": 3, "causal": False, "scores": 24}),
     ("gemma3-causal", {}, {"window": 3, "causal": True, "rotary": Rotary(1000.0, 2.0), "sliding": Rotary(10.0)}),
     ("embedding-gemma2", {}, {
@@ -140,6 +142,11 @@ REFUSED = {
         ({"local_attention": -1}, "window is -1; it must be a whole number"),
         ({"rope_parameters": None, "global_rope_theta": 1e4}, "local_rope_theta of sliding_attention in .* is None"),
         (LINEAR, "rope_scaling is {.* in config.json; only None is supported"),
+    ],
+    "gemma2": [
+        ({"attn_logit_softcapping": 0}, "attn_logit_softcapping in config.json is 0; it must be a positive"),
+        ({"use_bidirectional_attention": True}, "use_bidirectional_attention is True in config.json; only False"),
+        ({"is_causal": False}, "is_causal is False in config.json; only True"),
     ],
     "gemma3": [
         ({"attn_logit_softcapping": 50.0}, "attn_logit_softcapping is 50.0"),

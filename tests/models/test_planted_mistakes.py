@@ -222,6 +222,10 @@ MISTAKES = {
         "base": each(attention(rotary=Rotary(1000.0))),
         "bias": each(edit("attention.inputs.bias", jnp.zeros_like), blocks=slice(1, 2)),
     },
+    "gemma2": {
+        "no limit": {"cap": None}, "limit": {"cap": 3.0}, "window": {"window": 2}, "scores": {"scores": 16},
+        "direction": {"causal": False}, "kinds": {"kinds": ("full_attention", "sliding_attention", "full_attention")},
+    },
     "gemma3": GEMMA | {"direction": {"causal": True}},
     "gemma3-causal": {"direction": {"causal": False}, "scaling": {"rotary": Rotary(1000.0)}},
     "embedding-gemma2": HALVES | {

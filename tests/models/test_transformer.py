@@ -31,10 +31,10 @@ def test_states_equal_torch_golden(name):
 
 
 # Windows of long rows are computed in blocks.
-LONG = pytest.param("modernbert", 600, marks=pytest.mark.slow)
+LONG = [pytest.param(name, 600, marks=pytest.mark.slow) for name in ("modernbert", "gemma2")]
 
 
-@pytest.mark.parametrize(("name", "longest"), [*((name, 40) for name in parity.ARCHITECTURES), LONG])
+@pytest.mark.parametrize(("name", "longest"), [*((name, 40) for name in parity.ARCHITECTURES), *LONG])
 def test_states_equal_live_torch(name, longest, rng):
     need("torch")
     lengths = np.array([longest, 1, 2, longest - 1, 17, 5, 23, 40, 8], np.int32)

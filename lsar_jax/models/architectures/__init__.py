@@ -8,6 +8,7 @@ from lsar_jax.files import read_json
 from lsar_jax.models.architectures.base import Architecture, Config
 from lsar_jax.models.architectures.bert import BERT
 from lsar_jax.models.architectures.decoders.embedding_gemma2 import EMBEDDING_GEMMA2, EMBEDDING_GEMMA2_TEXT
+from lsar_jax.models.architectures.decoders.gemma2 import GEMMA2
 from lsar_jax.models.architectures.decoders.gemma3 import GEMMA3, GEMMA3_TEXT
 from lsar_jax.models.architectures.decoders.llama import EUROBERT, LLAMA, MINISTRAL3, OF_CODE, QWEN2, QWEN3
 from lsar_jax.models.architectures.distilbert import DISTILBERT
@@ -25,7 +26,7 @@ __all__ = ["ARCHITECTURES", "Architecture", "Config", "read_config"]
 
 # fmt: off
 _EVERY = (
-    BERT, XLM_R, XLM, LASER, LLAMA, QWEN2, QWEN3, MINISTRAL3, EUROBERT, ROBERTA, CAMEMBERT, DISTILBERT,
+    BERT, XLM_R, XLM, LASER, LLAMA, QWEN2, QWEN3, MINISTRAL3, EUROBERT, ROBERTA, CAMEMBERT, DISTILBERT, GEMMA2,
     MODERNBERT, GEMMA3_TEXT, GEMMA3, EMBEDDING_GEMMA2_TEXT, EMBEDDING_GEMMA2, GTE, NEW, NOMIC_BERT, JINA_V3, STATIC,
     M2M_100,
 )

@@ -22,18 +22,18 @@ from lsar_jax.models.parts import GatedFeedForward, LayerFactory, RMSNorm
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import AttentionConfig, SelfAttention
 
-__all__ = ["BLOCK", "GEMMA3", "GEMMA3_TEXT", "Gemma3Config", "attention", "embeddings", "text_config"]
+__all__ = [
+    "BLOCK", "GEMMA3", "GEMMA3_TEXT", "NORMS", "SIZES", "Gemma3Config", "attention", "build", "embeddings",
+    "export_options", "text_config",
+]  # fmt: skip
 
-BLOCK = (
-    llama.BLOCK
-    | llama.HEAD_NORMS
-    | {
-        "attended_norm": "layers.{}.post_attention_layernorm",
-        "feed_norm": "layers.{}.pre_feedforward_layernorm",
-        "fed_norm": "layers.{}.post_feedforward_layernorm",
-    }
-)
-_SIZES = llama.SIZES | {"scores": "query_pre_attn_scalar"}
+NORMS = {
+    "attended_norm": "layers.{}.post_attention_layernorm",
+    "feed_norm": "layers.{}.pre_feedforward_layernorm",
+    "fed_norm": "layers.{}.post_feedforward_layernorm",
+}
+BLOCK = llama.BLOCK | llama.HEAD_NORMS | NORMS
+SIZES = llama.SIZES | {"scores": "query_pre_attn_scalar"}
 # The multimodal checkpoints leave out what is the default of transformers.
 _DEFAULTS = {
     "vocab_size": 262_208,
@@ -57,6 +57,7 @@ class Gemma3Config(EncoderConfig):
       window: how many positions before it, and after it unless it is causal, a token attends to in a sliding block.
       sliding: rotary positions of the sliding blocks.
       scores: the scores are divided by the root of this number, which need not be the width of a head.
+      cap: as in ``AttentionMask``.
     """
 
     _: KW_ONLY
@@ -64,6 +65,7 @@ class Gemma3Config(EncoderConfig):
     window: int
     sliding: Rotary
     scores: int
+    cap: float | None = None
 
 
 def embeddings(config: EncoderConfig, factory: LayerFactory) -> TokenEmbeddings:
@@ -79,17 +81,19 @@ def attention(config: Gemma3Config, kind: str, groups: int | None, width: int | 
     return AttentionConfig(
         config.heads, groups, width, bias=False, rotary=config.rotary if full else config.sliding,
         scale=config.scores**-0.5, causal=config.causal, window=None if full else config.window,
+        cap=config.cap,
     )  # fmt: skip
 
 
-def _build(config: Gemma3Config, factory: LayerFactory) -> Encoder:
+def build(config: Gemma3Config, factory: LayerFactory, *, head_norms: bool = True) -> Encoder:
+    """Returns the encoder with zero weights; with ``head_norms``, queries and keys are normalised."""
     norm = partial(RMSNorm, epsilon=config.epsilon, offset=1.0)
 
     def block(kind: str) -> PreNormBlock:
         of_kind = attention(config, kind, config.groups, config.width)
         return PreNormBlock(
             norm(config.hidden),
-            SelfAttention(factory, config.hidden, of_kind, norm),
+            SelfAttention(factory, config.hidden, of_kind, norm if head_norms else None),
             norm(config.hidden),
             GatedFeedForward(factory, config.hidden, config.intermediate, "gelu_pytorch_tanh"),
             attended_norm=norm(config.hidden),
@@ -103,7 +107,7 @@ def _build(config: Gemma3Config, factory: LayerFactory) -> Encoder:
 def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:
     base.require(config, hidden_activation="gelu_pytorch_tanh", attention_bias=False, attn_logit_softcapping=None)
     config = {**_DEFAULTS, **config}
-    sizes = base.whole_sizes(config, _SIZES | {"window": "sliding_window"})
+    sizes = base.whole_sizes(config, SIZES | {"window": "sliding_window"})
     both = bool(config.get("use_bidirectional_attention"))
     # Which window would be meant by another is not known.
     base.require(config, is_causal=True)
@@ -129,7 +133,8 @@ def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:
     )
 
 
-def _export_options(sizes: Gemma3Config, blocks: int) -> dict[str, Any]:
+def export_options(sizes: Gemma3Config, blocks: int) -> dict[str, Any]:
+    """Returns ``Architecture.export_options``."""
     return {
         "rms_norm_eps": sizes.epsilon,
         "layer_types": list(sizes.kinds[:blocks]),
@@ -150,14 +155,14 @@ def text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
 GEMMA3_TEXT = base.Architecture(
     "gemma3_text",
     _read_sizes,
-    _build,
+    build,
     llama.keys(BLOCK),
     # The head of language models, and what reads images.
     unused=r"(lm_head|vision_tower|multi_modal_projector)\..*",
     # The last one stands after the second in checkpoints from before version 4.52 of transformers.
     prefixes=("model.", "language_model.", "model."),
-    sizes=_SIZES,
+    sizes=SIZES,
     exported=("Gemma3TextModel", "gemma3_text"),
-    export_options=_export_options,
+    export_options=export_options,
 )
 GEMMA3 = replace(GEMMA3_TEXT, model_type="gemma3", read_config=lambda config: _read_sizes(text_config(config)))
