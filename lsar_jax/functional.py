@@ -46,5 +46,5 @@ def csls(
     """
     queries, candidates, bank = map(unit_rows, (queries, candidates, bank))
     scale = jax.lax.top_k(product(candidates, bank.T), LOCAL)[0].mean(axis=1)
-    scores, ids = jax.lax.top_k(product(queries, candidates.T) - scale / 2, max(k, min(LOCAL, len(candidates))))
+    scores, ids = jax.lax.top_k(product(queries, candidates.T) - scale[None] / 2, max(k, min(LOCAL, len(candidates))))
     return csls_scores(scores, scale[ids])[:, :k], ids[:, :k]

@@ -238,7 +238,7 @@ def _mean_and_variance(
     real, number = (jnp.arange(x.shape[0]) < count)[:, None], jnp.asarray(count, x.dtype)
     mean = x.sum(axis=0) / number
     # The rounding error of the mean is computed from centred rows, for which float32 is precise enough.
-    off = jnp.where(real, x - mean, 0.0)
+    off = jnp.where(real, x - mean[None], 0.0)
     error = off.sum(axis=0) / number
-    squares = jnp.where(real, off - error, 0.0) ** 2
+    squares = jnp.where(real, off - error[None], 0.0) ** 2
     return mean + error, squares.sum(axis=0) / jnp.maximum(number - 1, 1.0)

@@ -36,6 +36,7 @@ import jax
 jax.config.update("jax_num_cpu_devices", 4)
 jax.local_devices = lambda: jax.devices()[:1]
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
 
 import jaxtyping
 import numpy as np

@@ -159,7 +159,7 @@ def _allowed(
     allowed = segments[:, :, None] == key_segments[:, None, :]
     query, key = (jnp.arange(x.shape[1], dtype=jnp.int32) for x in (segments, key_segments))
     # Segments are not interrupted: two positions are as far apart in a row as in their sentence.
-    ahead = first + key[None, :] - query[:, None]
+    ahead = first + key[None, None, :] - query[None, :, None]
     if mask.causal:
         allowed &= ahead <= 0
     return allowed if mask.window is None else allowed & (abs(ahead) <= mask.window)

@@ -216,13 +216,14 @@ class TokenEmbeddings(nnx.Module):
                 # As in transformers, a padding token that a text spells out has the row of padding, and is not counted.
                 padding = (ids == self.first_position - 1).astype(jnp.int32)
                 before = jnp.cumsum(padding, axis=1, dtype=jnp.int32) - padding
-                start = jnp.arange(ids.shape[1], dtype=jnp.int32) - positions
+                start = jnp.arange(ids.shape[1], dtype=jnp.int32)[None] - positions
                 positions -= before - jnp.take_along_axis(before, start, 1)
                 positions = jnp.where(padding > 0, -1, positions) + self.first_position
             x += self.position.embedding[...][positions].astype(jnp.float32)
         if self.token_type is not None:
             # Single sentences have tokens of type 0 only.
-            x += self.token_type.embedding[...][0 if types is None else types].astype(jnp.float32)
+            table = self.token_type.embedding[...].astype(jnp.float32)
+            x += table[None, :1] if types is None else table[types]
         if self.language is not None:
             assert languages is not None, "the model needs the language of each sentence"
             # Padding takes the language of the last place for a sentence.

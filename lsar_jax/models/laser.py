@@ -112,7 +112,7 @@ class LSTM(nnx.Module):
     def inputs(self, x: Hidden) -> Float[jax.Array, "batch length gates"]:
         """Computes what the input adds to the gates, in float32, with one product for all steps."""
         product = jnp.matmul(x, self.kernel[...].astype(self.dtype), preferred_element_type=jnp.float32)
-        return product + self.bias[...].astype(jnp.float32) + self.recurrent_bias[...].astype(jnp.float32)
+        return product + sum(bias[...].astype(jnp.float32)[None, None] for bias in (self.bias, self.recurrent_bias))
 
 
 def _scan(

@@ -82,7 +82,7 @@ class RMSNorm(nnx.Module):
 
     def __call__(self, x: Float[Array, "*row width"]) -> Float[Array, "*row width"]:
         """Returns x, normalised, in float32."""
-        return unit_rms(x, self.epsilon) * (self.offset + self.scale[...])
+        return unit_rms(x, self.epsilon) * jnp.expand_dims(self.offset + self.scale[...], range(x.ndim - 1))
 
 
 def unit_rms(x: Float[Array, "*row width"], epsilon: float) -> Float[Array, "*row width"]:

@@ -52,7 +52,7 @@ def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials, prompt
         mask = inside(lengths, length, prompt)[:, :, :, None]
         return jnp.where(there, jnp.where(mask, hidden[:, None].astype(jnp.float32), -jnp.inf).max(axis=2), 0.0)
     if name == "weighted_mean":
-        places = jnp.arange(1, length + 1, dtype=jnp.int32) - starts_of(lengths)[:, :, None]
+        places = jnp.arange(1, length + 1, dtype=jnp.int32)[None, None] - starts_of(lengths)[:, :, None]
         weights = jnp.where(inside(lengths, length, prompt), places, 0).astype(jnp.float32)
         # Other than zeros and ones, the weights of long sentences are not exact in bfloat16.
         return _sums(weights, hidden.astype(jnp.float32)) / jnp.maximum(weights.sum(axis=2, keepdims=True), 1.0)

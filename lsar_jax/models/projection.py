@@ -131,8 +131,10 @@ class Projection(nnx.Module):
                 x = x[..., : kind.dim]
             else:
                 kernel, bias = (weight[...] for weight in next(weights))
+                bias = jnp.expand_dims(bias, range(x.ndim - 1))
                 if kind == _NORM:
-                    x = jax.nn.standardize(x, variance=x.var(axis=-1, keepdims=True), epsilon=1e-5) * kernel + bias
+                    x = jax.nn.standardize(x, variance=x.var(axis=-1, keepdims=True), epsilon=1e-5)
+                    x = x * kernel.reshape(bias.shape) + bias
                 else:
                     x = _ACTIVATIONS[kind](jnp.matmul(x, kernel, precision=jax.lax.Precision.HIGHEST) + bias)
         return x

@@ -125,7 +125,7 @@ class Rotary:
         self, x: Float[Array, "batch length head width"], positions: Int[Array, "batch length"]
     ) -> Float[Array, "batch length head width"]:
         """Returns x, turned; angles are in float32 whatever the dtype of x is."""
-        angles = (positions.astype(jnp.float32)[:, :, None] * self.frequencies(x.shape[-1]))[:, :, None]
+        angles = (positions.astype(jnp.float32)[:, :, None] * self.frequencies(x.shape[-1])[None, None])[:, :, None]
         cos, sin = jnp.cos(angles) * self.length, jnp.sin(angles) * self.length
         first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
         return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1).astype(x.dtype)

@@ -25,15 +25,15 @@ def segments_of(lengths: Lengths, length: int) -> Int[Array, "batch length"]:
 
 def positions_of(lengths: Lengths, length: int) -> Int[Array, "batch length"]:
     """Returns the place of each position in its segment, from 0 on; 0 for padding."""
-    column = jnp.arange(length, dtype=jnp.int32)
+    column = jnp.arange(length, dtype=jnp.int32)[None]
     starts, end = starts_of(lengths), jnp.asarray(lengths).sum(axis=1, dtype=jnp.int32)
-    before = jnp.where(starts[:, None, :] <= column[:, None], starts[:, None, :], 0).max(axis=2)
+    before = jnp.where(starts[:, None, :] <= column[:, :, None], starts[:, None, :], 0).max(axis=2)
     return jnp.where(column < end[:, None], column - before, 0)
 
 
 def inside(lengths: Lengths, length: int, before: int = 0, after: int = 0) -> Mask:
     """Returns whether each position is a token of each segment, without the first and last tokens of the segment."""
-    column, starts = jnp.arange(length, dtype=jnp.int32), starts_of(lengths)
+    column, starts = jnp.arange(length, dtype=jnp.int32)[None, None], starts_of(lengths)
     first, end = starts + before, starts + lengths - after
     return (column >= first[:, :, None]) & (column < end[:, :, None])
 

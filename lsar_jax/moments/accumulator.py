@@ -230,7 +230,7 @@ def _merge_block(
     last = jnp.maximum(new_count.astype(jnp.int32) - 1, 0)
     a, b, c = x[0], x[last // 2], x[last]
     pivot = jnp.maximum(jnp.minimum(a, b), jnp.minimum(jnp.maximum(a, b), c))
-    off = jnp.where(there[:, None], x - pivot, zero)
+    off = jnp.where(there[:, None], x - pivot[None], zero)
     offset = off.sum(axis=0) / number
     share = new_count / jnp.maximum(old_count + new_count, one)
     delta = (pivot - high) + (offset - low)
@@ -242,7 +242,7 @@ def _merge_block(
     first = old_count == 0
     new_high, new_low = jnp.where(first, pivot, total), jnp.where(first, offset, lost)
     if scatter is not None:
-        centred = jnp.where(there[:, None], off - offset, zero)
+        centred = jnp.where(there[:, None], off - offset[None], zero)
         inside = jnp.matmul(centred.T, centred, precision=jax.lax.Precision.HIGHEST)
         scatter = scatter + inside + jnp.outer(delta, delta) * (old_count * share)
     return new_high, new_low, scatter

@@ -63,8 +63,8 @@ def init_projector(key: Array, dim: int, out: int = 128) -> Projector:
     bound = dim**-0.5
     inner, outer = jax.random.split(key)
     return Projector(
-        jax.random.uniform(inner, (dim, dim), minval=-bound, maxval=bound),
-        jax.random.uniform(outer, (out, dim), minval=-bound, maxval=bound),
+        jax.random.uniform(inner, (dim, dim), jnp.float32, -bound, bound),
+        jax.random.uniform(outer, (out, dim), jnp.float32, -bound, bound),
     )
 
 

@@ -37,7 +37,7 @@ class HeadOutputs(NamedTuple):
 
 def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector out"]:
     """Returns ``x W^T + b``, ``[vector, out]``, for x ``[vector, in]``."""
-    return product(x, head.matrix.T) + head.offset
+    return product(x, head.matrix.T) + head.offset[None]
 
 
 def apply_heads(heads: Heads, x: Float[Array, "vector dim"]) -> HeadOutputs:

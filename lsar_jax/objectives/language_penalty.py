@@ -52,7 +52,7 @@ class LanguageMeans(NamedTuple):
     @classmethod
     def start(cls, languages: int, dim: int) -> "LanguageMeans":
         """Returns the sums before the first batch."""
-        return cls(jnp.zeros((languages, dim)), jnp.zeros(languages))
+        return cls(jnp.zeros((languages, dim), jnp.float32), jnp.zeros(languages, jnp.float32))
 
     def update(self, x: Float[Array, "vector dim"], language: Int[Array, " vector"]) -> "LanguageMeans":
         """Returns the sums with a batch ``[vector, dim]``, of no gradient; a language of -1 marks padding."""
@@ -79,12 +79,12 @@ def language_penalty(
     seen = (means.counts > 0).astype(jnp.float32)
     counts = jnp.where(means.counts > 0, means.counts, 1)
     mean = means.sums / counts[:, None]
-    centred = seen[:, None] * (mean - mean.sum(axis=0) / jnp.maximum(seen.sum(), 1))
+    centred = seen[:, None] * (mean - mean.sum(axis=0, keepdims=True) / jnp.maximum(seen.sum(), 1))
     # R^T R = C C^T + D. Centred means are dependent: C C^T is singular but for rounding, which may give NaN. R is not
     # singular: the roots of D are far above the rounding of C.
     noise = jnp.diag(jnp.maximum(1 / counts, 1e-6) ** 0.5)
     triangle = jnp.linalg.qr(jnp.concatenate([centred.T, noise]), mode="r")
     coordinates = product(unit(x.astype(jnp.float32)), centred.T)
     solved = jax.scipy.linalg.solve_triangular(triangle, coordinates.T, trans=1)
-    counted = jnp.ones(len(x)) if language is None else (language >= 0).astype(jnp.float32)
+    counted = jnp.ones(len(x), jnp.float32) if language is None else (language >= 0).astype(jnp.float32)
     return (counted * (solved * solved).sum(axis=0)).sum() / jnp.maximum(counted.sum(), 1)

@@ -78,12 +78,12 @@ def init_biaffine(key: Array, dim: int, labels: int, arc: int = 512, width: int 
 
     def uniform(shape: tuple[int, ...], inner: int, outer: int) -> Array:
         bound = (6 / (inner + outer)) ** 0.5
-        return jax.random.uniform(next(keys), shape, minval=-bound, maxval=bound)
+        return jax.random.uniform(next(keys), shape, jnp.float32, -bound, bound)
 
-    layers = [Layer(uniform((dim, out), dim, out), jnp.zeros(out)) for out in (arc, arc, width, width)]
+    layers = [Layer(uniform((dim, out), dim, out), jnp.zeros(out, jnp.float32)) for out in (arc, arc, width, width)]
     bilinear = uniform((arc + 1, arc + 1), arc + 1, arc + 1)
     label = uniform((labels, width, width), width, width)
-    return Biaffine(layers[0], layers[1], layers[2], layers[3], bilinear, label, jnp.zeros(labels))
+    return Biaffine(layers[0], layers[1], layers[2], layers[3], bilinear, label, jnp.zeros(labels, jnp.float32))
 
 
 def biaffine_scores(
@@ -105,7 +105,7 @@ def biaffine_scores(
     keys = [None] * 4 if key is None else list(jax.random.split(key, 4))
 
     def output(layer: Layer, key: Array | None) -> States:
-        x = jax.nn.elu(_product("bwd,de->bwe", states.astype(jnp.float32), layer.kernel) + layer.bias)
+        x = jax.nn.elu(_product("bwd,de->bwe", states.astype(jnp.float32), layer.kernel) + layer.bias[None, None])
         if key is None or not dropout:
             return x
         mask = jax.random.bernoulli(key, 1 - dropout, (x.shape[0], 1, x.shape[2]))
@@ -115,7 +115,7 @@ def biaffine_scores(
     ones = jnp.ones((*head.shape[:2], 1), head.dtype)
     head, dependent = (jnp.concatenate([side, ones], axis=-1) for side in (head, dependent))
     arcs = _product("bie,ef,bjf->bij", dependent, parameters.arc, head)
-    allowed = words[:, None, :] & ~jnp.eye(arcs.shape[1], dtype=bool)
+    allowed = words[:, None, :] & ~jnp.eye(arcs.shape[1], dtype=bool)[None]
     return ArcScores(jnp.where(allowed, arcs, _EXCLUDED), label_head, label_dependent)
 
 
@@ -138,7 +138,7 @@ def parse_loss(
     arc = jax.nn.log_softmax(scores.arcs, axis=-1)
     of_arc = jnp.take_along_axis(arc, heads[..., None], axis=-1)[..., 0]
     head = jnp.take_along_axis(scores.head, heads[..., None], axis=1)
-    label = _product("bie,lef,bif->bil", head, parameters.label, scores.dependent) + parameters.label_bias
+    label = _product("bie,lef,bif->bil", head, parameters.label, scores.dependent) + parameters.label_bias[None, None]
     of_label = jnp.take_along_axis(jax.nn.log_softmax(label, axis=-1), labels[..., None], axis=-1)[..., 0]
     return -jnp.where(words, of_arc + of_label, 0).sum() / jnp.maximum(words.sum(), 1).astype(of_arc.dtype)
 
@@ -153,7 +153,7 @@ def best_arcs(
     arc = jax.nn.log_softmax(scores.arcs, axis=-1)
 
     def sentence(head: Float[Array, "word width"], dependent: Float[Array, "word width"]) -> tuple[Array, Array]:
-        labels = _product("je,lef,if->ijl", head, parameters.label, dependent) + parameters.label_bias
+        labels = _product("je,lef,if->ijl", head, parameters.label, dependent) + parameters.label_bias[None, None]
         labels = jax.nn.log_softmax(labels, axis=-1)
         return labels.max(axis=-1), labels.argmax(axis=-1).astype(jnp.int32)
 

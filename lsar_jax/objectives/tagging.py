@@ -39,7 +39,7 @@ def init_transitions(key: Array, tags: int) -> Transitions:
     """Returns random transitions between a number of tags, uniform in +-0.1."""
     keys = jax.random.split(key, 3)
     shapes = ((tags, tags), (tags,), (tags,))
-    return Transitions(*(jax.random.uniform(k, s, minval=-0.1, maxval=0.1) for k, s in zip(keys, shapes, strict=True)))
+    return Transitions(*(jax.random.uniform(k, s, jnp.float32, -0.1, 0.1) for k, s in zip(keys, shapes, strict=True)))
 
 
 def tag_loss(scores: Scores, tags: Tags, words: Words) -> Float[Array, ""]:
@@ -64,7 +64,7 @@ def crf_loss(scores: Scores, transitions: Transitions, tags: Tags, lengths: Int[
       tags: the right tags, ``[batch, word]``.
       lengths: number of words of each row, ``[batch]``.
     """
-    words = jnp.arange(scores.shape[1]) < lengths[:, None]
+    words = jnp.arange(scores.shape[1])[None] < lengths[:, None]
     chosen = jnp.where(words, jnp.take_along_axis(scores, tags[..., None], axis=-1)[..., 0], 0).sum(axis=1)
     steps = jnp.where(words[:, 1:], transitions.between[tags[:, :-1], tags[:, 1:]], 0).sum(axis=1)
     final = jnp.take_along_axis(tags, jnp.maximum(lengths - 1, 0)[:, None], axis=1)[:, 0]
@@ -73,12 +73,12 @@ def crf_loss(scores: Scores, transitions: Transitions, tags: Tags, lengths: Int[
     def step(total: Float[Array, "batch tag"], now: tuple[Array, Array]) -> tuple[Array, None]:
         score, real = now
         # Sums over the tag before.
-        moved = jax.nn.logsumexp(total[:, :, None] + transitions.between, axis=1) + score
+        moved = jax.nn.logsumexp(total[:, :, None] + transitions.between[None], axis=1) + score
         return jnp.where(real[:, None], moved, total), None
 
-    start = transitions.first + scores[:, 0]
+    start = transitions.first[None] + scores[:, 0]
     total, _ = jax.lax.scan(step, start, (scores[:, 1:].swapaxes(0, 1), words[:, 1:].T))
-    losses = jax.nn.logsumexp(total + transitions.last, axis=1) - right
+    losses = jax.nn.logsumexp(total + transitions.last[None], axis=1) - right
     return jnp.where(lengths > 0, losses, 0).sum() / jnp.maximum(lengths.sum(), 1).astype(losses.dtype)
 
 
@@ -94,19 +94,19 @@ def crf_tags(scores: Scores, transitions: Transitions, lengths: Int[Array, " bat
       >>> tagging.crf_tags(scores, keep, jnp.array([3])).tolist(), scores.argmax(axis=-1).tolist()
       ([[0, 0, 0]], [[0, 1, 0]])
     """
-    words = jnp.arange(scores.shape[1]) < lengths[:, None]
+    words = jnp.arange(scores.shape[1])[None] < lengths[:, None]
 
     def forward(best: Float[Array, "batch tag"], now: tuple[Array, Array]) -> tuple[Array, Array]:
         score, real = now
-        ways = best[:, :, None] + transitions.between
+        ways = best[:, :, None] + transitions.between[None]
         moved = jnp.where(real[:, None], ways.max(axis=1) + score, best)
         # Past the end every tag comes from itself, so that the way back passes through.
         same = jnp.broadcast_to(jnp.arange(best.shape[1]), best.shape)
         return moved, jnp.where(real[:, None], ways.argmax(axis=1), same)
 
-    start = transitions.first + scores[:, 0]
+    start = transitions.first[None] + scores[:, 0]
     best, before = jax.lax.scan(forward, start, (scores[:, 1:].swapaxes(0, 1), words[:, 1:].T))
-    last = (best + transitions.last).argmax(axis=1)
+    last = (best + transitions.last[None]).argmax(axis=1)
 
     def back(tag: Int[Array, " batch"], before: Int[Array, "batch tag"]) -> tuple[Array, Array]:
         earlier = jnp.take_along_axis(before, tag[:, None], axis=1)[:, 0]

@@ -108,7 +108,7 @@ def _best_blocks(maxima: Float[Array, "row block"], k: int, width: int, real: _C
 
 
 def _best_within(top_blocks: Float[Array, "row score"], chosen: Int[Array, "row k"], width: int, real: _Count) -> Best:
-    ids = chosen[:, :, None] * width + jnp.arange(width, dtype=jnp.int32)
+    ids = chosen[:, :, None] * width + jnp.arange(width, dtype=jnp.int32)[None, None]
     ids = ids.reshape(top_blocks.shape)
     top, where = _sorted(jnp.where(ids < real, top_blocks, -jnp.inf), chosen.shape[1])
     return top, width * _taken(chosen, where // width) + where % width
@@ -118,8 +118,8 @@ def _taken(ids: Int[Array, "row id"], where: Int[Array, "row k"]) -> Int[Array, 
     """Returns the ids of each row at these places."""
 
     def by_sum(ids: Int[Array, "row id"], where: Int[Array, "row k"]) -> Int[Array, "row k"]:
-        places = jnp.arange(ids.shape[1], dtype=jnp.int32)
-        return jnp.where(where[:, :, None] == places, ids[:, None, :], 0).sum(axis=2)
+        places = jnp.arange(ids.shape[1], dtype=jnp.int32)[None, None]
+        return jnp.where(where[:, :, None] == places, ids[:, None, :], 0).sum(axis=2, dtype=ids.dtype)
 
     # A TPU gathers number by number, and there are few to choose from.
     return _by_platform(by_sum, partial(jnp.take_along_axis, axis=1), ids, where)

@@ -138,7 +138,7 @@ class LanguageIdentifier:
 
     def unknown(self, x: Float[Array, "vector dim"]) -> Bool[Array, " vector"]:
         """Returns whether each row's novelty is above the threshold, ``[n]``; pure, for use under ``jit``."""
-        return ~(self.novel(x - self.center, self.ids(x)) <= self.threshold)
+        return ~(self.novel(x - self.center[None], self.ids(x)) <= self.threshold)
 
     def accuracy(self, x: Mapping[str, Embeddings]) -> dict[str, float]:
         """Returns the percentage of each language's rows whose nearest mean is their language's.
@@ -164,7 +164,7 @@ def nearest_mean(
     bias: Float[AnyArray, " language"],
 ) -> Int[Array, " vector"]:
     """Returns the number of the language with the highest score for each row, ``[n]``; pure, for use under ``jit``."""
-    return jnp.argmax(product(jnp.asarray(x) - center, jnp.asarray(weights).T) + bias, axis=1)
+    return jnp.argmax(product(jnp.asarray(x) - center[None], jnp.asarray(weights).T) + bias[None], axis=1)
 
 
 def oas_shrinkage(covariance: Float[AnyArray, "dim dim"], samples: int) -> Float[Any, ""]:
@@ -247,4 +247,4 @@ def _detected(
     identifier: LanguageIdentifier, x: Float[Array, "vector dim"]
 ) -> tuple[Int[Array, " vector"], Float[Array, " vector"]]:
     ids = identifier.ids(x)
-    return ids, identifier.novel(x - identifier.center, ids)
+    return ids, identifier.novel(x - identifier.center[None], ids)

@@ -45,7 +45,7 @@ class Novelty(NamedTuple):
     def __call__(self, x: Float[Array, "vector dim"], nearest: Int[Array, " vector"]) -> Float[Array, " vector"]:
         """Returns the novelty of each row, given the number of its nearest mean; pure, for use under ``jit``."""
         inside = product(x, jnp.asarray(self.axes)) - jnp.asarray(self.places)[nearest]
-        everywhere = x / jnp.asarray(self.unit) - jnp.asarray(self.means)[nearest]
+        everywhere = x / jnp.asarray(self.unit)[None] - jnp.asarray(self.means)[nearest]
         # Only their ratio counts, and squares may overflow.
         largest = jnp.abs(everywhere).max(axis=1, keepdims=True)
         scale = jnp.where(largest > 0, largest, 1.0)

@@ -92,9 +92,8 @@ def test_a_row_that_is_not_finite_is_named_by_its_place_in_the_input(devices):
     [broken] = set.difference(*(set(encoder.tokenizer([text], 40, [None])[0][0].tolist()) for text in "za"))
     embedding = encoder.model.embeddings.word.embedding
     embedding[...] = embedding[...].at[broken].set(jnp.nan)
-    # The sentences of a row are computed together: the first takes the four longest, and the next 50 and 4 to 7.
     sentences = ["a " * 30] * 3 + ["a " * 28 + "z"] + ["a " * 20] * 100
-    for place, first in ((3, 0), (50, 4)):
+    for place in (3, 50):
         sentences[3], sentences[place] = "a " * 29, "a " * 28 + "z"
-        with pytest.raises(ValueError, match=f"NaN, infinity .*, first in row {first}$"):
+        with pytest.raises(ValueError, match=f"NaN, infinity .*, first in row {place}$"):
             encoder.moments(sentences)

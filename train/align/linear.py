@@ -120,7 +120,7 @@ class LinearTraining(TrainingTask):
     def start(self) -> dict[str, Any]:
         """Returns the identity for each language and layer."""
         shape = self.training.cross.shape
-        maps = jnp.broadcast_to(jnp.eye(shape[-1]), shape)
+        maps = jnp.broadcast_to(jnp.eye(shape[-1], dtype=jnp.float32), shape)
         loss = moments_loss(maps, *self._moments[1])
         # Copies, because the buffers are donated.
         return {"maps": maps + 0, "adam": self._adam.init(maps), "best": maps + 0, "lowest": loss, "now": loss + 0}

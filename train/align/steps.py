@@ -214,12 +214,12 @@ class EncoderSteps:
             means = means.update(embeddings, language)
             penalty = language_penalty(embeddings, means, language)
             terms["language_penalty"] = known(self._options.options.language_penalty) * penalty
-        return sum(terms.values(), jnp.zeros(())), (terms, means)
+        return sum(terms.values(), jnp.zeros((), jnp.float32)), (terms, means)
 
     def _updated(
         self, state: AlignmentState, gradients: tuple[Parameters, Projector | None], start: Parameters
     ) -> tuple[AlignmentState, Float[Array, ""]]:
-        drift = jnp.zeros(())
+        drift = jnp.zeros((), jnp.float32)
         of_encoder, of_projector = gradients
         if self._stay_close:
             measure = partial(align.parameter_drift, start=start)

@@ -142,7 +142,9 @@ def run(
 
         return jax.lax.scan(step, state, (steps.first + jnp.arange(len(order)), order))
 
-    return each_seed(seed, state, steps.order, keys, steps.active, jnp.ones(len(keys)) if weights is None else weights)
+    return each_seed(
+        seed, state, steps.order, keys, steps.active, jnp.ones(len(keys), jnp.float32) if weights is None else weights
+    )
 
 
 @partial(jax.jit, static_argnames=("objective", "size", "mesh"))
@@ -177,11 +179,11 @@ def _batches(
     if objective.base != "dream" or objective.halves:
         return batch, ()
     any_key, same_key = jax.random.split(key)
-    others = jax.random.randint(any_key, chosen.shape, 0, len(pairs.source))
+    others = jax.random.randint(any_key, chosen.shape, 0, len(pairs.source), jnp.int32)
     # The pairs of one language are contiguous: move to another pair by a random offset within that range.
     language = pairs.language[chosen]
     count, place = pairs.sizes[language], chosen - pairs.starts[language]
-    ahead = jax.random.randint(same_key, chosen.shape, 1, jnp.maximum(count, 2))
+    ahead = jax.random.randint(same_key, chosen.shape, 1, jnp.maximum(count, 2), jnp.int32)
     same = pairs.starts[language] + (place + ahead) % count
     return batch, (pairs.batch(others, rows), pairs.batch(same, rows))
 
@@ -196,7 +198,7 @@ def _taken(
 
     def loss(outputs: BatchOutputs, probe: Head) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
         terms = outputs_terms(objective, outputs, probe, batch, weight)
-        return sum(terms.values(), jnp.zeros(())), terms
+        return sum(terms.values(), jnp.zeros((), jnp.float32)), terms
 
     # Computed once for both the discriminator and the heads.
     outputs, back = jax.vjp(lambda heads: head_outputs(heads, batch, *others), heads)

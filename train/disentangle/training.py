@@ -30,7 +30,7 @@ class HeadTraining(TrainingTask):
     ) -> None:  # fmt: skip
         self.seeds, self.learning_rate = seeds * len(weights), learning_rate
         mesh = data_mesh()
-        self._weights = jax.device_put(jnp.repeat(jnp.array(weights), len(seeds)), replicated(mesh))
+        self._weights = jax.device_put(jnp.repeat(jnp.array(weights, jnp.float32), len(seeds)), replicated(mesh))
         self._objective, self._batch, self._mesh = objective, batch, mesh
         self._size = validation_batch(objective, batch, len(pairs.source), len(validation.source), mesh)
         # Both sets of pairs index the same table, which is placed on the devices once.

@@ -58,9 +58,10 @@ class FeatureMix:
             if value.ndim != 2:
                 return value
             bound = (6 / sum(value.shape)) ** 0.5
-            return jax.random.uniform(keys[name], value.shape, minval=-bound, maxval=bound)
+            return jax.random.uniform(keys[name], value.shape, jnp.float32, -bound, bound)
 
-        return {"mix": jnp.zeros(self._layers), "blocks": {name: draw(name, self._start[name]) for name in names}}
+        blocks = {name: draw(name, self._start[name]) for name in names}
+        return {"mix": jnp.zeros(self._layers, jnp.float32), "blocks": blocks}
 
     def __call__(
         self,

@@ -32,7 +32,7 @@ class TaskHead(NamedTuple):
 
 def _init_linear(key: Array, dim: int, labels: int) -> dict[str, Any]:
     # As transformers initializes a new head.
-    return {"kernel": 0.02 * jax.random.normal(key, (dim, labels)), "bias": jnp.zeros(labels)}
+    return {"kernel": 0.02 * jax.random.normal(key, (dim, labels), jnp.float32), "bias": jnp.zeros(labels, jnp.float32)}
 
 
 def _scores(head: dict[str, Any], slots: Slots) -> Float[Array, "batch slot label"]:

@@ -130,7 +130,7 @@ class ExpertFeedForward(nnx.Module):
         inner = ACTIVATIONS[self.activation](self.first(x)).astype(jnp.float32)
         mixed = inner.reshape(*shares.shape, -1) * shares[..., None]
         product = summed_in_float32(mixed.reshape(inner.shape).astype(x.dtype), jnp.asarray(self.second[...], x.dtype))
-        return product + jnp.asarray(self.bias[...], x.dtype)
+        return product + jnp.asarray(self.bias[...], x.dtype)[None, None]
 
 
 def _build(config: NomicBertConfig, factory: LayerFactory) -> Encoder:

@@ -66,4 +66,4 @@ class Blend:
 
     def between(self, x: Float[AnyArray, "vector dim"], y: Float[AnyArray, "vector dim"]) -> Float[Any, "vector dim"]:
         """Returns ``x + s (y - x)``; numpy arrays are blended by numpy."""
-        return x + x.__array_namespace__().asarray(self.strength) * (y - x)
+        return x + x.__array_namespace__().asarray(self.strength)[0] * (y - x)

@@ -79,7 +79,7 @@ class SparseAutoencoder:
         x = jnp.asarray(x)
         if len(x) > _TOGETHER:
             return in_parts(self, x, language, _TOGETHER)
-        factors = jnp.asarray(self.factors)
+        factors = jnp.asarray(self.factors)[None]
         features = largest(jax.nn.relu(product(x, jnp.asarray(self.encoder))), self.active)
         if self.keep_error:
             return x - product((1 - factors) * features, jnp.asarray(self.decoder))

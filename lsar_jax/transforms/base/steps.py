@@ -111,9 +111,9 @@ class Step(NamedTuple):
             return part[row] if name in self.tables() else part
 
         if self.shift is not None:
-            x = x - pick("shift")
+            x = x - xp.atleast_2d(pick("shift"))
         if self.scale is not None:
-            x = x * pick("scale")
+            x = x * xp.atleast_2d(pick("scale"))
         if self.basis is not None:
             basis = pick("basis")
             dual = basis if self.dual is None else pick("dual")
@@ -123,7 +123,7 @@ class Step(NamedTuple):
             each = row.ndim == 1 and "matrix" in self.tables()
             x = _by_language(self.matrix, x, row) if each else _sum("vd,ed->ve", x, pick("matrix"))
         if self.offset is not None:
-            x = x + pick("offset")
+            x = x + xp.atleast_2d(pick("offset"))
         return x
 
     def arrays(self) -> dict[str, AnyArray]:
@@ -212,14 +212,14 @@ def _nearest(step: Step, x: Float[AnyArray, "vector dim"], language: LanguageIds
     """Returns the row of each vector: among the rows of its language, the one whose shift is nearest."""
     centroids, owner = jnp.asarray(step.shift), jnp.asarray(step.clusters)
     # Centred first: a common offset would cost the differences precision.
-    middle = centroids.mean(axis=0)
+    middle = centroids.mean(axis=0, keepdims=True)
     centroids, x = centroids - middle, x - middle
     # Scaled by their spread: squares of large or small numbers leave the range of float32.
     unit = jnp.abs(centroids).max()
     unit = jnp.where(unit > 0, unit, jnp.ones((), unit.dtype))
     centroids, x = centroids / unit, x / unit
-    distance = (centroids**2).sum(axis=1) - 2 * _sum("vd,cd->vc", x, centroids)
-    same = owner == jnp.asarray(language)[..., None]
+    distance = (centroids**2).sum(axis=1)[None] - 2 * _sum("vd,cd->vc", x, centroids)
+    same = owner[None] == jnp.reshape(language, (-1, 1))
     return jnp.argmin(jnp.where(same, distance, jnp.inf), axis=1)
 
 
@@ -241,7 +241,7 @@ def _by_language(
     ends = jnp.cumsum(groups)
     numbers = jnp.arange(len(x) // size + len(matrix))
     language = jnp.minimum(jnp.searchsorted(ends, numbers, side="right"), len(matrix) - 1)
-    places = ((numbers - (ends - groups)[language]) * size)[:, None] + jnp.arange(size)
+    places = ((numbers - (ends - groups)[language]) * size)[:, None] + jnp.arange(size)[None]
     starts = (jnp.cumsum(counts) - counts)[language]
     vectors = order[jnp.minimum(starts[:, None] + places, len(x) - 1)]
     done = jax.lax.map(lambda group: _sum("vd,ed->ve", x[group[0]], matrix[group[1]]), (vectors, language))

@@ -57,7 +57,7 @@ def kmeans(
     """
     x = jnp.asarray(x)
     there = jnp.arange(len(x)) < count
-    order = jnp.where(there, jax.random.uniform(key, (len(x),)), 2.0)
+    order = jnp.where(there, jax.random.uniform(key, (len(x),), jnp.float32), 2.0)
     start = x[jnp.argsort(order)[:clusters]]
 
     def assign(centroids: Array) -> Array:
@@ -105,7 +105,7 @@ def dominant_directions(
     real = values > 16 * jnp.finfo(x.dtype).eps * values[0]
     if rows < dim:
         vectors = product(x.T, vectors)
-        norm = jnp.linalg.norm(vectors, axis=0)
+        norm = jnp.linalg.norm(vectors, axis=0, keepdims=True)
         vectors = vectors / jnp.where(norm > 0, norm, jnp.ones((), x.dtype))
     return jnp.pad(jnp.where(real, vectors, jnp.zeros((), x.dtype)), ((0, 0), (0, components - top)))
 
@@ -127,7 +127,7 @@ def cluster_directions(
 
         def of_rows(most: int) -> Float[Array, "dim components"]:
             rows = jnp.argsort(~there, stable=True)[:most]
-            return dominant_directions(x[rows] - centroids[cluster], there[rows], components)
+            return dominant_directions(x[rows] - centroids[cluster][None], there[rows], components)
 
         few = partial(of_rows, usual)
         basis = few() if usual == len(x) else jax.lax.cond(number <= usual, few, partial(of_rows, len(x)))
@@ -148,7 +148,7 @@ def cbie(x: Float[AnyArray, "row dim"], key: Key[Array, ""], clusters: int, comp
       (60, 16)
     """
     x = jnp.asarray(x)
-    x = x - x.mean(axis=0)
+    x = x - x.mean(axis=0, keepdims=True)
     centroids, bases = cluster_directions(x, len(x), clusters, components, key)
     step = Step(shift=centroids, basis=bases, clusters=jnp.zeros(clusters, jnp.int32))
     return step(x, jnp.zeros((), jnp.int32))
@@ -198,7 +198,7 @@ def fit_cbie(
         key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(code.encode()))
         # Centred, because a common offset would cost the distances precision.
         mean = moments[code].mean.astype(np.float32)
-        centred: Any = in_float32(rows) - mean if on_device(rows) else np.asarray(rows, np.float64) - mean
+        centred: Any = in_float32(rows) - mean[None] if on_device(rows) else np.asarray(rows, np.float64) - mean
         unit = float(abs(centred).max()) or 1.0
         padded = pad_rows((centred / unit).astype(np.float32), row_bucket(len(rows), _MOST_ROWS))
         centroids, basis = map(np.asarray, _clusters(padded, len(rows), number, components, key))

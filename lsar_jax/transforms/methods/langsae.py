@@ -184,7 +184,7 @@ def _programs(active: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
     @partial(jax.jit, static_argnums=(1, 2))
     def init(key: Key[Array, ""], dim: int, features: int) -> Any:
-        encoder = jax.random.uniform(key, (dim, features), minval=-(dim**-0.5), maxval=dim**-0.5)
+        encoder = jax.random.uniform(key, (dim, features), jnp.float32, -(dim**-0.5), dim**-0.5)
         return (encoder, encoder.T), adam.init((encoder, encoder.T))
 
     @partial(jax.jit, donate_argnums=0)
@@ -200,13 +200,13 @@ def _programs(active: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     ) -> Any:
         def step(number: Int[Array, ""], state: Any) -> Any:
             of_language, of_row = jax.random.split(jax.random.fold_in(key, number))
-            language = jax.random.randint(of_language, (_BATCH,), 0, len(counts))
-            batch = x[starts[language] + jax.random.randint(of_row, (_BATCH,), 0, counts[language])]
+            language = jax.random.randint(of_language, (_BATCH,), 0, len(counts), jnp.int32)
+            batch = x[starts[language] + jax.random.randint(of_row, (_BATCH,), 0, counts[language], jnp.int32)]
             weights, moments = state
             gradient = jax.grad(reconstruction_loss)(weights, batch, active)
             with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
                 updates, moments = adam.update(gradient, moments)
-                rate = _LEARNING_RATE * x.shape[1] ** -0.5 * (1 - number / steps)
+                rate = (_LEARNING_RATE * x.shape[1] ** -0.5 * (1 - number / steps)).astype(x.dtype)
             return jax.tree.map(lambda weight, update: weight - rate * update, weights, updates), moments
 
         return jax.lax.fori_loop(first, last, step, state)

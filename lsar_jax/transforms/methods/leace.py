@@ -44,7 +44,7 @@ def erasing_functionals(
     values, vectors = xp.linalg.eigh(covariance)
     large = values > floor * values[-1]
     inverse = xp.where(large, 1 / xp.where(large, values, 1), 0)
-    solved = product(vectors * inverse, product(vectors.T, span))
+    solved = product(vectors * inverse[None], product(vectors.T, span))
     return xp.linalg.solve(product(span.T, solved), solved.T).T
 
 

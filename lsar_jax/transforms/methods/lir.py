@@ -89,7 +89,7 @@ def leading_directions(
         values, rotation = xp.linalg.eigh(product(basis.T, image))
         values, rotation = values[::-1], rotation[:, ::-1]
         vectors, image = product(basis, rotation), product(image, rotation)
-        residual = xp.linalg.norm((image - vectors * values)[:, :components])
+        residual = xp.linalg.norm((image - vectors * values[None])[:, :components])
         # The angle to the wanted subspace is at most the residual over the gap. Below a few units of rounding of the
         # largest eigenvalue, the residual cannot fall.
         gap = values[components - 1] - values[components]
@@ -145,7 +145,7 @@ def lir_directions(
       components: number of directions, at most ``dim``.
     """
     xp = covariance.__array_namespace__()
-    first, value = top_directions(covariance + mean[:, None] * mean, 1)
+    first, value = top_directions(covariance + mean[:, None] * mean[None], 1)
     if components == 1:
         return first, value
 

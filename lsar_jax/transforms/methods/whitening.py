@@ -37,7 +37,7 @@ def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]
     """
     xp = covariance.__array_namespace__()
     values, vectors = xp.linalg.eigh(covariance)
-    return product(vectors / xp.sqrt(xp.maximum(values, 0) + eps), vectors.T)
+    return product(vectors / xp.sqrt(xp.maximum(values, 0) + eps)[None], vectors.T)
 
 
 def fit_whitening(

@@ -109,7 +109,7 @@ class _Block(PreNormBlock):
         within, added = independent(dropout, 2)
         x = super().__call__(x, mask, within)
         change = normed(self.out_norm, self.out(ACTIVATIONS[_ACTIVATION](self.gate(x)) * given))
-        return (self.scalar[...] * residual_sum(x, change, added)).astype(x.dtype)
+        return (self.scalar[...][0] * residual_sum(x, change, added)).astype(x.dtype)
 
 
 def _build(config: EmbeddingGemma2Config, factory: LayerFactory) -> Encoder:
