@@ -75,7 +75,7 @@ def test_every_place_has_a_mask_of_its_own(case):
 def loss(parameters, graph, ids, lengths, dropout, remat, weights):
     model = nnx.merge(graph, parameters)
     last = list(model.hidden_states(ids, lengths, dropout=dropout, remat=remat))[-1]
-    real = jnp.arange(ids.shape[1]) < lengths
+    real = jnp.arange(ids.shape[1])[None] < lengths
     return jnp.where(real[:, :, None], last * weights, 0).sum()
 
 
@@ -115,7 +115,7 @@ def test_gradients_equal_torch(name, rng, tmp_path):
     weights = rng.standard_normal((*ids.shape, 32)).astype(np.float32)
     ours = nnx.merge(graph, gradients(parameters, graph, ids, lengths, None, False, weights))
     theirs = parity.torch_model(name)
-    mask = np.arange(ids.shape[1]) < lengths
+    mask = np.arange(ids.shape[1])[None] < lengths
     padded = torch.tensor(np.where(mask, ids, 0), dtype=torch.long)
     last = theirs(padded, attention_mask=torch.tensor(mask, dtype=torch.long)).last_hidden_state
     (last * torch.tensor(weights * mask[:, :, None])).sum().backward()

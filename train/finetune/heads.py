@@ -36,7 +36,7 @@ def _init_linear(key: Array, dim: int, labels: int) -> dict[str, Any]:
 
 
 def _scores(head: dict[str, Any], slots: Slots) -> Float[Array, "batch slot label"]:
-    return jnp.matmul(slots, head["kernel"], precision=jax.lax.Precision.HIGHEST) + head["bias"]
+    return jnp.matmul(slots, head["kernel"], precision=jax.lax.Precision.HIGHEST) + head["bias"][None, None]
 
 
 def _linear_loss(head: dict[str, Any], slots: Slots, batch: TaskBatch, key: Array) -> Float[Array, ""]:

@@ -133,7 +133,7 @@ def cluster_directions(
         basis = few() if usual == len(x) else jax.lax.cond(number <= usual, few, partial(of_rows, len(x)))
         return jnp.where(jnp.arange(components) < number - 2, basis, jnp.zeros((), x.dtype))
 
-    return centroids, jax.lax.map(of_cluster, jnp.arange(clusters))
+    return centroids, jax.lax.map(of_cluster, jnp.arange(clusters, dtype=jnp.int32))
 
 
 def cbie(x: Float[AnyArray, "row dim"], key: Key[Array, ""], clusters: int, components: int) -> Float[Array, "row dim"]:
