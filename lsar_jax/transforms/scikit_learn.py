@@ -1,6 +1,7 @@
 """Fits transforms as a step of a scikit-learn ``Pipeline``; needs scikit-learn, which nothing else here imports.
 
-A transform that is already fitted needs no adapter: ``sklearn.preprocessing.FunctionTransformer(transform)`` is a step.
+A transform that is already fitted needs no adapter: ``sklearn.preprocessing.FunctionTransformer(transform)`` is a step,
+and with ``feature_names_out="one-to-one"`` also after ``set_output(transform="pandas")``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -85,6 +86,6 @@ class LanguageRemover(_base.OneToOneFeatureMixin, _base.TransformerMixin, _base.
 
     def fit_transform(
         self, X: Any, y: Any = None, language: Iterable[str] | None = None
-    ) -> Float[np.ndarray, "vector dim"]:
+    ) -> Float[np.ndarray, "vector dim"] | Any:
         """Returns the embeddings that it is fitted on, transformed; arguments and errors are as in both methods."""
         return self.fit(X, y, language).transform(X, language)

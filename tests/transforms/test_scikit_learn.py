@@ -1,6 +1,7 @@
 """Transforms in scikit-learn: its own checks of estimators, pipelines, and the languages of rows."""
 
 import numpy as np
+import pandas
 import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
@@ -71,6 +72,17 @@ def test_steps_of_a_pipeline_are_set_and_cloned(x):
     # A transform that is fitted is a step as it is.
     step = make_pipeline(FunctionTransformer(lsar), LogisticRegression())
     np.testing.assert_array_equal(sklearn.clone(step).fit(x, TOPIC).predict(x), fitted.predict(x))
+
+
+def test_tables_go_in_and_come_out(x):
+    table = pandas.DataFrame(x, [f"row {n}" for n in range(len(x))], [f"d{n}" for n in range(8)])
+    fitted = LanguageRemover().fit(table, language=pandas.Series(CODES)).transform_
+    step = FunctionTransformer(fitted, feature_names_out="one-to-one")
+    for remover, options in ((LanguageRemover(), {"language": pandas.Series(CODES)}), (step, {})):
+        moved = remover.set_output(transform="pandas").fit_transform(table, **options)
+        np.testing.assert_allclose(moved, fitted(x), atol=1e-5)
+        assert list(moved.index) == list(table.index)
+        assert list(remover.get_feature_names_out()) == list(moved.columns) == list(table.columns)
 
 
 def test_a_method_that_needs_the_language_takes_the_routing(x):

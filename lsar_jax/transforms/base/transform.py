@@ -26,7 +26,6 @@ from lsar_jax.transforms.identifier import NEAREST_TAKEN, LanguageIdentifier
 
 __all__ = ["Transform"]
 
-
 # Without the sample, which no program needs.
 _pytree = partial(jax.tree_util.register_dataclass, meta_fields=["fits", "source"], drop_fields=["sample"])
 
@@ -98,17 +97,18 @@ class Transform:
         """Returns the transform with evenly spaced rows, at most 2,048, of embeddings ``[n, dim]`` by language."""
         return replace(self, sample=sample_rows(x))
 
-    def __call__(self, x: Embeddings, language: str | Iterable[str] | None = None) -> Float[Array, "vector dim"]:
+    def __call__(self, x: Embeddings | Any, language: str | Iterable[str] | None = None) -> Float[Array, "vector dim"]:
         """Returns the transformed embeddings, ``[n, dim]`` in float32.
 
         Args:
-          x: a numpy or jax array of any float dtype.
+          x: a numpy or jax array, or a DataFrame, of any float dtype.
           language: one code for all rows, or one per row; a shared transform needs none. ``"auto"`` lets the identifier
             detect the language of each row; those in none of its languages are taken for the nearest, with a warning.
 
         Raises ValueError if the array or its width is wrong, a value is not finite in float32, a language is missing or
         unknown, ``"auto"`` lacks an identifier, or the number of codes is not the number of rows.
         """
+        x = x.to_numpy() if hasattr(x, "to_numpy") else x
         result, unknown = self.with_unknown(x, language)
         warn_far_off("embeddings", x)
         if unknown is not None and unknown.any():
