@@ -234,7 +234,10 @@ def test_a_tokenizer_of_word_pieces(folder, tiny):
     [
         ({"layer": 4}, "layer is 4; it must be a whole number from 0 to 3 .bert has"),
         ({"layer": -1}, "layer is -1; it must be"),
-        ({"pooling": "median"}, "pooling 'median' is not one of mean, mean_no_special, weighted_mean, cls, max, last"),
+        (
+            {"pooling": "median"},
+            "pooling 'median' is not one of mean, mean_no_special, mean_sqrt_len, weighted_mean, cls, max, last",
+        ),
         ({"dtype": "fast"}, "dtype 'fast' is not one of float32, bfloat16"),
         ({"mesh": jax.make_mesh((1,), ("rows",))}, "the mesh has axes .'rows',.; make it with"),
         ({"revision": "main"}, "revision 'main' applies to Hub ids only"),
