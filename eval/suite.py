@@ -39,7 +39,7 @@ class Suite:
       transforms: methods to compare; by default, as the profile says.
       scores: what tasks that search rank by: cosine, csls, or both.
       data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, flores200_dataset,
-        NTREX-128, belebele, mlqa, miracl, dictionaries and amazon.
+        NTREX-128, belebele, dictionaries and amazon.
       out: folder for the results, with a subfolder for each encoder and task.
       max_length: maximum number of tokens per sentence; by default, as each task has it.
       tasks: names of the tasks to run; by default, all of the profile.

@@ -1,6 +1,4 @@
-"""Belebele, MLQA, MIRACL, FLORES and NTREX: readers on files of their forms, scores by hand, what script does."""
-
-import logging
+"""Belebele, FLORES and NTREX: readers on files of their forms, scores by hand, what script does."""
 
 import numpy as np
 import pytest
@@ -9,17 +7,15 @@ from sklearn.metrics import f1_score
 from eval.__main__ import main
 from eval.data.belebele import read_belebele
 from eval.data.flores_ntrex import read_parallel
-from eval.data.mlqa_miracl import read_judged
 from eval.scores.language_pairs import PairMeans, script_neighbours, script_pairs
 from eval.task import Setting
-from eval.tasks.benchmarks import belebele, flores_ntrex, mlqa_miracl
+from eval.tasks.benchmarks import belebele, flores_ntrex
 from lsar_jax.corpora.builders import Monolingual, prepare
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.metric import Metric
 from lsar_jax.measures.query_scores import QueryScores, difference_of
 from lsar_jax.measures.ranking import bitext_f1, ndcg, recall
 from lsar_jax.measures.resampling import interval
-from lsar_jax.measures.results import read_results
 from lsar_jax.mteb import MtebEncoder
 from lsar_jax.retrieval import candidate_ranks, nearest
 from tests.dataset_hub import write_rows as write
@@ -232,126 +228,6 @@ def test_belebele(belebele_folders, tmp_path):
         assert result["low"] <= result["value"] <= result["high"]
     assert ("lsar", "own script among 5 over 1") in values
     assert values["lsar", "nDCG@10 gap over 3"]["options"]["question_text"] == "q {question}"
-
-
-# MLQA's form: for each pair its questions, passages and judgements; of them, one passage has grade 2 and one 0.
-PASSAGES = {"a": ("T", "b c d e"), "b": ("", "c f g"), "c": ("U", "h i a"), "d": ("", "j b i")}
-QUESTIONS = {"1": "b d", "2": "f g c", "3": "x y"}
-QRELS = [("1", "a", 2), ("1", "d", 1), ("1", "b", 0), ("2", "b", 1), ("2", "gone", 1)]
-PAIRS = ("ara-ara", "ara-deu", "deu-ara", "deu-deu")
-
-
-def of_pair(name):
-    """The rows of a pair, in which words of two languages differ by their first letter."""
-    read_, asked = name.split("-")
-
-    def spoken(code, text):
-        return " ".join(word if word in "bc" else f"{code[0]}{word}" for word in text.split())
-
-    corpus = [{"id": n, "title": t, "text": spoken(read_, text)} for n, (t, text) in PASSAGES.items()]
-    queries = [{"id": n, "text": spoken(asked, text)} for n, text in QUESTIONS.items()]
-    return corpus, queries, [dict(zip(("query-id", "corpus-id", "score"), row, strict=True)) for row in QRELS]
-
-
-@pytest.fixture
-def mlqa_folders(tmp_path):
-    """The same on the Hub and as BEIR's files."""
-    for name in PAIRS:
-        corpus, queries, qrels = of_pair(name)
-        for part, rows in (("corpus", corpus), ("queries", queries), ("qrels", qrels)):
-            write(tmp_path, f"hub/{name}-{part}/test-00000-of-00001.parquet", rows)
-        write(tmp_path, f"beir/{name}/corpus.jsonl.gz", [{"_id": row["id"], **row} for row in corpus])
-        write(tmp_path, f"beir/{name}/queries.jsonl", [{"_id": row["id"], **row} for row in queries])
-        write(tmp_path, f"beir/{name}/qrels/test.tsv", [("query-id", "corpus-id", "score"), *QRELS])
-    return tmp_path
-
-
-def test_judged_is_the_same_from_everywhere(mlqa_folders, caplog):
-    with caplog.at_level(logging.WARNING, logger="lsar_jax"):
-        data = read_judged(mlqa_folders / "beir", "test")
-    assert "1 relevant passages of test of ara-ara of" in caplog.text
-    # The language of the passages is first in names, and second here.
-    assert list(data) == [("ar", "ar"), ("ar", "de"), ("de", "ar"), ("de", "de")]
-    found = data["de", "ar"]
-    assert found.questions == ["b dd", "df dg c"]
-    assert found.passages[:2] == ["T b c ad ae", "c af ag"]
-    np.testing.assert_array_equal(found.relevant, [[0, 3], [1, 4]])
-    np.testing.assert_array_equal(found.gains, [[2, 1], [1, 1]])
-    assert list(read_judged(mlqa_folders / "beir", "test", ["deu"])) == [("de", "de")]
-    for pair, one in read_judged(f"hub:{mlqa_folders / 'hub'}", "test").items():
-        np.testing.assert_equal(one._asdict(), data[pair]._asdict())
-
-
-def test_miracl_in_its_own_files(tmp_path):
-    corpus, queries, _ = of_pair("swh-swh")
-    for number, part in enumerate((corpus[:3], corpus[3:])):
-        rows = [{"docid": row["id"], "title": row["title"], "text": row["text"]} for row in part]
-        write(tmp_path, f"miracl-corpus-v1.0-sw/docs-{number}.jsonl.gz", rows)
-    start = "miracl-v1.0-sw"
-    write(tmp_path, f"{start}/topics/topics.{start}-dev.tsv", [(row["id"], row["text"]) for row in queries])
-    write(tmp_path, f"{start}/qrels/qrels.{start}-dev.tsv", [(q, "Q0", c, score) for q, c, score in QRELS])
-    [(pair, one)] = read_judged(tmp_path, "dev").items()
-    assert pair == ("sw", "sw")
-    assert one.passages[3] == "sj b si"
-    np.testing.assert_array_equal(one.relevant, [[0, 3], [1, 4]])
-
-
-def test_judged_that_is_wrong(mlqa_folders, tmp_path):
-    folder = mlqa_folders / "beir"
-    for data, split, languages, error, message in [
-        (tmp_path / "nowhere", "test", (), FileNotFoundError, "no folder .*set --data, for example to hub:mteb/MLQA"),
-        (tmp_path, "test", (), FileNotFoundError, "no questions and passages in any language; it has none"),
-        (folder, "dev", (), FileNotFoundError, "there is no dev.tsv in .*ara-ara/qrels"),
-        (folder, "test", ("fr",), FileNotFoundError, "no questions and passages in fr; it has ara-ara, ara-deu"),
-    ]:
-        with pytest.raises(error, match=message):
-            read_judged(data, split, languages)
-    for query, texts, message in [
-        ("9", ["b"], "0 of 1 judged questions are in the queries"),
-        ("1", ["b", "b", "c"], "corpus.jsonl.gz, line 3 has no id, no text, or another text of an id"),
-        ("1", [""], "corpus.jsonl.gz, line 1 has no id, no text"),
-    ]:
-        write(folder, "deu-deu/corpus.jsonl.gz", [{"_id": "a", "title": "", "text": text} for text in texts])
-        write(folder, "deu-deu/qrels/test.tsv", [("query-id", "corpus-id", "score"), (query, "a", 1)])
-        with pytest.raises(ValueError, match=message):
-            read_judged(folder, "test", ["de"])
-
-
-@pytest.mark.parametrize("name", ["mlqa", "miracl"])
-def test_judged(name, mlqa_folders, tmp_path):
-    options = ["--data", str(mlqa_folders / "beir"), "--layers", "1", "--passage-text", "p {passage}"]
-    options += ["--split", "test", "--transforms", "original", "center", "--out", str(tmp_path / "out")]
-    assert main([name, *ENCODER, *options]) == 0
-    values = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
-    encoder, hand = FakeEncoder(1), {}
-    for (asked, found), one in read_judged(mlqa_folders / "beir", "test").items():
-        passages = encoder.encode([f"p {text}" for text in one.passages])
-        near = np.asarray(nearest(encoder.encode(one.questions), passages, 4)[1])
-        hand[asked, found] = 100 * ndcg(near, one.relevant, one.gains).mean()
-        assert values["original", f"nDCG@10 {asked}-{found}"]["value"] == pytest.approx(hand[asked, found])
-        # Of four relevant passages, one is not there.
-        assert values["original", f"recall@100 {asked}-{found}"]["value"] == 75
-    same = (hand["ar", "ar"] + hand["de", "de"]) / 2
-    across = (hand["ar", "de"] + hand["de", "ar"]) / 2
-    assert values["original", "nDCG@10 same language over 2"]["value"] == pytest.approx(same)
-    assert values["original", "nDCG@10 across languages over 2"]["value"] == pytest.approx(across)
-    gap = values["original", "nDCG@10 gap"]
-    assert gap["value"] == pytest.approx(same - across)
-    assert gap["low"] <= gap["value"] <= gap["high"]
-    assert ("center", "nDCG@10 gap") in values
-    [across_scores] = (
-        r.queries
-        for r in read_results(tmp_path / "out" / "results.jsonl")
-        if (r.transform, r.metric) == ("original", "nDCG@10 across languages over 2")
-    )
-    # A question of MLQA is drawn with its translations, one of MIRACL by itself.
-    assert across_scores.clusters is None if name == "miracl" else [*across_scores.clusters] == [0, 1, 0, 1]
-
-
-def test_languages_of_miracl_are_encoded_one_by_one(mlqa_folders):
-    parts = mlqa_miracl.miracl(mlqa_folders / "beir", split="test").parts
-    assert [set(part) for part in parts][1] == {("q ar-de", "ar"), ("p ar-de", "de")}
-    assert (len(parts), len(mlqa_miracl.mlqa(mlqa_folders / "beir").parts)) == (4, 1)
 
 
 LINES = {

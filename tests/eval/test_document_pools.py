@@ -10,7 +10,8 @@ from scipy.stats import kruskal, spearmanr
 from eval.__main__ import main
 from eval.data.pools.document_pool import pool_of, read_pool
 from lsar_jax import corpora
-from tests.eval.test_benchmarks import belebele_folders, mlqa_folders  # noqa: F401
+from tests.dataset_hub import write_rows
+from tests.eval.test_benchmarks import belebele_folders  # noqa: F401
 from tests.eval.test_lareqa import write_letters
 from tests.eval.test_tasks import ENCODER, read
 from tests.fake_encoder import FakeEncoder
@@ -57,13 +58,36 @@ def test_speeches_are_of_the_languages_and_have_a_debate(speeches):
     assert set(read_pool("multieup", speeches, ["pol", "en"]).documents) == {"en", "pl"}
 
 
-def test_belebele_and_mlqa_are_pools(belebele_folders, mlqa_folders):  # noqa: F811
+def test_belebele_is_a_pool(belebele_folders):  # noqa: F811
     found = read_pool("belebele", belebele_folders / "files", ["en", "hi"])
     assert {code: len(of) for code, of in found.documents.items()} == {"en": 3, "hi": 3}
     np.testing.assert_array_equal(found.relevant, [[0, 3], [1, 4], [1, 4], [2, 5]])
-    found = read_pool("mlqa", mlqa_folders / "beir", ["ar", "de"])
-    # All four passages, two of them relevant to the first question; one of the second's is not there.
+
+
+def test_mlqa_is_a_pool(tmp_path):
+    texts = [("T", "one"), ("", "two"), ("", "three"), ("U", "four")]
+    for name in ("ara-ara", "ara-deu", "deu-deu"):
+        rows = {
+            "corpus": [{"id": f"p{n}", "title": title, "text": text} for n, (title, text) in enumerate(texts)],
+            "queries": [{"id": f"q{n}", "text": f"{name} {n}"} for n in range(3)],
+            # Grade 0 is not relevant, one passage is not there, and the last question has none.
+            "qrels": [
+                {"query-id": query, "corpus-id": passage, "score": score}
+                for query, passage, score in (
+                    ("q0", "p0", 2), ("q0", "p3", 1), ("q0", "p1", 0), ("q1", "p1", 1), ("q1", "gone", 1),
+                )
+            ],
+        }  # fmt: skip
+        for part, of in rows.items():
+            write_rows(tmp_path, f"{name}-{part}/test-00000-of-00001.parquet", of)
+    found = read_pool("mlqa", f"hub:{tmp_path}", ["ar", "de"])
+    assert found.documents["de"] == ["T one", "two", "three", "U four"]
+    assert found.queries == {"ar": ["ara-ara 0", "ara-ara 1"], "de": ["deu-deu 0", "deu-deu 1"]}
     np.testing.assert_array_equal(found.relevant, [[0, 3, 4, 7], [1, 5, -1, -1]])
+    with pytest.raises(FileNotFoundError, match="no file for fr; it has ar, de"):
+        read_pool("mlqa", f"hub:{tmp_path}", ["fr"])
+    with pytest.raises(ValueError, match="set it to hub:mteb/MLQARetrieval"):
+        read_pool("mlqa", tmp_path, ["de"])
 
 
 def test_documents_move_and_queries_stay(tmp_path, rng):

@@ -2,7 +2,7 @@
 
 - ``xquad``: the paragraphs of XQuAD-R, and its questions (``eval.data.xquad``).
 - ``belebele``: passages and questions (``eval.data.belebele``); Arabic is Mesopotamian, ``acm_Arab``.
-- ``mlqa``: passages and questions of the same language (``eval.data.mlqa_miracl``), each in some of the languages.
+- ``mlqa``: passages and questions of the same language (``eval.data.mlqa``), each in some of the languages.
 - ``multieup``: MultiEuP-v2 (Yang et al., "Language Bias in Multilingual Information Retrieval", MRL 2024), speeches of
   the European Parliament and the titles of debates: ``hub:unimelb-nlp/MultiEup-v2@main``, or a folder with its CSV
   file. The speeches on the debate of the English title are relevant; rows without one, or without text, are left out.
@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Int
 
 from eval.data.belebele import read_belebele
-from eval.data.mlqa_miracl import read_judged
+from eval.data.mlqa import read_mlqa
 from eval.data.xquad import read_xquad
 from lsar_jax.corpora.by_language import folder_at
 from lsar_jax.corpora.hub_datasets import HubFiles, hub_files
@@ -116,13 +116,9 @@ def _belebele(data: Data, languages: Sequence[str]) -> _Texts:
 
 
 def _mlqa(data: Data, languages: Sequence[str]) -> _Texts:
-    for (asked, read), judged in read_judged(data, "test", languages or _MLQA).items():
-        if asked == read:
-            yield from (("d", read, "", text) for text in judged.passages)
-            for name, question, relevant in zip(judged.ids, judged.questions, judged.relevant, strict=True):
-                yield "q", asked, name, question
-                known = relevant[(relevant >= 0) & (relevant < len(judged.passages))]
-                yield from (("d", read, name, judged.passages[place]) for place in known)
+    for code, questions, passages in read_mlqa(data, languages or _MLQA):
+        yield from (("q", code, name, text) for name, text in questions.items())
+        yield from (("d", code, name, text) for text, names in passages.items() for name in names or [""])
 
 
 def _multieup(data: Data, languages: Sequence[str]) -> _Texts:

@@ -21,9 +21,9 @@ import numpy as np
 
 from eval.command import command
 from eval.data.belebele import read_belebele
+from eval.data.keyed_texts import fill
 from eval.scores.language_pairs import PairMeans, script_neighbours, script_pairs
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
-from eval.tasks.benchmarks.mlqa_miracl import fill
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.ranking import Bank, ndcg
 from lsar_jax.retrieval import nearest

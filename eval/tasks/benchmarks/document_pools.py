@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from eval.command import command
+from eval.data.keyed_texts import fill
 from eval.data.pools.document_pool import DocumentPool, PoolName, read_pool
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
-from eval.tasks.benchmarks.mlqa_miracl import fill
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.query_scores import difference_of
