@@ -128,11 +128,10 @@ def parse(path: Path) -> tuple[EncoderConfig, Pieces, dict[str, Tensor]]:
 
 def widen(blocks: np.ndarray) -> np.ndarray:
     """Dequantizes 4-bit blocks ``[n]`` to float32 values ``[n, 32]``."""
-    nibbles = blocks["nibbles"]
-    values = np.concatenate([nibbles & 15, nibbles >> 4], axis=1).astype(np.float32)
-    values -= 8.0
-    values *= blocks["scale"].astype(np.float32)[:, None]
-    return values
+    nibbles, values = blocks["nibbles"], np.empty((len(blocks), 2, 16), np.int8)
+    values[:, 0], values[:, 1] = nibbles & 15, nibbles >> 4
+    values -= 8
+    return values.reshape(-1, 32) * blocks["scale"].astype(np.float32)[:, None]
 
 
 def _rows(path: Path, offset: int, packed: bool, shape: tuple[int, ...], start: int, stop: int) -> np.ndarray:
