@@ -18,39 +18,52 @@ Example:
   199 of 200 find their translation right after themselves
 """
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from lsar_jax import (
-    corpora,
-    embeddings,
-    functional,
-    geometry,
-    languages,
-    mesh,
-    mining,
-    objectives,
-    processes,
-    retrieval,
-    transforms,
-)
-from lsar_jax.encoders import EncodeBatch, EncodeReport, SentenceEncoder, load_encoder
-from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
-from lsar_jax.program_cache import cache_programs
-from lsar_jax.retrieval import preference
-from lsar_jax.retrieval.calibration import Calibration, calibrate
-from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms import Transform
-
 if TYPE_CHECKING:
+    from lsar_jax import (
+        corpora,
+        embeddings,
+        functional,
+        geometry,
+        languages,
+        mesh,
+        mining,
+        objectives,
+        processes,
+        retrieval,
+        transforms,
+    )
+    from lsar_jax.encoders import EncodeBatch, EncodeReport, SentenceEncoder, load_encoder
+    from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
+    from lsar_jax.program_cache import cache_programs
     from lsar_jax.report.explorer import explore
+    from lsar_jax.retrieval import preference
+    from lsar_jax.retrieval.calibration import Calibration, calibrate
+    from lsar_jax.spec import EncoderSpec
+    from lsar_jax.transforms import Transform
 else:
+    # Imported when first used: what needs no JAX, as the list of commands, does not wait for it.
+    _PLACES = {
+        "encoders": ("EncodeBatch", "EncodeReport", "SentenceEncoder", "load_encoder"),
+        "moments": ("Moments", "PooledMoments", "load_moments", "merge_moments", "pool_moments", "save_moments"),
+        "program_cache": ("cache_programs",),
+        "retrieval": ("preference",),
+        "retrieval.calibration": ("Calibration", "calibrate"),
+        "spec": ("EncoderSpec",),
+        "transforms": ("Transform",),
+        "report.explorer": ("explore",),
+    }
 
     def __getattr__(name: str) -> Any:
-        if name != "explore":
+        place = next((place for place, names in _PLACES.items() if name in names), "")
+        if not place and (name.startswith("_") or find_spec(f"lsar_jax.{name}") is None):
             raise AttributeError(f"module 'lsar_jax' has no attribute {name!r}")
-        from lsar_jax.report.explorer import explore  # pages need more packages than the library does
-
-        return explore
+        module = import_module(f"lsar_jax.{place or name}")
+        value = globals()[name] = getattr(module, name) if place else module
+        return value
 
 
 __version__ = "0.1.0"

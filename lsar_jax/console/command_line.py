@@ -9,9 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from typing import Annotated, Any, Union, cast, get_args
 
-import tyro
-from tyro.constructors import MISSING, MISSING_NONPROP, ConstructorRegistry, StructConstructorSpec, StructTypeInfo
-
 __all__ = ["COMPLETION", "HELP", "HELP_ALL", "nearest", "parse", "subcommands"]
 
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
@@ -33,6 +30,8 @@ def parse(kind: Any, prog: str, words: Sequence[str], description: str | None = 
       ValueError: a script for a shell is asked for that tyro cannot write.
       SystemExit: help was printed, with code 0, or the options are wrong, and tyro has printed why.
     """
+    import tyro  # a list of commands needs none
+
     words = list(words)
     _check_completion(words)
     end = words.index("--") if "--" in words else len(words)
@@ -50,12 +49,15 @@ def parse(kind: Any, prog: str, words: Sequence[str], description: str | None = 
         raise
 
 
-def _with_only(names: Collection[str]) -> ConstructorRegistry:
+def _with_only(names: Collection[str]) -> Any:
     """Hides the options that are neither named nor required, in dataclasses and in those that are their fields."""
+    import tyro
+    from tyro.constructors import MISSING, MISSING_NONPROP, ConstructorRegistry, StructConstructorSpec
+
     registry, inside = ConstructorRegistry(), False
 
     @registry.struct_rule
-    def rule(info: StructTypeInfo) -> StructConstructorSpec | None:
+    def rule(info: Any) -> Any:
         nonlocal inside
         if inside:  # called by itself, for tyro's own rule
             return None
@@ -77,6 +79,8 @@ def _with_only(names: Collection[str]) -> ConstructorRegistry:
 
 def subcommands(kinds: Mapping[str, Any]) -> Any:
     """The union of the options of commands, by which tyro completes their names."""
+    import tyro
+
     return Union[tuple(Annotated[kind, tyro.conf.subcommand(name)] for name, kind in kinds.items())]  # noqa: UP007
 
 

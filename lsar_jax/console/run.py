@@ -11,16 +11,13 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-import jax
-
 from lsar_jax.console.command_line import COMPLETION, HELP, HELP_ALL, nearest, parse, subcommands
 from lsar_jax.extras import install_hint
-from lsar_jax.processes import check_alike, start_processes
-from lsar_jax.processes.start import START
-from lsar_jax.program_cache import cache_programs
 
 __all__ = ["Command", "run", "run_named"]
 
+# As in ``lsar_jax.processes.start``, which needs JAX, as everything but a list of commands does.
+START = "--distributed"
 # Characters of an error, and of a word in it, such as a path.
 _LONGEST = 3000
 _LONGEST_WORD = 200
@@ -55,6 +52,11 @@ def run(
       description: text shown by ``--help``; by default the docstring of ``kind``.
       shared: whether several processes can run it together, which a first argument ``--distributed`` then connects.
     """
+    import jax
+
+    from lsar_jax.processes import check_alike
+    from lsar_jax.program_cache import cache_programs
+
     _open_output()
     try:
         words = sys.argv[1:] if arguments is None else list(arguments)
@@ -85,6 +87,8 @@ def run(
 
 def _status(error: BaseException, prog: str) -> int:
     """Prints the error of a command on one line, or with its trace if it is unexpected; returns its exit status."""
+    import jax
+
     match error:
         case BrokenPipeError():
             return _BROKEN_PIPE
@@ -162,6 +166,8 @@ def _connected(arguments: list[str]) -> list[str]:
         return arguments
     if sign and not where:
         raise ValueError(f"{START}= has no address; give HOST:PORT,NUMBER/COUNT, or {START} alone")
+    from lsar_jax.processes import start_processes
+
     start_processes(where)
     return arguments[1:]
 

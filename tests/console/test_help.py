@@ -2,6 +2,8 @@
 
 import importlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -53,6 +55,13 @@ def test_after_two_dashes_help_is_a_value(tmp_path, capsys):
     assert status == 1
     assert "--help" in said.splitlines()[0]
     assert said.startswith("error: ")
+
+
+def test_the_list_needs_no_jax():
+    script = "import sys; from lsar_jax.__main__ import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("usage: lsar-jax COMMAND")
+    assert not {"jax", "numpy", "tyro"} & set(done.stderr.split())
 
 
 @pytest.mark.parametrize("main", [eval_main, lsar_main])

@@ -137,10 +137,13 @@ def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, c
     options = ["--benchmarks", "encode", "--encoder", "random-base", "--sentences", "12", "--out", str(tmp_path)]
     assert main(["speed", *options]) == 0
     printed = capsys.readouterr().out
-    rows = lines(tmp_path)
+    opening, rows = lines(tmp_path)[:4], lines(tmp_path)[4:]
+    assert [row["case"] for row in opening] == ["opening"] * 4
+    assert opening[0]["seconds"] < opening[2]["seconds"]
+    assert opening[3]["seconds"] < opening[0]["seconds"] / 2  # --help needs no JAX
     # PyTorch computes in bfloat16 only where the processor can.
     versions = ["lsar_jax", "lsar_jax", "torch", "torch"][: 4 if "bf16" in cpu_features() else 3]
-    assert [row["version"] for row in rows] == 2 * versions
+    assert [row["version"] for row in rows] == 6 * versions
     assert ("left out torch in bfloat16" in printed) == ("bf16" not in cpu_features())
     answers = {row["version"]: row["answer"] for row in rows if row["case"] == "random-base, float32"}
     assert answers["lsar_jax"] == "differs by 0e+00"
@@ -151,4 +154,4 @@ def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, c
     python.chmod(0o755)
     assert main(["speed", *options, "--python", str(python)]) == 0
     assert "left out torch: no such package" in capsys.readouterr().out
-    assert {row["version"] for row in lines(tmp_path)} == {"lsar_jax"}
+    assert {row["version"] for row in lines(tmp_path)[4:]} == {"lsar_jax"}

@@ -6,6 +6,7 @@ the matrix products of the tokens, without padding and attention itself, at the 
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -27,10 +28,10 @@ from lsar_jax.mesh import cpu_features
 
 __all__ = ["encode"]
 
-_MAX_LENGTH, _PEER_BATCH = 128, 32
+_PEER_BATCH = 32
 _DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 
-Encode = Callable[[Sequence[str]], Any]
+Encode = Callable[[Any], Any]
 
 
 def encode(
@@ -46,24 +47,26 @@ def encode(
         else:
             name, texts = str(folder / "random"), random_sentences(sentences)
             write_random_encoder(folder / "random", encoder.removeprefix("random-"), blocks)
+        yield from _opening(name)
         ours = {dtype: load_encoder(name, dtype=dtype) for dtype in ("float32", "bfloat16")}
-        calls: dict[tuple[str, str], Encode] = {
-            (HERE, dtype): partial(model.encode, max_length=_MAX_LENGTH) for dtype, model in ours.items()
-        }
+        calls: dict[tuple[str, str], Encode] = {(HERE, dtype): model.encode for dtype, model in ours.items()}
         exact = ours["float32"]
         exact.to_sentence_transformers(folder / "exported")
-        (folder / "sentences.json").write_text(json.dumps(texts), encoding="utf-8")
+        kinds = _kinds(texts)
+        (folder / "sentences.json").write_text(json.dumps(kinds), encoding="utf-8")
         for backend, dtype in _backends(peers):
             try:
-                precision, call = stack.enter_context(_peer(folder, backend, dtype, python))
+                precision, call = stack.enter_context(_peer(folder, backend, dtype, python, exact.tokenizer.max_length))
             except ImportError as error:
                 console.print(f"left out {backend}: {error}")
                 continue
             calls[f"{backend} by default" if dtype == "default" else backend, precision] = call
         rates = {dtype: product_rate(dtype=dtype) for dtype in ours}
-        for case, chosen, turns in (("", texts, repeats), (", one sentence", texts[:1], 20)):
-            times, vectors = fastest({key: partial(call, chosen) for key, call in calls.items()}, turns)
-            tokens = exact.encode_with_report(chosen, max_length=_MAX_LENGTH)[1].tokens
+        for case, chosen in kinds.items():
+            turns = repeats if len(chosen) > 1 else 20
+            named = {key: partial(call, chosen if key[0] == HERE else case) for key, call in calls.items()}
+            times, vectors = fastest(named, turns)
+            tokens = exact.encode_with_report(chosen)[1].tokens
             needed = tokens * operations_per_token(exact.model)
             for (version, dtype), took in times.items():
                 bound = 100 * needed / rates[dtype] / took if dtype in rates else None
@@ -71,6 +74,35 @@ def encode(
                 largest = (errors / np.linalg.norm(vectors[HERE, "float32"], axis=1)).max()
                 name, seconds = f"{encoder}, {dtype}{case}", 1000 * took / len(chosen)
                 yield Timing(name, version, seconds, "1000 sentences", bound, f"differs by {largest:.0e}")
+
+
+def _kinds(texts: list[str]) -> dict[str, list[str]]:
+    """Returns the texts of each case: as they are, and words, parts, and long texts made of them."""
+    words, count = [word for text in texts for word in text.split()], len(texts)
+    short = [" ".join(words[first : first + 4]) for first in range(0, len(words) - 3, max(1, len(words) // count))]
+    alone = words[:: max(1, len(words) // count)][:count]
+    return {
+        "": texts, ", one sentence": texts[:1], ", words": alone, ", four words": short[:count],
+        ", mixed": [text for group in zip(alone, short, texts, strict=False) for text in group][:count],
+        ", long texts": [" ".join(texts[first : first + 20]) for first in range(0, count, 20)],
+    }  # fmt: skip
+
+
+def _opening(encoder: str) -> Iterator[Timing]:
+    """Times processes, in seconds of the processor, which other programs of a machine prolong little."""
+    opened = f"import jax, lsar_jax; jax.devices(); lsar_jax.load_encoder({encoder!r})"
+    steps = {
+        "jax alone": "import jax; jax.devices()", "with the library": "import jax, lsar_jax.encoders; jax.devices()",
+        "with an encoder": opened, "lsar-jax --help": "import lsar_jax.__main__ as m; m.main(['--help'])",
+    }  # fmt: skip
+    for version, code in steps.items():
+        seconds = []
+        for _ in range(3):
+            before = os.times()
+            subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+            after = os.times()
+            seconds.append(sum(after[2:4]) - sum(before[2:4]))
+        yield Timing("opening", version, min(seconds), "a process, by the processor")
 
 
 def _backends(peers: Sequence[str]) -> list[tuple[str, str]]:
@@ -85,12 +117,12 @@ def _backends(peers: Sequence[str]) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def _peer(folder: Path, backend: str, dtype: str, python: Path) -> Iterator[tuple[str, Encode]]:
+def _peer(folder: Path, backend: str, dtype: str, python: Path, max_length: int) -> Iterator[tuple[str, Encode]]:
     """Starts sentence-transformers with one backend; gives its precision, and the call that encodes."""
     device, out, log = "cuda" if jax.default_backend() == "gpu" else "cpu", folder / "vectors.npy", folder / "log"
     options = {
         "folder": str(folder / "exported"), "sentences": str(folder / "sentences.json"), "out": str(out),
-        "backend": backend, "dtype": dtype, "device": device, "max_length": _MAX_LENGTH, "batch_size": _PEER_BATCH,
+        "backend": backend, "dtype": dtype, "device": device, "max_length": max_length, "batch_size": _PEER_BATCH,
     }  # fmt: skip
     command = [str(python), sentence_transformers_process.__file__, json.dumps(options)]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
@@ -103,8 +135,8 @@ def _peer(folder: Path, backend: str, dtype: str, python: Path) -> Iterator[tupl
         last = (log.read_text(encoding="utf-8").strip().splitlines() or ["no message"])[-1]
         raise ImportError(f"{last}; `python -m eval speed --help` says what to install")
 
-    def call(texts: Sequence[str]) -> Any:
-        process.stdin.write(f"{len(texts)}\n")
+    def call(case: Any) -> Any:
+        process.stdin.write(f"{case}\n")
         answer()
         return np.load(out)
 

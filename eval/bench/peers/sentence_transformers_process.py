@@ -1,7 +1,7 @@
 """Encodes with sentence-transformers in a process of its own, at the word of ``eval.bench.peers.encode``.
 
 OpenVINO and ONNX Runtime need other versions of transformers than this library, so this file runs in their environment
-and imports nothing of ours. A line of its input is a number of sentences to encode; it saves their vectors and answers.
+and imports nothing of ours. A line of its input is the name of some sentences; it saves their vectors and answers.
 """
 
 import json
@@ -25,7 +25,7 @@ def main() -> None:
     print(json.dumps({"computes_in": precision, "versions": versions}), file=answers, flush=True)
     sentences = json.loads(Path(options["sentences"]).read_text(encoding="utf-8"))
     for line in sys.stdin:
-        texts = sentences[: int(line)]
+        texts = sentences[line.rstrip("\n")]
         vectors = model.encode(texts, batch_size=options["batch_size"], show_progress_bar=False)
         np.save(options["out"], np.asarray(vectors, np.float32))
         print("saved", file=answers, flush=True)
