@@ -2,8 +2,8 @@
 
 PEFT writes ``adapter_config.json`` and ``adapter_model.safetensors``: alone, beside the base, in folders beneath it, or
 where a sentence-transformers folder has its transformer. The weights of jina-embeddings-v3 hold an adapter for each of
-its tasks (Sturua et al., 2024). The parts of either are named after their module and one of ``_PARTS`` until ``merged``
-adds the product of the first two to the weight of the module.
+its tasks (Sturua et al., 2024). The parts of either are named after their module, ``lora_B`` and ``lora_A``, until
+``merged`` adds their product to the weight of the module. Biases, magnitudes (DoRA) and whole modules are refused.
 """
 
 import math
@@ -33,7 +33,7 @@ _LORA = re.compile(r"(^|[^a-z])lora([^a-z]|$)", re.IGNORECASE)
 # The keys of a config that are read, and those without effect on a trained adapter: its tensors say which modules it
 # changes, and no weight here is stored as fan_in_fan_out means.
 _KNOWN = {
-    "r", "lora_alpha", "rank_pattern", "alpha_pattern", "use_rslora", "use_dora", "lora_bias", "modules_to_save",
+    "r", "lora_alpha", "rank_pattern", "alpha_pattern", "use_rslora",
     "base_model_name_or_path", "revision", "task_type", "auto_mapping", "peft_version", "inference_mode",
     "target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "lora_dropout", "fan_in_fan_out",
     "megatron_config", "megatron_core", "qalora_group_size", "velora_config", "eva_config", "ensure_weight_tying",
@@ -41,14 +41,11 @@ _KNOWN = {
 # Values of other keys, which must be empty otherwise. Initialisations that are not here change the base, too.
 _VALUES = {
     "peft_type": ("LORA",),
-    "bias": ("none", "all", "lora_only"),
+    "bias": ("none",),
     "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal", "mica"),
 }
-_PARTS = ("lora_B", "lora_A", "lora_magnitude_vector", "lora_B.bias")
-_PEFT = re.compile(r"(.+)\.(lora_B\.bias|lora_[AB]|lora_embedding_[AB]|lora_magnitude_vector)(?:\.weight)?")
-# The tables of embeddings have their parts transposed.
-_TABLES = {"lora_embedding_A": "lora_B", "lora_embedding_B": "lora_A"}
-_JINA = re.compile(r"(.+)\.parametrizations\.weight\.(original|0\.lora_A)")
+_PEFT = re.compile(r"(.+)\.(lora_[AB])\.weight")
+_STORED = ".parametrizations.weight."
 
 
 def adapters_in(folder: Path, transformer: Path) -> dict[str, Path]:
@@ -90,20 +87,18 @@ def read_adapter(place: Path) -> tuple[dict[str, Any], dict[str, Any], list[Path
     tensors: dict[str, Any] = {}
     for name, tensor in stored.items():
         name = name.removeprefix("base_model.model.")
-        if not (found := _PEFT.fullmatch(name)):  # of modules_to_save or bias
-            tensors[name.replace(".base_layer.", ".")] = tensor
-            continue
+        if not (found := _PEFT.fullmatch(name)):
+            raise ValueError(f"{place}: {name} is not a weight of LoRA. Merge the adapter with PEFT")
         module, part = found.groups()
         value = read_tensor(tensor, f"{name} of {place}")
-        value, part = (value.T, _TABLES[part]) if part in _TABLES else (value, part)
-        if "lora_B" in part:
+        if part == "lora_B":
             with errors_of(path):
-                value *= _scale(config, module, value.shape[-1] if part == "lora_B" else None)
+                value *= _scale(config, module, value.shape[-1])
         tensors[f"{module}.{part}"] = value
     return config, tensors, [path, *files]
 
 
-def _scale(config: Mapping[str, Any], module: str, rank: int | None) -> np.float32:
+def _scale(config: Mapping[str, Any], module: str, rank: int) -> np.float32:
     """Returns alpha / r of a module, or alpha / sqrt(r); raises ValueError if its tensors are of another rank."""
 
     def of(key: str, patterns: str) -> Any:
@@ -111,7 +106,7 @@ def _scale(config: Mapping[str, Any], module: str, rank: int | None) -> np.float
         return next((value for name, value in given if re.match(rf"(.*\.)?({name})$", module)), config.get(key))
 
     alpha, r = positive_number("lora_alpha", of("lora_alpha", "alpha_pattern")), of("r", "rank_pattern")
-    if rank not in (None, r):
+    if rank != r:
         raise ValueError(f"r of {module} is {r!r}, and its tensors have {rank}")
     return np.float32(alpha / (math.sqrt(r) if config.get("use_rslora") else r))
 
@@ -131,54 +126,46 @@ def of_task(tensors: Mapping[str, Any], config: Mapping[str, Any], task: str) ->
     """Returns the tensors of jina-embeddings-v3 with the adapter of a task; those of other encoders as they are."""
     if not task:
         return dict(tensors)
-    result = {name: tensor for name, tensor in tensors.items() if ".parametrizations." not in name}
+    result: dict[str, Any] = {}
     alpha, rank = (positive_number(name, config.get(name)) for name in ("lora_alpha", "lora_rank"))
-    for name, (module, part) in ((found[0], found.groups()) for found in map(_JINA.fullmatch, tensors) if found):
-        if part == "original":
-            result[f"{module}.weight"] = tensors[name]
-            continue
-        stem = f"{module}.parametrizations.weight"
-        number, rows = config["lora_adaptations"].index(task), tensors[f"{stem}.original"].shape[0]
-        pair = [read_tensor(tensors[f"{stem}.0.lora_{part}"], name) for part in "BA"]
-        if {len(part) for part in pair} != {len(config["lora_adaptations"])}:
-            raise ValueError(f"{name} has {len(pair[1])} adapters; lora_adaptations names another number")
-        pair = [part[number] for part in pair]
-        # The tables of embeddings have them the other way round.
-        left, right = pair if len(pair[0]) == rows else pair[::-1]
-        result |= {f"{module}.lora_B": left * np.float32(alpha / rank), f"{module}.lora_A": right}
+    tasks = config["lora_adaptations"]
+    for name, tensor in tensors.items():
+        module, _, part = name.partition(_STORED)
+        if part in ("", "original"):
+            result[f"{module}.weight" if part else name] = tensor
+        elif part == "0.lora_A":
+            pair = [read_tensor(tensors[f"{module}{_STORED}0.lora_{part}"], name) for part in "BA"]
+            if {len(part) for part in pair} != {len(tasks)}:
+                raise ValueError(f"{name} has {len(pair[1])} adapters; lora_adaptations names another number")
+            left, right = (part[tasks.index(task)] for part in pair)
+            if len(left) != tensors[f"{module}{_STORED}original"].shape[0]:
+                # The tables of embeddings have them the other way round.
+                left, right = right, left
+            result |= {f"{module}.lora_B": left * np.float32(alpha / rank), f"{module}.lora_A": right}
     return merged(result)
 
 
 def merged(tensors: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the tensors with ``lora_B @ lora_A`` added to the weights of the modules that have these parts.
 
-    With a magnitude, each row of the sum is made as long as that says (Liu et al., "DoRA", ICML 2024).
-
     Raises:
-      ValueError: parts are missing or do not fit the weight.
+      ValueError: a part is missing or does not fit the weight.
     """
     result = dict(tensors)
     for module in [name.removesuffix(".lora_B") for name in tensors if name.endswith(".lora_B")]:
-        weight, bias = (tensors.get(f"{module}.{kind}") for kind in ("weight", "bias"))
-        if weight is None:
+        if (weight := tensors.get(f"{module}.weight")) is None:
             continue
-        parts = [result.pop(f"{module}.{part}", None) for part in _PARTS]
-        shapes = [None if part is None else part.shape for part in (*parts, bias)]
-        rows, rank = parts[0].shape
-        fits = shapes[1] == (rank, *weight.shape[1:]) and weight.shape[0] == rows and shapes[2] in (None, (rows,))
-        if not fits or shapes[3] not in (None, shapes[4]):
-            raise ValueError(f"the adapter of {module} has shapes {shapes[:4]}; its weight is {list(weight.shape)}")
-        result[f"{module}.weight"] = weight._replace(rows=partial(_sum, weight, *parts[:3]))
-        if bias is not None and parts[3] is not None:
-            result[f"{module}.bias"] = bias._replace(rows=partial(_sum, bias, parts[3], None, None))
+        left, right = (result.pop(f"{module}.{part}", None) for part in ("lora_B", "lora_A"))
+        shapes = [getattr(part, "shape", ()) for part in (left, right)]
+        if [*shapes[0][:1], *shapes[1][1:]] != [*weight.shape] or shapes[0][1:] != shapes[1][:1]:
+            raise ValueError(f"the adapter of {module} has shapes {shapes}; its weight is {list(weight.shape)}")
+        result[f"{module}.weight"] = weight._replace(rows=partial(_sum, weight, left, right))
     return result
 
 
-def _sum(base: Tensor, left: Any, right: Any, magnitude: Any, start: int, stop: int) -> np.ndarray:
+def _sum(base: Tensor, left: Any, right: Any, start: int, stop: int) -> np.ndarray:
     """Reads rows of a merged tensor."""
-    change = left[start:stop] if right is None else left[start:stop] @ right
-    rows = np.asarray(base.rows(start, stop), np.float32) + change
-    return rows if magnitude is None else rows * (magnitude[start:stop] / np.linalg.norm(rows, axis=1))[:, None]
+    return np.asarray(base.rows(start, stop), np.float32) + left[start:stop] @ right
 
 
 def refuse_adapters(folder: Path, places: Collection[Path] = ()) -> None:
