@@ -42,6 +42,13 @@ def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials, prompt
         parts = [pool(part, hidden, lengths, specials, prompt) for part in name.split("+")]
         return jnp.concatenate(parts, axis=2)
     check_choice("pooling", name, POOLINGS)
+    # 0 times infinity would be NaN in each segment of the row.
+    finite = jnp.isfinite(hidden).all(axis=2)
+    lost = (inside(lengths, hidden.shape[1]) & ~finite[:, None]).any(axis=2, keepdims=True)
+    return jnp.where(lost, jnp.nan, _pooled(name, jnp.where(finite[:, :, None], hidden, 0), lengths, specials, prompt))
+
+
+def _pooled(name: str, hidden: Hidden, lengths: Lengths, specials: Specials, prompt: int) -> Pooled:
     length, there = hidden.shape[1], jnp.asarray(lengths)[:, :, None] > prompt
     if name in ("cls", "last"):
         at = starts_of(lengths) + (prompt if name == "cls" else jnp.maximum(lengths, 1) - 1)
@@ -64,11 +71,9 @@ def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials, prompt
 
 def _sums(weights: jax.Array, hidden: Hidden) -> Float[jax.Array, "batch segment dim"]:
     """Returns the weighted sum of the hidden states of each segment, as a product of matrices."""
-    finite = jnp.isfinite(hidden).all(axis=2)  # 0 times infinity would be NaN in each segment of the row
     # Zeros and ones are exact in any dtype, and the sums are float32.
-    sums = jax.lax.dot_general(
-        weights.astype(hidden.dtype), jnp.where(finite[:, :, None], hidden, 0), (((2,), (1,)), ((0,), (0,))),
+    return jax.lax.dot_general(
+        weights.astype(hidden.dtype), hidden, (((2,), (1,)), ((0,), (0,))),
         precision=jax.lax.Precision.HIGHEST if hidden.dtype == jnp.float32 else None,
         preferred_element_type=jnp.float32,
     )  # fmt: skip
-    return jnp.where((weights.astype(bool) & ~finite[:, None]).any(axis=2, keepdims=True), jnp.nan, sums)

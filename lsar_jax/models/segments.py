@@ -5,11 +5,11 @@ tokens of each says where everything is.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Int
 
 from lsar_jax.shapes import Lengths, Mask
 
-__all__ = ["inside", "not_finite", "positions_of", "segments_of", "starts_of"]
+__all__ = ["inside", "positions_of", "segments_of", "starts_of"]
 
 
 def starts_of(lengths: Lengths) -> Int[Array, "batch segment"]:
@@ -36,13 +36,3 @@ def inside(lengths: Lengths, length: int, before: int = 0, after: int = 0) -> Ma
     column, starts = jnp.arange(length, dtype=jnp.int32)[None, None], starts_of(lengths)
     first, end = starts + before, starts + lengths - after
     return (column >= first[:, :, None]) & (column < end[:, :, None])
-
-
-def not_finite(
-    value: Float[Array, "batch length group part"], lengths: Lengths, segments: Int[Array, "batch length"]
-) -> Bool[Array, "batch length 1 1"]:
-    """Returns whether a value of each position's segment is not finite."""
-    bad = ~jnp.isfinite(value).all(axis=(2, 3))
-    every = jnp.arange(lengths.shape[1] + 1, dtype=segments.dtype)  # the last is padding
-    found = (bad[:, None] & (segments[:, None] == every[None, :, None])).any(axis=2)
-    return jnp.take_along_axis(found, segments, axis=1)[:, :, None, None]

@@ -124,8 +124,9 @@ def test_a_transform_says_that_digits_are_lost(offset, rng, caplog):
 
 
 @pytest.mark.parametrize("output", ["numpy", "jax"])
-@pytest.mark.parametrize("layer", [0, 3])
-def test_an_overflow_is_an_error_that_names_its_sentence_alone(tiny, output, layer):
+@pytest.mark.parametrize(("layer", "pooling"), [(0, "mean"), (3, "mean"), (3, "last")])
+def test_an_overflow_is_an_error_that_names_its_sentence_alone(tiny, output, layer, pooling):
+    tiny = dataclasses.replace(tiny, pooling=pooling)
     broken = dataclasses.replace(tiny)
     broken.model = jax.tree.map(lambda x: x, tiny.model)
     words = broken.model.embeddings.word.embedding
