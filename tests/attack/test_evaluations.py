@@ -80,16 +80,11 @@ def test_pages_of_others_are_kept(done, tmp_path, refused):
     assert main(["report", str(folder), "--overwrite"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("maker", "name"),
-    [("make-bucc --languages de --data bitext", "de-en.training.gold"), ("make-dictionaries --from .", "de-en.txt")],
-)
-def test_makers_of_data_replace_nothing(maker, name, tmp_path, refused, monkeypatch):
+def test_makers_of_data_replace_nothing(tmp_path, refused, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_bitext(tmp_path / "bitext")
-    (tmp_path / "freedict-deu-eng.index").write_text("Haus\tA\tK\n")
-    (tmp_path / "freedict-deu-eng.dict").write_text("Haus\nhouse\n")
     (tmp_path / "to").mkdir()
-    (tmp_path / "to" / name).write_text("mine")
-    assert f"{name} already exists" in refused(main, [*maker.split(), "--to", "to"])
+    (tmp_path / "to" / "de-en.training.gold").write_text("mine")
+    made = refused(main, ["make-bucc", "--languages", "de", "--data", "bitext", "--to", "to"])
+    assert "de-en.training.gold already exists" in made
     assert [path.read_text() for path in (tmp_path / "to").iterdir()] == ["mine"]

@@ -1,6 +1,5 @@
 """Held-out bitext, code-switching, and languages that a transform never saw."""
 
-import gzip
 import re
 
 import numpy as np
@@ -233,22 +232,6 @@ def test_code_switch(tmp_path, capsys, monkeypatch):
     assert "has no dictionary fr-en.txt; it has de, nl, ro; get it from" in capsys.readouterr().err
 
 
-def write_dictd(folder, articles):
-    digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    data, index = b"", []
-    for word, article in articles:
-        places = []
-        for number in (len(data), len(article.encode())):
-            text = ""
-            while number or not text:
-                text, number = digits[number % 64] + text, number // 64
-            places.append(text)
-        index.append("\t".join([word, *places]))
-        data += article.encode()
-    (folder / "freedict-deu-eng.dict.dz").write_bytes(gzip.compress(data))
-    (folder / "freedict-deu-eng.index").write_text("\n".join(index) + "\n")
-
-
 def test_dictionaries_that_are_wrong(tmp_path):
     (tmp_path / "de-en.txt").write_text("hund dog\nkatze\n")
     with pytest.raises(ValueError, match="de-en.txt, line 2 is not a word and its translation: 'katze'"):
@@ -257,21 +240,3 @@ def test_dictionaries_that_are_wrong(tmp_path):
     assert read_dictionary(tmp_path, "de") == {"hund": ["dog", "hound"], "bei": ["at home"]}
     (tmp_path / "hi-en.txt").write_text("e\u0301te\u0301 summer\nअ\u00a0ब letters\n")
     assert read_dictionary(tmp_path, "hi") == {"\u00e9t\u00e9": ["summer"], "अ\u00a0ब": ["letters"]}
-
-
-def test_make_dictionaries(tmp_path, capsys):
-    filler = ("00databaseinfo", "x" * 5000)  # so that places have several digits
-    articles = [
-        filler,
-        ("hund", 'Hund /hʊnt/ <masc, n, sg>\ndog <n>, hound [zool.]\n      "Hund und Katze"  - dog and cat\n'),
-        ("bellen", "bellen <v>\n1. to bark (at)\n2. to bay; to give tongue\n   Synonym: {kläffen}\n"),
-        ("der hund", "der Hund\nthe dog\n"),
-        ("काम", "काम\nwork\u2028ed, job\n"),
-    ]
-    write_dictd(tmp_path, articles)
-    assert main(["make-dictionaries", "--from", str(tmp_path), "--to", str(tmp_path / "to")]) == 0
-    assert "de-en.txt: 3 words, 5 translations" in capsys.readouterr().out
-    expected = {"hund": ["dog", "hound"], "bellen": ["bark", "bay"], "काम": ["job"]}
-    assert read_dictionary(tmp_path / "to", "de") == expected
-    assert main(["make-dictionaries", "--from", str(tmp_path / "to"), "--to", str(tmp_path)]) == 1
-    assert "has no freedict-xxx-eng.index; apt install" in capsys.readouterr().err
