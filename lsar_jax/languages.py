@@ -9,8 +9,10 @@ of families (``roa``) and of no language (``mul``) are refused; groups that are 
 whose language is not known) can be named ``x-anything``, a BCP 47 private-use tag.
 """
 
+import csv
 from collections.abc import Iterable, Mapping, Set
 from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 import langcodes
@@ -32,32 +34,18 @@ T = TypeVar("T")
 #: Passed instead of a language code if the transform is to detect the language.
 AUTO = "auto"
 
-# CLDR maps Tagalog to Filipino; the papers, their data and IANA use the code tl. To it, Bokmål is not Norwegian, as
-# Mandarin is Chinese, but Dari is Persian and Twi is Akan, beside which FLORES-200 has them.
-_OWN_CHOICE = {"fil": "tl", "nb": "no", "prs": "prs", "tw": "tw", "twi": "tw"}
-
-# Names of Wikipedias that are not BCP 47, or that begin with the code of a family, and their languages.
-_WIKIPEDIAS = {
-    "bat-smg": "sgs", "be-x-old": "be", "cbk-zam": "cbk", "eml": "egl", "fiu-vro": "vro", "map-bms": "jv",
-    "roa-rup": "rup", "roa-tara": "nap", "simple": "en", "sr-el": "sr-Latn", "zh-classical": "lzh",
-}  # fmt: skip
-
-# What names no language, and the codes of families (those of ISO 639-5 in BCP 47) but Berber and Nahuatl, which Tatoeba
-# and Wikipedia take for languages.
-_NONE = ("mis", "mul", "und", "zxx")
-_FAMILIES = (
-    "aav afa alg alv apa aqa aql art ath auf aus awd azc bad bai bat bnt btk cai cau cba ccn ccs cdc cdd cel cmc "
-    "cpe cpf cpp crp csu cus day dmn dra egx esx euq fiu fox gem gme gmq gmw grk him hmx hok hyx iir ijo inc ine "
-    "ira iro itc jpx kar kdo khi kro map mkh mno mun myn nai ngf nic nub omq omv oto paa phi plf poz pqe pqw pra "
-    "qwe roa sai sal sdv sem sgn sio sit sla smi son sqj ssa syd tai tbq trk tup tut tuw urj wak wen xgn xnd ypk "
-    "zhx zle zls zlw znd"
-)
-
-# Usual scripts of languages, some of FLORES-200, that CLDR does not know, and to which langcodes therefore gives Latin.
-_USUAL_SCRIPTS = dict.fromkeys(("acm", "acq", "ajp", "azb", "pbt"), "Arab")
-_USUAL_SCRIPTS |= dict.fromkeys(("cjy", "cnp", "cpx", "csp", "czh", "czo", "ltc", "mnp", "och"), "Hans")
-_USUAL_SCRIPTS |= dict.fromkeys(("blk", "int", "kjp", "ksw", "rki"), "Mymr")
-_USUAL_SCRIPTS |= dict.fromkeys(("adx", "khg", "lbj", "sip", "xct"), "Tibt")
+# Codes and what they stand for, by kind, from ``languages.csv``:
+# - choice: CLDR maps Tagalog to Filipino; the papers, their data and IANA use the code tl. To it, Bokmål is not
+#   Norwegian, as Mandarin is Chinese, but Dari is Persian and Twi is Akan, beside which FLORES-200 has them.
+# - wikipedia: names of Wikipedias that are not BCP 47, or that begin with the code of a family.
+# - none: what names no language.
+# - family: those of ISO 639-5 in BCP 47 but Berber and Nahuatl, which Tatoeba and Wikipedia take for languages.
+# - script: usual scripts of languages, some of FLORES-200, that CLDR does not know, and to which langcodes therefore
+#   gives Latin.
+_CODES: dict[str, dict[str, str]] = {}
+with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _file:
+    for _row in csv.DictReader(_file):
+        _CODES.setdefault(_row["kind"], {})[_row["code"]] = _row["meaning"]
 
 _UNSPACED = "Ahom Bopo Hanb Hani Hans Hant Hira Hrkt Jpan Kana Khmr Lana Laoo Mymr Tale Talu Tavt Thai Tibt"
 
@@ -87,7 +75,7 @@ def language_code(code: object) -> str:
 @cache
 def _code_of(code: str) -> str:
     tag = code.strip().replace("_", "-").lower()
-    tag = _WIKIPEDIAS.get(tag, tag)
+    tag = _CODES["wikipedia"].get(tag, tag)
     try:
         valid = bool(tag) and langcodes.tag_is_valid(tag)
         language = langcodes.Language.get(langcodes.standardize_tag(tag, macro=True)) if valid else None
@@ -102,16 +90,17 @@ def _code_of(code: str) -> str:
     if language.private:
         return language.to_tag().lower()
     subtag = language.language or "und"
-    if (family := subtag in _FAMILIES.split()) or subtag in _NONE:
+    if (family := subtag in _CODES["family"]) or subtag in _CODES["none"]:
         what = "is a family of languages; name one of them, or" if family else "does not name a language;"
         raise ValueError(f"{code!r} {what} use x-NAME for a group that is not a language")
     # A territory can imply a script: Chinese is written in Hant in Taiwan.
-    script = language.script or _USUAL_SCRIPTS.get(subtag) or language.maximize().script
+    script = language.script or _CODES["script"].get(subtag) or language.maximize().script
     usual = _usual_script(subtag)
     # Hangul alone is not another script than Hangul with Chinese characters.
     if script == usual or (script, usual) == ("Hang", "Kore"):
         script = None
-    subtag = _OWN_CHOICE.get(tag.partition("-")[0], _OWN_CHOICE.get(subtag, subtag))
+    choice = _CODES["choice"]
+    subtag = choice.get(tag.partition("-")[0], choice.get(subtag, subtag))
     return f"{subtag}-{script}" if script else subtag
 
 
@@ -212,4 +201,4 @@ def spaces_words(code: str) -> bool:
 
 
 def _usual_script(subtag: str) -> str:
-    return _USUAL_SCRIPTS.get(subtag) or str(langcodes.Language.get(subtag).maximize().script)
+    return _CODES["script"].get(subtag) or str(langcodes.Language.get(subtag).maximize().script)

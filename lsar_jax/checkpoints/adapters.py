@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from lsar_jax.checkpoints.locate import locate
+from lsar_jax.checkpoints.module_settings import KEYS
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors, read_tensor
 from lsar_jax.checks import check_choice, errors_of, positive_number
 from lsar_jax.files import read_json
@@ -30,20 +31,6 @@ _CONFIG, _STEM = "adapter_config.json", "adapter_model"
 _ADAPTER = re.compile(r"adapter_config\.json$|adapter_model|pytorch_adapter", re.IGNORECASE)
 _SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _LORA = re.compile(r"(^|[^a-z])lora([^a-z]|$)", re.IGNORECASE)
-# The keys of a config that are read, and those without effect on a trained adapter: its tensors say which modules it
-# changes, and no weight here is stored as fan_in_fan_out means.
-_KNOWN = {
-    "r", "lora_alpha", "rank_pattern", "alpha_pattern", "use_rslora",
-    "base_model_name_or_path", "revision", "task_type", "auto_mapping", "peft_version", "inference_mode",
-    "target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "lora_dropout", "fan_in_fan_out",
-    "megatron_config", "megatron_core", "qalora_group_size", "velora_config", "eva_config", "ensure_weight_tying",
-}  # fmt: skip
-# Values of other keys, which must be empty otherwise. Initialisations that are not here change the base, too.
-_VALUES = {
-    "peft_type": ("LORA",),
-    "bias": ("none",),
-    "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal", "mica"),
-}
 _PEFT = re.compile(r"(.+)\.(lora_[AB])\.weight")
 _STORED = ".parametrizations.weight."
 
@@ -80,8 +67,9 @@ def read_adapter(place: Path) -> tuple[dict[str, Any], dict[str, Any], list[Path
     path = place / _CONFIG
     config = {"peft_type": None, **read_json(path, dict)}
     for key, value in config.items():
-        if value not in _VALUES[key] if key in _VALUES else value and key not in _KNOWN:
-            choices = ", ".join(map(repr, _VALUES.get(key, (None,))))
+        only = KEYS[_CONFIG].get(key, [None])
+        if only and (value or None) not in only:
+            choices = ", ".join(map(repr, only))
             raise ValueError(f"{path}: {key} is {value!r:.80}; supported is {choices}. Merge the adapter with PEFT")
     stored, files = open_safetensors(place, stem=_STEM)
     tensors: dict[str, Any] = {}

@@ -14,8 +14,7 @@ import numpy as np
 from flax import nnx
 
 from lsar_jax.checkpoints.load_weights import TRANSPOSED, tensor_name
-from lsar_jax.checkpoints.module_settings import APPLIED, FLAGS
-from lsar_jax.checkpoints.sentence_transformers import MODES
+from lsar_jax.checkpoints.module_settings import APPLIED, MODES
 from lsar_jax.files import new_folder, write_json
 from lsar_jax.models.architectures import Architecture
 from lsar_jax.models.architectures.static import STATIC
@@ -60,7 +59,7 @@ def export(encoder: Any, folder: Path, *, overwrite: bool = False) -> None:
     """Writes a ``SentenceEncoder`` to a folder; see ``SentenceEncoder.to_sentence_transformers``."""
     check_exportable(encoder)
     sizes, architecture, tokenizer = encoder.model.config, encoder.architecture, encoder.tokenizer
-    modes = [MODES[name] for name in encoder.pooling.split("+")]
+    modes = encoder.pooling.split("+")
     layers = _layers([] if encoder.projection is None else encoder.projection.layers(), len(modes) * sizes.hidden)
     if encoder.transform is not None:
         matrix, offset = encoder.transform.as_affine()
@@ -131,9 +130,10 @@ def _check_replaced(folder: Path) -> None:
 
 def _pooling(modes: list[str], width: int) -> dict[str, Any]:
     """Returns the config of a Pooling module; versions before 6 know only flags, which say no order."""
-    if [mode for mode in FLAGS if mode in modes] != modes:
-        return {"embedding_dimension": width, "pooling_mode": modes}
-    return {"word_embedding_dimension": width} | {f"pooling_mode_{flag}": mode in modes for mode, flag in FLAGS.items()}
+    if [mode for mode in MODES if mode in modes] != modes:
+        return {"embedding_dimension": width, "pooling_mode": [MODES[mode][0] for mode in modes]}
+    flags = {f"pooling_mode_{flag}": mode in modes for mode, (_, flag) in MODES.items()}
+    return {"word_embedding_dimension": width} | flags
 
 
 def _layers(layers: Sequence[Layer], width: int) -> list[Layer]:

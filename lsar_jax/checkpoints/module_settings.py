@@ -1,50 +1,33 @@
-"""The settings of the modules of a sentence-transformers folder: each is read, changes no vector, or is refused."""
+"""The settings of sentence-transformers and of adapters: each is read, changes no vector, or is refused.
 
+The table is ``module_settings.csv``.
+"""
+
+import csv
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.tokens.sentence_settings import ARGUMENTS, sentence_settings
+from lsar_jax.tokens.sentence_settings import sentence_settings
 
-__all__ = ["APPLIED", "FLAGS", "SENTENCE", "Unsupported", "check_keys", "check_text"]
+__all__ = ["APPLIED", "KEYS", "MODES", "SENTENCE", "Unsupported", "check_keys", "check_text"]
 
 #: Where an export says which transforms are in its Dense layers, as ``Transform.applied``.
 APPLIED = "lsar_jax_applied"
-# The flags of poolings that older versions wrote, in the order in which they join them, by the names of version 6.
-FLAGS = {
-    "cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens", "mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "weightedmean": "weightedmean_tokens", "lasttoken": "lasttoken",
+#: Our names of the poolings; those of version 6 of sentence-transformers, which joins them in the order of its list;
+#: and the flags of older versions, which join them in this order.
+MODES = {
+    "cls": ("cls", "cls_token"), "max": ("max", "max_tokens"), "mean": ("mean", "mean_tokens"),
+    "mean_sqrt_len": ("mean_sqrt_len_tokens",) * 2, "weighted_mean": ("weightedmean", "weightedmean_tokens"),
+    "last": ("lasttoken", "lasttoken"),
 }  # fmt: skip
-# The input and output of Dense and Normalize, which version 6 writes in their configs.
-_ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 SENTENCE = "config_sentence_transformers.json"
-# Of each file: the keys that are read, or change no vector of ``encode``; and the only values of others.
-_KEYS: Mapping[str, tuple[set[str], Mapping[str, Any]]] = {
-    SENTENCE: (
-        {
-            "prompts", "default_prompt_name", "truncate_dim", "similarity_fn_name", "requirements", "__version__",
-            APPLIED,
-        },
-        {"model_type": "SentenceTransformer"},
-    ),
-    "sentence_bert_config.json": (
-        {"max_seq_length", "do_lower_case", "modality_config", "unpad_inputs", *ARGUMENTS},
-        {
-            "transformer_task": "feature-extraction", "module_output_name": "token_embeddings", "query_length": None,
-            "document_length": None, "query_expansion": None, "tokenizer_name_or_path": None,
-        },
-    ),
-    "modality_config": ({"format"}, {"method": "forward", "method_output_name": "last_hidden_state"}),
-    "Pooling": (
-        {"word_embedding_dimension", "embedding_dimension", "pooling_mode", "include_prompt"}
-        | {f"pooling_mode_{flag}" for flag in FLAGS.values()},
-        {},
-    ),
-    "Dense": ({"in_features", "out_features", "bias", "activation_function"}, {**_ENDS, "use_residual": False}),
-    "LayerNorm": ({"dimension"}, {}),
-    "Normalize": (set(), _ENDS),
-    "Dropout": ({"dropout"}, {}),
-}  # fmt: skip
+#: Of each kind of file: the keys that are read, or change no vector of ``encode``, and the only values of some.
+KEYS: dict[str, dict[str, list[Any]]] = {}
+with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _file:
+    for _row in csv.DictReader(_file):
+        KEYS.setdefault(_row["kind"], {})[_row["key"]] = json.loads(_row["only"] or "[]")
 
 
 class Unsupported(ValueError):
@@ -53,13 +36,13 @@ class Unsupported(ValueError):
 
 def check_keys(where: Path, config: Mapping[str, Any], kind: str) -> None:
     """Raises an error if a config has an unknown key, or sets a known one to a value that is not supported."""
-    known, only = _KEYS[kind]
+    known = KEYS[kind]
     for key, value in config.items():
-        if key not in only and key not in known:
-            names = ", ".join(sorted({*known, *only}))
+        if key not in known:
+            names = ", ".join(sorted(known))
             raise Unsupported(f"{where}: {key} is not known; known are {names}; remove it if it changes no vector")
-        if key in only and value not in (None, only[key]):
-            raise Unsupported(f"{where}: {key} is {value!r}; only {only[key]!r} is supported")
+        if known[key] and value not in (None, *known[key]):
+            raise Unsupported(f"{where}: {key} is {value!r}; only {known[key][0]!r} is supported")
 
 
 def check_text(transformer: Path) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.checkpoints.module_settings import APPLIED, FLAGS, SENTENCE, Unsupported, check_keys, check_text
+from lsar_jax.checkpoints.module_settings import APPLIED, MODES, SENTENCE, Unsupported, check_keys, check_text
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors, read_tensor
 from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.files import inside, read_json
 from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Int8, Layer, LayerNorm, Normalize, Truncate
 
-__all__ = ["LONGEST_PROMPT", "MODES", "Pipeline", "module_folders", "read_pipeline"]
+__all__ = ["LONGEST_PROMPT", "Pipeline", "module_folders", "read_pipeline"]
 
 # Most characters of a prompt, which is read with each sentence and written with all that is computed.
 LONGEST_PROMPT = 100_000
@@ -27,12 +27,6 @@ LONGEST_PROMPT = 100_000
 _TRACES = ("config_sentence_transformers.json", "sentence_*_config.json", "[0-9]_*/config.json")
 # The class of jina-embeddings-v3 and -v5, and the names of their tasks in config.json, by which it is known.
 _JINA, _TASKS = "custom_st.Transformer", {"lora_adaptations", "task_names"}
-# Our names of the poolings, and theirs, in the order in which older versions join those whose flags are set. Version 6
-# writes the names, and joins them in the order of its list.
-MODES = {
-    "cls": "cls", "max": "max", "mean": "mean", "mean_sqrt_len": "mean_sqrt_len_tokens",
-    "weighted_mean": "weightedmean", "last": "lasttoken",
-}  # fmt: skip
 # torch has moved these classes between modules; the class names are stable.
 _ACTIVATIONS = {name.rsplit(".", 1)[-1]: ours for ours, name in TORCH_NAMES.items()}
 
@@ -194,13 +188,10 @@ def _pooling(path: Path) -> tuple[str, bool]:
     if "task_names" in config:
         return "last", True
     check_keys(path, config, "Pooling")
-    flags = {key.removeprefix("pooling_mode_") for key, value in config.items() if "pooling_mode_" in key and value}
-    modes = [mode for mode, flag in FLAGS.items() if flag in flags]
-    if "pooling_mode" in config:
-        modes = config["pooling_mode"] if isinstance(config["pooling_mode"], list) else [config["pooling_mode"]]
-    ours = {theirs: name for name, theirs in MODES.items()}
-    if "pooling_mode" not in config:
-        modes = modes or ["mean"]
+    flags = [name for name, flag in MODES.values() if config.get(f"pooling_mode_{flag}")]
+    modes = config.get("pooling_mode", flags or ["mean"])
+    modes = modes if isinstance(modes, list) else [modes]
+    ours = {theirs: name for name, (theirs, _) in MODES.items()}
     if not modes or not {*map(str, modes)} <= ours.keys():
         named = " and ".join(map(str, modes)) or "without a mode"
         raise Unsupported(f"{path}: the pooling {named} is not supported")

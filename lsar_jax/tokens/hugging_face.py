@@ -117,16 +117,12 @@ def static_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokeniz
         return FastTokenizer(backend, 0, most, _side(folder, cut.get("direction")))
     # model2vec cuts what its config says, and before that as many times the median length of a token.
     limit = read_json(config, dict).get("max_length", _MODEL2VEC)
-    if limit is None:
-        return FastTokenizer(backend, 0, longest, left_out=_unknown_id(backend))
-    most = min(longest, whole_number(f"{config}: max_length", limit, 1, 1 << 31, "tokens of a text"))
-    middle = int(np.median([len(token) for token in backend.get_vocab()]))
-    return FastTokenizer(backend, 0, most, left_out=_unknown_id(backend), characters=middle)
-
-
-def _unknown_id(backend: Any) -> int | None:
-    model = json.loads(backend.to_str())["model"]
-    return model.get("unk_id") if model.get("unk_token") is None else backend.token_to_id(model["unk_token"])
+    most, middle, model = longest, None, json.loads(backend.to_str())["model"]
+    unknown = model.get("unk_id") if model.get("unk_token") is None else backend.token_to_id(model["unk_token"])
+    if limit is not None:
+        most = min(longest, whole_number(f"{config}: max_length", limit, 1, 1 << 31, "tokens of a text"))
+        middle = int(np.median([len(token) for token in backend.get_vocab()]))
+    return FastTokenizer(backend, 0, most, left_out=unknown, characters=middle)
 
 
 def _backend(folder: Path) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 from lsar_jax.files import read_json
 
-__all__ = ["ARGUMENTS", "sentence_settings"]
+__all__ = ["sentence_settings"]
 
 # Of several files, sentence-transformers takes the first that says something.
 _KINDS = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
@@ -14,8 +14,8 @@ _MODEL = {
     "attn_implementation", "dtype", "torch_dtype", "trust_remote_code", "add_pooling_layer", "device_map", "use_cache",
     "low_cpu_mem_usage", "use_safetensors",
 }  # fmt: skip
-#: The settings that are arguments of what is opened, and of each the arguments that change no vector.
-ARGUMENTS = {
+# The settings that are arguments of what is opened, and of each the arguments that change no vector.
+_ARGUMENTS = {
     **dict.fromkeys(("tokenizer_args", "processor_kwargs", "processing_kwargs"), _TOKENIZER),
     **dict.fromkeys(("model_args", "model_kwargs", "config_args", "config_kwargs"), _MODEL),
 }
@@ -26,7 +26,7 @@ def sentence_settings(folder: Path) -> dict[str, Any]:
     paths = [folder / f"sentence_{kind}_config.json" for kind in _KINDS]
     for path in filter(Path.is_file, paths):
         if settings := read_json(path, dict):
-            for name, harmless in ARGUMENTS.items():
+            for name, harmless in _ARGUMENTS.items():
                 given = settings.get(name) or {}
                 if not isinstance(given, dict) or set(given) - harmless:
                     raise ValueError(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -153,14 +154,16 @@ class FastTokenizer:
             self.backend.no_truncation()
             texts = self.template.render(prompt, ["0", "1 2 3 4"])
             one, other = (encoding.ids for encoding in self.backend.encode_batch(texts, add_special_tokens=False))
-        before, after = (
-            int(np.cumprod([a == b for a, b in zip(*both, strict=False)]).sum())
-            for both in ((one, other), (one[::-1], other[::-1]))
-        )
+        before, after = _shared(one, other), _shared(one[::-1], other[::-1])[::-1]
         shorter = min(len(one), len(other))
         # Where the two do not differ, the template leaves the text out.
-        after = after if after < shorter else 0
-        return one[: min(before, shorter - after)], one[len(one) - after :]
+        after = after if len(after) < shorter else []
+        return before[: shorter - len(after)], after
+
+
+def _shared(one: list[int], other: list[int]) -> list[int]:
+    """Returns the ids with which both lists begin."""
+    return [left for left, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))]
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def test_the_base_elsewhere(tmp_path, pipeline):
     [
         ({"peft_type": "IA3"}, "adapter_config.json: peft_type is 'IA3'; supported is 'LORA'"),
         ({"peft_type": ...}, "peft_type is None"),
-        ({"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa'; supported is True, False, None, 'gaussian'"),
+        ({"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa'; supported is True, None, 'gaussian'"),
         ({"layer_replication": [[0, 2]]}, r"layer_replication is \[\[0, 2\]\]; supported is None"),
         ({"trainable_token_indices": [3]}, "trainable_token_indices"),
         ({"unheard_of": 0.5}, "unheard_of is 0.5; supported is None. Merge the adapter with PEFT"),

@@ -30,17 +30,9 @@ _EVERY = (
     MODERNBERT, GEMMA3_TEXT, GEMMA3, EMBEDDING_GEMMA2_TEXT, EMBEDDING_GEMMA2, GTE, NEW, NOMIC_BERT, JINA_V3, STATIC,
     M2M_100,
 )
-# fmt: on
 # The classes of checkpoints that came with code before transformers had it; those of OF_CODE it has otherwise.
-_CODE = (
-    "EuroBertModel",
-    "GteModel",
-    "NewModel",
-    "NomicBertModel",
-    "XLMRobertaLoRA",
-    "JinaEmbeddingsV5Model",
-    *OF_CODE,
-)  # fmt: skip
+_CODE = ("EuroBertModel", "GteModel", "NewModel", "NomicBertModel", "XLMRobertaLoRA", "JinaEmbeddingsV5Model", *OF_CODE)
+# fmt: on
 ARCHITECTURES = {each.model_type: each for each in _EVERY}
 ARCHITECTURES = {**ARCHITECTURES, **{each.model_type: each for each in OF_CODE.values()}, **ARCHITECTURES}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.checks import check_choice, positive_number
+from lsar_jax.checks import check_choice, positive_number, whole_number
 from lsar_jax.models.encoder import EncoderConfig
 from lsar_jax.models.laser import LaserConfig
 from lsar_jax.models.parts import ACTIVATIONS, LayerFactory
@@ -21,8 +21,8 @@ from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = [
-    "SIZES", "Architecture", "Config", "activation", "block_keys", "causal", "layer_kinds", "number", "require",
-    "rope_parameters", "rotary", "weight_and_bias", "whole_sizes",
+    "SIZES", "Architecture", "Config", "activation", "block_keys", "causal", "kind_options", "layer_kinds", "number",
+    "require", "rotary", "weight_and_bias", "whole_sizes",
 ]  # fmt: skip
 
 Config = EncoderConfig | LaserConfig
@@ -173,20 +173,29 @@ def activation(config: Mapping[str, Any], name: str = "hidden_act", default: str
     return value
 
 
-def layer_kinds(config: Mapping[str, Any], blocks: int, is_full: Callable[[int], bool]) -> tuple[str, ...]:
+def layer_kinds(
+    config: Mapping[str, Any], blocks: int, name: str, default: int, *, first: bool = False
+) -> tuple[str, ...]:
     """Returns the kind of each block, ``full_attention`` or ``sliding_attention``.
 
     Args:
       config: the config; its ``layer_types``, if any, name the kinds.
       blocks: number of blocks.
-      is_full: the rule of a config without: whether a block attends to the whole sentence, by its number from 0 on.
+      name: what a config without them calls the number n, where every n-th block attends to the whole sentence.
+      default: n by default.
+      first: whether the first of every n blocks does, rather than the last.
 
     Raises:
-      ValueError: ``layer_types`` has another kind, or not one for each block.
+      ValueError: ``layer_types`` has another kind, or not one for each block; or n is not such a number.
     """
+    every = default if config.get(name) is None else config[name]
+    whole_number(name, every, 1, 256, "the numbers of blocks")
     kinds = config.get("layer_types")
     if kinds is None:
-        kinds = ["full_attention" if is_full(number) else "sliding_attention" for number in range(blocks)]
+        # Version 5 of transformers writes it, but does not read it.
+        require(config, **{f"_{name}": every})
+        full = [(number + (not first)) % every == 0 for number in range(blocks)]
+        kinds = ["full_attention" if whole else "sliding_attention" for whole in full]
     known = ("full_attention", "sliding_attention")
     if not isinstance(kinds, list) or len(kinds) != blocks or not all(kind in known for kind in kinds):
         raise ValueError(
@@ -196,9 +205,10 @@ def layer_kinds(config: Mapping[str, Any], blocks: int, is_full: Callable[[int],
     return tuple(kinds)
 
 
-def rope_parameters(sizes: Any) -> dict[str, Any]:
-    """Returns what a config of version 5 of transformers says where layers are of two kinds."""
-    return {"full_attention": sizes.rotary.parameters(), "sliding_attention": sizes.sliding.parameters()}
+def kind_options(sizes: Any, blocks: int) -> dict[str, Any]:
+    """Returns what a config of version 5 of transformers says where the first ``blocks`` blocks are of two kinds."""
+    rotary = {"full_attention": sizes.rotary.parameters(), "sliding_attention": sizes.sliding.parameters()}
+    return {"layer_types": list(sizes.kinds[:blocks]), "rope_parameters": rotary}
 
 
 def rotary(

@@ -9,14 +9,7 @@ from lsar_jax.models.encoder import EncoderConfig
 
 __all__ = ["DISTILBERT"]
 
-_SIZES = {
-    "vocabulary": "vocab_size",
-    "hidden": "dim",
-    "blocks": "n_layers",
-    "heads": "n_heads",
-    "intermediate": "hidden_dim",
-    "positions": "max_position_embeddings",
-}
+_SIZES = base.SIZES | {"hidden": "dim", "blocks": "n_layers", "heads": "n_heads", "intermediate": "hidden_dim"}
 _BLOCK = {
     "attention.query": "transformer.layer.{}.attention.q_lin",
     "attention.key": "transformer.layer.{}.attention.k_lin",

@@ -14,10 +14,10 @@ from lsar_jax.models.parts import GatedFeedForward, LayerFactory
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import AttentionConfig
 
-__all__ = ["GTE", "NEW", "SIZES"]
+__all__ = ["GTE", "NEW", "SIZES", "TABLES"]
 
 SIZES = base.SIZES | {"token_types": "type_vocab_size"}
-_TABLES = {ours: theirs for ours, theirs in bert.TABLES.items() if "position" not in ours}
+TABLES = {ours: theirs for ours, theirs in bert.TABLES.items() if "position" not in ours}
 _BLOCK = {
     "attention.inputs": "encoder.layer.{}.attention.qkv_proj",
     "attention.out": "encoder.layer.{}.attention.o_proj",
@@ -64,7 +64,7 @@ GTE = base.Architecture(
     "gte",
     _read_sizes,
     _build,
-    _TABLES | base.block_keys(_BLOCK) | {"blocks.{}.feed.both.kernel": "encoder.layer.{}.mlp.up_gate_proj.weight"},
+    TABLES | base.block_keys(_BLOCK) | {"blocks.{}.feed.both.kernel": "encoder.layer.{}.mlp.up_gate_proj.weight"},
     # The pooler, which was not trained, and the heads of language models and classifiers.
     unused=r"(pooler|lm_head|classifier)\..*",
     prefixes=("new.", "gte."),

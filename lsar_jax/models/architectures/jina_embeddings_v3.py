@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lsar_jax.models.architectures import base, bert, gte
+from lsar_jax.models.architectures import base, bert, gte, nomic_bert
 from lsar_jax.models.encoder import Encoder, EncoderConfig
 from lsar_jax.models.parts import LayerFactory
 from lsar_jax.models.self_attention import AttentionConfig
@@ -43,9 +43,7 @@ JINA_V3 = replace(
     model_type="jina_embeddings_v3",
     read_config=_read_sizes,
     build=_build,
-    keys={name: key for name, key in bert.TABLES.items() if "token" in name or "word" in name}
-    | base.weight_and_bias("embeddings.norm", "emb_ln")
-    | base.block_keys(_BLOCK),
+    keys=nomic_bert.TABLES | base.block_keys(_BLOCK),
     prefixes=("roberta.",),
     pooler="pooler.dense",
     pooling="mean",

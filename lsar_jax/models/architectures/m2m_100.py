@@ -21,13 +21,11 @@ from lsar_jax.tokens.nllb import nllb_tokenizer
 
 __all__ = ["M2M_100", "M2M100Config"]
 
-_SIZES = {
-    "vocabulary": "vocab_size",
+_SIZES = base.SIZES | {
     "hidden": "d_model",
     "blocks": "encoder_layers",
     "heads": "encoder_attention_heads",
     "intermediate": "encoder_ffn_dim",
-    "positions": "max_position_embeddings",
 }
 _WORDS, _POSITIONS = "embed_tokens.weight", "embed_positions"
 _BLOCK = {

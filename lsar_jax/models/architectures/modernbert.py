@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import base
 from lsar_jax.models.blocks import PreNormBlock
 from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
@@ -77,11 +76,10 @@ def _build(config: ModernBertConfig, factory: LayerFactory) -> Encoder:
 def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
     # The window is of both sides together, without the token itself.
     sizes = base.whole_sizes(config, base.SIZES | {"both_sides": "local_attention"})
-    window, every = sizes.pop("both_sides") // 2, config.get("global_attn_every_n_layers", 3)
-    whole_number("global_attn_every_n_layers", every, 1, 256, "the numbers of blocks")
+    window = sizes.pop("both_sides") // 2
     return ModernBertConfig(
         **sizes,
-        kinds=base.layer_kinds(config, sizes["blocks"], lambda number: number % every == 0),
+        kinds=base.layer_kinds(config, sizes["blocks"], "global_attn_every_n_layers", 3, first=True),
         window=window,
         rotary=base.rotary(config, "global_rope_theta", "full_attention"),
         sliding=base.rotary(config, "local_rope_theta", "sliding_attention", alike=True),
@@ -93,9 +91,8 @@ def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
 
 def _export_options(sizes: ModernBertConfig, blocks: int) -> dict[str, Any]:
     return {
-        "layer_types": list(sizes.kinds[:blocks]),
+        **base.kind_options(sizes, blocks),
         "local_attention": 2 * sizes.window,
-        "rope_parameters": base.rope_parameters(sizes),
         "norm_eps": sizes.epsilon,
         "hidden_activation": sizes.activation,
         **{name: getattr(sizes, name) for name in _BIASES},

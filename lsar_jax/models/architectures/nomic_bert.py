@@ -21,7 +21,7 @@ from lsar_jax.models.product import summed_in_float32
 from lsar_jax.models.self_attention import AttentionConfig
 from lsar_jax.shapes import Hidden
 
-__all__ = ["NOMIC_BERT", "ExpertFeedForward", "Experts", "NomicBertConfig"]
+__all__ = ["NOMIC_BERT", "TABLES", "ExpertFeedForward", "Experts", "NomicBertConfig"]
 
 # Names in configs that transformers wrote, by those in configs that nomic's own code wrote.
 _NAMES = {
@@ -33,11 +33,7 @@ _NAMES = {
     "layer_norm_epsilon": "layer_norm_eps",
     "rotary_emb_base": "rope_theta",
 }
-_TABLES = {
-    "embeddings.word.embedding": "embeddings.word_embeddings.weight",
-    "embeddings.token_type.embedding": "embeddings.token_type_embeddings.weight",
-    **base.weight_and_bias("embeddings.norm", "emb_ln"),
-}
+TABLES = gte.TABLES | base.weight_and_bias("embeddings.norm", "emb_ln")
 _BLOCK = {
     "attention.inputs": "encoder.layers.{}.attn.Wqkv",
     "attention.out": "encoder.layers.{}.attn.out_proj",
@@ -186,7 +182,7 @@ NOMIC_BERT = replace(
     model_type="nomic_bert",
     read_config=_read_sizes,
     build=_build,
-    keys=_TABLES | base.block_keys(_BLOCK) | _EXPERTS,
+    keys=TABLES | base.block_keys(_BLOCK) | _EXPERTS,
     unused=r"(pooler|cls|classifier)\..*",
     prefixes=("bert.", "nomic_bert."),
     pooling="mean",

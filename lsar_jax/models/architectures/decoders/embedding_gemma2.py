@@ -16,7 +16,6 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float
 
-from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import base
 from lsar_jax.models.architectures.decoders import gemma3, llama
 from lsar_jax.models.attention import AttentionMask
@@ -121,9 +120,8 @@ def _build(config: EmbeddingGemma2Config, factory: LayerFactory) -> Encoder:
 
 def _read_sizes(config: Mapping[str, Any]) -> EmbeddingGemma2Config:
     base.require(config, hidden_activation=_ACTIVATION, attention_bias=False)
-    sizes, every = base.whole_sizes(config, _SIZES), config.get("sliding_window_pattern", 6)
-    whole_number("sliding_window_pattern", every, 1, 256, "the numbers of blocks")
-    kinds = base.layer_kinds(config, sizes["blocks"], lambda number: (number + 1) % every == 0)
+    sizes = base.whole_sizes(config, _SIZES)
+    kinds = base.layer_kinds(config, sizes["blocks"], "sliding_window_pattern", 6)
     # The last block is a full one, whatever the config says.
     kinds = (*kinds[:-1], "full_attention")
     return EmbeddingGemma2Config(
@@ -163,12 +161,11 @@ def _export_options(sizes: EmbeddingGemma2Config, blocks: int) -> dict[str, Any]
     return {
         "embedding_dim": sizes.hidden,
         "rms_norm_eps": sizes.epsilon,
-        "layer_types": list(sizes.kinds[:blocks]),
+        **base.kind_options(sizes, blocks),
         "per_layer_config": {
             str(number): {"head_dim": width, "num_key_value_heads": groups}
             for number, (groups, width) in enumerate(sizes.block_heads[:blocks])
         },
-        "rope_parameters": base.rope_parameters(sizes),
     }
 
 

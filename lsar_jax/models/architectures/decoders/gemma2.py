@@ -18,10 +18,8 @@ __all__ = ["GEMMA2"]
 def _read_sizes(config: Mapping[str, Any]) -> gemma3.Gemma3Config:
     base.require(config, hidden_activation="gelu_pytorch_tanh", attention_bias=False, is_causal=True)
     # transformers lets some of its attention look both ways then, and some not.
-    base.require(
-        {**config, "use_bidirectional_attention": bool(config.get("use_bidirectional_attention"))},
-        use_bidirectional_attention=False,
-    )
+    both = {"use_bidirectional_attention": bool(config.get("use_bidirectional_attention"))}
+    base.require(both, use_bidirectional_attention=False)
     sizes = base.whole_sizes(config, gemma3.SIZES | {"window": "sliding_window"})
     sizes["window"] -= 1  # the token itself
     rotary, cap = base.rotary(config), config.get("attn_logit_softcapping", 50.0)
@@ -31,7 +29,7 @@ def _read_sizes(config: Mapping[str, Any]) -> gemma3.Gemma3Config:
         sliding=rotary,
         epsilon=base.number(config, "rms_norm_eps", 1e-6),
         causal=True,
-        kinds=base.layer_kinds(config, sizes["blocks"], lambda number: number % 2 == 1),
+        kinds=base.layer_kinds(config, sizes["blocks"], "", 2),
         cap=None if cap is None else base.number({"attn_logit_softcapping": cap}, "attn_logit_softcapping"),
     )
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.checks import whole_number
 from lsar_jax.models.architectures import base
 from lsar_jax.models.architectures.decoders import llama
 from lsar_jax.models.blocks import PreNormBlock
@@ -118,17 +117,12 @@ def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:
         )
     # The window of a causal block includes the token itself; that of others is of both sides together.
     sizes["window"] = sizes["window"] // 2 if both else sizes["window"] - 1
-    every = 6 if config.get("sliding_window_pattern") is None else config["sliding_window_pattern"]
-    whole_number("sliding_window_pattern", every, 1, 256, "the numbers of blocks")
-    if config.get("layer_types") is None:
-        # Version 5 of transformers writes it, but does not read it.
-        base.require(config, _sliding_window_pattern=every)
     return Gemma3Config(
         **sizes,
         rotary=base.rotary(config, kind="full_attention"),
         epsilon=base.number(config, "rms_norm_eps", 1e-6),
         causal=not both,
-        kinds=base.layer_kinds(config, sizes["blocks"], lambda number: (number + 1) % every == 0),
+        kinds=base.layer_kinds(config, sizes["blocks"], "sliding_window_pattern", 6),
         sliding=base.rotary(config, "rope_local_base_freq", "sliding_attention"),
     )
 
@@ -137,9 +131,8 @@ def export_options(sizes: Gemma3Config, blocks: int) -> dict[str, Any]:
     """Returns ``Architecture.export_options``."""
     return {
         "rms_norm_eps": sizes.epsilon,
-        "layer_types": list(sizes.kinds[:blocks]),
+        **base.kind_options(sizes, blocks),
         "sliding_window": sizes.window + 1 if sizes.causal else 2 * sizes.window,
-        "rope_parameters": base.rope_parameters(sizes),
         "use_bidirectional_attention": not sizes.causal,
     }
 
