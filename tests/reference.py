@@ -4,6 +4,7 @@ LSAR's Algorithm 1 as printed is ``transforms.published_subspace``.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -13,13 +14,16 @@ __all__ = [
     "experts",
     "joint",
     "language_ndcg",
+    "layer_norm",
     "leace",
+    "linear",
     "lir",
     "max_rank",
     "nomic_bert",
     "outliers",
     "procrustes",
     "rank_shift",
+    "rotary_attention",
     "sparse_autoencoder",
     "sparse_dimensions",
     "steering",
@@ -141,46 +145,54 @@ def experts(x, router, first, second, bias, chosen, activation):
     return mixed + bias
 
 
+def linear(weights, name, x):
+    return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+
+def layer_norm(weights, name, x, epsilon):
+    x = x - x.mean(axis=-1, keepdims=True)
+    x = x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + epsilon)
+    return x * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+
+def rotary_attention(query, key, value, theta):
+    """Attention of a sentence, ``[token, head, width]``; plane i of a head is of coordinates i and i + width / 2."""
+
+    def turned(x):
+        half = x.shape[-1] // 2
+        angle = np.arange(len(x))[:, None, None] * theta ** (-np.arange(half) / half)
+        plane = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angle)
+        return np.concatenate([plane.real, plane.imag], axis=-1)
+
+    scores = np.exp(np.einsum("qhd,khd->hqk", turned(query), turned(key)) / math.sqrt(query.shape[-1]))
+    return np.einsum("hqk,khd->qhd", scores / scores.sum(axis=-1, keepdims=True), value).reshape(len(query), -1)
+
+
 def nomic_bert(weights, ids, *, heads, theta, epsilon, experts_chosen):
     """The states of a sentence, layer by layer, of nomic-embed-text-v2-moe: post-norm blocks, rotary positions."""
     weights = {name: np.asarray(weight, np.float64) for name, weight in weights.items()}
 
-    def norm(x, name):
-        x = x - x.mean(axis=-1, keepdims=True)
-        x = x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + epsilon)
-        return x * weights[f"{name}.weight"] + weights[f"{name}.bias"]
-
-    def linear(x, name):
-        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
-
-    def turned(x):
-        """Plane i of a head is of its coordinates i and i + width / 2."""
-        half = x.shape[-1] // 2
-        angle = np.arange(len(ids))[:, None, None] * theta ** (-np.arange(half) / half)
-        plane = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angle)
-        return np.concatenate([plane.real, plane.imag], axis=-1)
+    norm, dense = partial(layer_norm, weights, epsilon=epsilon), partial(linear, weights)
 
     def gelu(x):
         return x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
     x = weights["embeddings.word_embeddings.weight"][ids] + weights["embeddings.token_type_embeddings.weight"][0]
-    states = [norm(x, "emb_ln")]
+    states = [norm("emb_ln", x)]
     while (block := f"encoder.layers.{len(states) - 1}") + ".norm1.weight" in weights:
         x = states[-1]
-        query, key, value = linear(x, f"{block}.attn.Wqkv").reshape(len(ids), 3, heads, -1).transpose(1, 0, 2, 3)
-        scores = np.einsum("qhd,khd->hqk", turned(query), turned(key)) / math.sqrt(query.shape[-1])
-        share = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
-        mixed = np.einsum("hqk,khd->qhd", share, value).reshape(x.shape)
-        x = norm(x + linear(mixed, f"{block}.attn.out_proj"), f"{block}.norm1")
+        query, key, value = dense(f"{block}.attn.Wqkv", x).reshape(len(ids), 3, heads, -1).transpose(1, 0, 2, 3)
+        mixed = rotary_attention(query, key, value, theta)
+        x = norm(f"{block}.norm1", x + dense(f"{block}.attn.out_proj", mixed))
         if f"{block}.mlp.fc1.weight" in weights:
-            fed = linear(gelu(linear(x, f"{block}.mlp.fc1")), f"{block}.mlp.fc2")
+            fed = dense(f"{block}.mlp.fc2", gelu(dense(f"{block}.mlp.fc1", x)))
         else:
             router = weights[f"{block}.mlp.router.layer.weight"]
             both = (
                 weights[f"{block}.mlp.experts.mlp.{name}"].reshape(len(router), -1, x.shape[1]) for name in ("w1", "w2")
             )
             fed = experts(x, router, *both, weights[f"{block}.mlp.experts.bias"], experts_chosen, gelu)
-        states.append(norm(x + fed, f"{block}.norm2"))
+        states.append(norm(f"{block}.norm2", x + fed))
     return states
 
 

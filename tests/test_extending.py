@@ -5,11 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
+
+from tests import reference
 
 pytestmark = pytest.mark.slow
 
@@ -151,27 +154,13 @@ def twin(tensors, ids, theta=100.0, epsilon=1e-3):
     """Skylark in numpy, in float64, of one sentence: its states, ``[layer, token, width]``."""
     weights = {name: value.astype(np.float64) for name, value in tensors.items()}
 
-    def linear(name, x):
-        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
-
-    def norm(name, x):
-        centred = x - x.mean(axis=-1, keepdims=True)
-        unit = centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + epsilon)
-        return unit * weights[f"{name}.weight"] + weights[f"{name}.bias"]
-
-    def turned(x):
-        """Dimensions i and i + 4 of each head of 8 as the parts of a complex number, which is turned."""
-        angles = np.arange(len(x))[:, None, None] * theta ** (-np.arange(4) / 4)
-        x = (x[..., :4] + 1j * x[..., 4:]) * np.exp(1j * angles)
-        return np.concatenate([x.real, x.imag], axis=-1)
-
+    norm, linear = partial(reference.layer_norm, weights, epsilon=epsilon), partial(reference.linear, weights)
     states = [norm("tokens_norm", weights["tokens.weight"][ids])]
     for i in range(2):
         x, at = states[-1], f"layers.{i}"
         query, key, value = (linear(f"{at}.mixer.{name}", x).reshape(len(ids), 4, 8) for name in "qkv")
-        scores = np.exp(np.einsum("qhd,khd->hqk", turned(query), turned(key)) / np.sqrt(8))
-        mixed = np.einsum("hqk,khd->qhd", scores / scores.sum(axis=-1, keepdims=True), value)
-        x = norm(f"{at}.mixer_norm", x + linear(f"{at}.mixer.out", mixed.reshape(len(ids), 32)))
+        mixed = reference.rotary_attention(query, key, value, theta)
+        x = norm(f"{at}.mixer_norm", x + linear(f"{at}.mixer.out", mixed))
         gate = linear(f"{at}.mlp.gate", x)
         fed = linear(f"{at}.mlp.down", gate / (1 + np.exp(-gate)) * linear(f"{at}.mlp.up", x))
         states.append(norm(f"{at}.mlp_norm", x + fed))

@@ -60,16 +60,6 @@ def test_results_come_before_figures(tmp_path, refused):
         assert not [path for path in (disk / "out").iterdir() if ".partial" in path.name]
 
 
-def test_options_of_methods_are_checked_before_the_encoding(tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(FakeEncoder, "encode", lambda *_, **__: pytest.fail("text was encoded first"))
-    for options, message in (
-        (["--ranks", "2", "0"], "rank is 0; it must be a whole number from 1 to 2"),
-        (["--ranks", "2", "--components", "0"], "components is 0; it must be a whole number from 1 to 32"),
-        (["--transforms", "cbie", "--fit-seeds", "-1"], "seed is -1; it must be a whole number from 0"),
-    ):
-        assert message in refused(main, [*THREE, *options, "--out", str(tmp_path / "out")])
-
-
 def test_pages_of_others_are_kept(done, tmp_path, refused):
     folder = shutil.copytree(done, tmp_path / "results")
     assert main(["report", str(folder)]) == 0

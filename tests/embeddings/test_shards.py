@@ -1,13 +1,8 @@
 """Jobs in shares that processes do alone, in any order, and that a merge ends: the bytes are those of one process."""
 
 import json
-import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -95,47 +90,6 @@ def test_a_share_or_a_merge_that_is_killed_before_any_change_goes_on(kind):
             assert taken() == whole, stop
 
 
-def killed(process, ready):
-    """Waits until ``ready`` returns something, or the process has ended, and kills it."""
-    while process.poll() is None and not ready():
-        time.sleep(0.001)
-    process.kill()
-    process.communicate()
-    return process.returncode
-
-
-@pytest.mark.slow
-@each
-def test_processes_that_are_killed(kind, all_progress):
-    """A Slurm array, each task of which is killed once."""
-    run(kind)
-    whole = taken()
-    ends = []
-    for task, restart in [
-        (task, restart) for task in random.sample(range(SHARES), SHARES) for restart in (False, True)
-    ]:
-        array = {"ID": task + 5, "MIN": 5, "MAX": 5 + SHARES - 1, "STEP": 1, "COUNT": SHARES}
-        slurm = {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in array.items()}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lsar_jax", *COMMANDS[kind]], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            text=True, env=os.environ | slurm | {"PYTHONPATH": str(Path(__file__).parents[2])},
-        )  # fmt: skip
-        if not restart:
-            # The first once it holds its lock, when it can hardly be done; the others after a part, if they are not.
-            parts = "out/.job/[0-9]*.json" if kind == "encode" else "out.job/forward-*"
-            if not ends:
-                parts = str(Path(parts).parent / (f"lock-{task:05d}" if task else "lock"))
-            before = len([*Path().glob(parts)])
-            ends.append(killed(process, lambda parts=parts, before=before: len([*Path().glob(parts)]) > before))
-        else:
-            errors = process.communicate(timeout=300)[1]
-            assert process.returncode == 0, errors
-            assert f"--shard {task}/{SHARES}, by the scheduler" in errors
-    assert -signal.SIGKILL in ends
-    merge()
-    assert taken() == whole
-
-
 @each
 def test_shares_that_do_not_belong_together_are_refused(kind, refused, monkeypatch):
     job = COMMANDS[kind]
@@ -197,11 +151,20 @@ def test_what_is_no_share(given, environment, message, refused, monkeypatch):
     assert not Path("out").exists()
 
 
-def test_an_indexed_job_of_kubernetes(monkeypatch):
-    monkeypatch.setenv("JOB_COMPLETIONS", "2")
-    for number in "10":
-        monkeypatch.setenv("JOB_COMPLETION_INDEX", number)
+@pytest.mark.parametrize(
+    ("task", "first", "others"),
+    [
+        ("JOB_COMPLETION_INDEX", 0, "JOB_COMPLETIONS=2"),
+        ("SLURM_ARRAY_TASK_ID", 5, "SLURM_ARRAY_TASK_MIN=5 SLURM_ARRAY_TASK_STEP=1 SLURM_ARRAY_TASK_COUNT=2"),
+    ],
+)
+def test_the_tasks_of_a_scheduler(task, first, others, monkeypatch, capsys):
+    for other in others.split():
+        monkeypatch.setenv(*other.split("="))
+    for number in (1, 0):
+        monkeypatch.setenv(task, str(first + number))
         run("encode")
+        assert f"--shard {number}/2, by the scheduler" in capsys.readouterr().err
     merge()
     assert len(lj.embeddings.open("out")) == 100
 

@@ -245,15 +245,6 @@ def test_transform_of_another_encoder_is_refused(tiny, tiny_folder, by_language,
             call()
 
 
-def test_64_bit_mode_changes_nothing(tiny, short, by_language):
-    lir = lj.transforms.fit_lir(by_language, source=tiny.spec)
-    expected = tiny.with_transform(lir).encode(short, language=["de", "en"] * 30)
-    with jax.enable_x64(True):
-        got = tiny.with_transform(lir).encode(short, language=["de", "en"] * 30)
-    assert got.dtype == np.float32
-    np.testing.assert_allclose(got, expected, atol=1e-5)
-
-
 def test_the_token_budget_bounds_a_batch(tiny, corpus, alone, monkeypatch):
     seen, run = [], pipeline.run_batch
     monkeypatch.setattr(pipeline, "run_batch", lambda *args: seen.append(args[2].shape) or run(*args))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score
 
 from eval.__main__ import main
 from eval.data.belebele import read_belebele
@@ -47,13 +46,6 @@ def test_ndcg_and_recall_are_trec_evals(rng):
     expected = np.array([[theirs[f"q{n}"][name] for name in ("ndcg_cut_10", "recall_30")] for n in range(40)])
     np.testing.assert_allclose(ndcg(found[:, :10], relevant, gains), expected[:, 0], rtol=1e-12)
     np.testing.assert_allclose(recall(found[:, :30], relevant), expected[:, 1], rtol=1e-12)
-
-
-def test_bitext_f1_is_that_of_mteb(rng):
-    found = np.where(rng.random(50) < 0.6, np.arange(50), rng.integers(0, 50, 50))
-    expected = f1_score(np.arange(50), found, average="weighted", zero_division=0)
-    assert bitext_f1(found).mean() == pytest.approx(expected)
-    assert bitext_f1(np.array([0, 0, 0, 3])).tolist() == [0.5, 0, 0, 1]
 
 
 def test_a_difference_has_an_interval_of_both_sides(rng):

@@ -184,6 +184,8 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
         (["udhr", "--layers", "1", "1"], "--layers 1 1 contains a value twice; remove duplicates"),
         (["udhr", "--fit-seeds", "0", "0"], "--fit-seeds 0 0 contains a value twice"),
         (["udhr", "--layers", "1", "--ranks", "40"], "--transforms has lsar: rank is 40; it must be a whole"),
+        (["udhr", "--layers", "1", "--components", "0"], "components is 0; it must be a whole number from 1 to 32"),
+        (["udhr", "--transforms", "cbie", "--fit-seeds", "-1"], "seed is -1; it must be a whole number from 0"),
         (["udhr", "--languages", "en"], "udhr needs at least 2 languages; it has en"),
         (["udhr", "--transforms", "linear"], "which is fitted on parallel text; name some with --parallel"),
         (["udhr", "--fit-on", "evaluated"], "--fit-on evaluated cannot be used with udhr, or with --seen"),
@@ -194,6 +196,7 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
 )
 def test_an_error_is_one_line(options, message, tmp_path, capsys, monkeypatch, fake):
     monkeypatch.chdir(tmp_path)  # results of the demo may lie in the folder that the tests run in
+    monkeypatch.setattr(fake, "encode", lambda *_, **__: pytest.fail("text was encoded first"))
     assert main([*options, "--encoder", "fake"] if "--layers" in options else [*options, "--layers", "2"]) == 1
     error = capsys.readouterr().err
     assert message in error

@@ -176,13 +176,10 @@ MISTAKES = {
         "positions before": turned(original=40.0),
     },
     "qwen2": {
-        "direction": QWEN["direction"],
         "bias": each(edit("attention.query.bias", jnp.zeros_like)),
         "bias of values": each(edit("attention.value.bias", jnp.zeros_like)),
     },
     "ministral3": {
-        "direction": QWEN["direction"],
-        "scaling": turned(kind="linear"),
         "turns": turned(slow=1.0, fast=32.0),
         "length": turned(length=1.0),
         "growth": turned(beta=0.0),
@@ -201,14 +198,12 @@ MISTAKES = {
         "tanh": TANH_GELU,
         "keys and values": each(edit("attention.inputs.kernel", keys_and_values)),
     },
-    "gte": EPSILON | PADDING | NO_TYPE | {
+    "gte": NO_TYPE | {
         "other half of the gate": each(put("feed.fused", "gate_up")),
         "base": each(attention(rotary=Rotary(20.0, 8 ** (2 / 8)))),
         "scaling": each(attention(rotary=Rotary(160.0))),
         "linear scaling": each(attention(rotary=Rotary(20.0, 8.0))),
-        "norm of embeddings": put("embeddings.norm", None),
         "bias": each(edit("attention.inputs.bias", jnp.zeros_like), blocks=slice(1, 2)),
-        "tanh": TANH_GELU,
         "norms exchanged": each(exchange("attention_norm", "feed_norm")),
         "order": each(*(edit(f"attention.inputs.{x}", lambda x: jnp.roll(x, 32, -1)) for x in ("kernel", "bias"))),
     },
@@ -217,11 +212,7 @@ MISTAKES = {
         "base": each(attention(rotary=Rotary(1000.0))),
         "token type": edit("embeddings.token_type.embedding", lambda table: table[::-1]),
     },
-    "jina-v3": EPSILON | PADDING | {
-        "tanh": TANH_GELU,
-        "base": each(attention(rotary=Rotary(1000.0))),
-        "bias": each(edit("attention.inputs.bias", jnp.zeros_like), blocks=slice(1, 2)),
-    },
+    "jina-v3": {"base": each(attention(rotary=Rotary(1000.0))), "tanh": TANH_GELU},
     "gemma2": {
         "no limit": {"cap": None}, "limit": {"cap": 3.0}, "window": {"window": 2}, "scores": {"scores": 16},
         "direction": {"causal": False}, "kinds": {"kinds": ("full_attention", "sliding_attention", "full_attention")},

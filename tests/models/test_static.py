@@ -133,19 +133,6 @@ def test_model2vec_cuts_at_its_own_length(model2vec, limit, most):
     assert encoder.encode_with_report(texts)[1].truncated == (0 if limit is None else 3)
 
 
-def test_a_folder_that_we_write(static, tmp_path, rng):
-    encoder = lj.load_encoder(static).with_prompt("query: ")
-    x = {code: (rng.standard_normal((50, 24)) + i).astype(np.float32) for i, code in enumerate(("de", "en", "fr"))}
-    for number, each in enumerate([encoder, encoder.with_transform(lj.transforms.fit_lsar(x))]):
-        new = tmp_path / str(number)
-        each.to_sentence_transformers(new)
-        again = lj.load_encoder(new)
-        assert again.prompt == "query: "
-        np.testing.assert_allclose(again.encode(TEXTS), each.encode(TEXTS), rtol=0, atol=1e-6)
-        theirs = need("sentence_transformers").SentenceTransformer(str(new), device="cpu").encode(TEXTS)
-        np.testing.assert_allclose(theirs, each.encode(TEXTS), rtol=0, atol=1e-6)
-
-
 def test_a_folder_of_its_own_and_a_pickle(static, tmp_path):
     expected = lj.load_encoder(static).encode(TEXTS)
     move_module(static, "0_StaticEmbedding", WEIGHTS, "tokenizer.json")
