@@ -3,6 +3,7 @@
 import inspect
 import json
 import tempfile
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import lsar_jax as lj
 from lsar_jax.corpora.records import Records
 from lsar_jax.encoders.options import EncodeOptions
+from tests.rewriting import rewrite
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -124,6 +126,34 @@ def test_options_of_any_kind(tiny, data):
     kinds |= {key: str(kind) for key, kind in EncodeOptions.__annotations__.items()} if name == "encode" else {}
     option, value = data.draw(st.sampled_from(sorted(kinds.keys() - {"mesh"}))), data.draw(st.sampled_from(JUNK))
     assert refused(lambda: calls[name](**{option: value})) or fits(value, kinds[option])
+
+
+def foreign_array(rng, arrays, header=None):
+    """Replaces an array by one of another type, shape or value, or leaves it out."""
+    name = rng.choice(sorted(arrays))
+    value = arrays.pop(name)
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        changes = [value.astype(kind) for kind in ("f8", "f2", "i4", "?")] + [value[..., :-1], value[None], value[:0]]
+        changes += [np.full_like(value, number) for number in (np.nan, 3e38)] + [None]
+    if (changed := changes[rng.integers(len(changes))]) is not None:
+        arrays[name] = np.ascontiguousarray(changed)
+
+
+@many
+@given(SEEDS)
+def test_arrays_of_others_in_a_file_of_moments(rng):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file")
+        x = vectors(rng)
+        lj.save_moments(path, {code: lj.Moments.from_embeddings(x[code], second_moment=True) for code in x})
+
+        def read():
+            center = lj.transforms.fit_center(lj.load_moments(path)[0])
+            assert np.isfinite(center(x["de"], "de")).all()
+
+        assert not refused(read)
+        rewrite(path, partial(foreign_array, rng))
+        refused(read)
 
 
 SUFFIXES = ("txt", "csv", "tsv", "TXT", "txt.gz", "jsonl", "ndjson", "jsonl.gz", "parquet")

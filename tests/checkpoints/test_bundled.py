@@ -76,12 +76,6 @@ def test_embeddings_are_near_those_of_the_wheels_own_engine():
     cosine = (ours * theirs).sum(axis=1)
     assert len(cosine) == 40
     assert cosine.mean() >= 0.97
-    # Translations are near.
-    german, english = encoder.encode(
-        ["Die Katze ist auf dem Dach.", "Ich habe Brot gekauft.", "The cat is on the roof.", "I bought bread."],
-        normalize=True,
-    ).reshape(2, 2, -1)
-    assert (german @ english.T).argmax(axis=1).tolist() == [0, 1]
 
 
 @pytest.mark.slow

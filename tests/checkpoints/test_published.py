@@ -65,14 +65,7 @@ def test_layers_are_those_of_transformers(texts):
     np.testing.assert_allclose(early.encode(texts), means[3], rtol=0, atol=ATOL * np.abs(means[3]).max())
 
 
-def test_written_and_read_again(encoder, texts, tmp_path):
-    vectors = encoder.encode(texts)
-    encoder.to_sentence_transformers(tmp_path / "written")
-    np.testing.assert_array_equal(lj.load_encoder(tmp_path / "written").encode(texts), vectors)
-    np.testing.assert_allclose(theirs(tmp_path / "written", texts), vectors, rtol=0, atol=ATOL)
-
-
-def test_static_embeddings(texts, tmp_path):
+def test_static_embeddings(texts):
     static = lj.load_encoder(published(STATIC))
     assert (static.spec.layer, static.spec.pooling, static.dim) == (0, "mean", 256)
     vectors = static.encode(texts, normalize=True)
@@ -83,6 +76,3 @@ def test_static_embeddings(texts, tmp_path):
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     np.testing.assert_allclose(vectors, means / np.where(lengths, lengths, 1), rtol=0, atol=ATOL)
     assert truncated == 0
-    static.to_sentence_transformers(tmp_path / "written")
-    np.testing.assert_array_equal(lj.load_encoder(tmp_path / "written").encode(texts, normalize=True), vectors)
-    np.testing.assert_allclose(theirs(tmp_path / "written", texts), vectors, rtol=0, atol=ATOL)

@@ -12,24 +12,9 @@ from tests.parity import GOLDEN
 
 FILES = sorted(GOLDEN.glob("*/tokenizer.json"))
 ODD = [
-    "  ",
-    "\n",
-    " \n",
-    "\u3000",
-    "\u00a0",
-    " \u0301",
-    "\u0d4e ",
-    "ﹰ ",
-    "e\u0301 ",
-    "a b",
-    "<mask>",
-    "[MASK] ",
-    " 12 ",
-    "3.",
-    "'s ",
-    "▁",
-    "x" * 60,
-]
+    "  ", "\n", " \n", "\u3000", "\u00a0", " \u0301", "\u0d4e ", "ﹰ ", "e\u0301 ", "a b", "<mask>", "[MASK] ", " 12 ",
+    "3.", "'s ", "▁", "x" * 60,
+]  # fmt: skip
 
 
 def trained(split, normalizer=None, added=()):
