@@ -17,6 +17,7 @@ have already been trained are not trained again.
 import re
 import sys
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 
 from lsar_jax.console.output import console
@@ -85,9 +86,8 @@ class Ablations(HeadsOptions):
         return trained
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Trains all rows of the table."""
-    return run(Ablations, "python -m train.ablations", arguments, __doc__)
+# Runs the command with these arguments; returns its exit status.
+main = partial(run, Ablations, "python -m train.ablations", description=__doc__)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,7 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
     names = sorted({name for line in lines for name in line["terms"]})
     looks = {name: {**look_of(index), "marker": ""} for index, name in enumerate(names)}
     # Epochs may differ in their number of steps.
-    last: dict[int, int] = {}
-    for line in lines:
-        last[line["epoch"]] = max(line["step"], last.get(line["epoch"], 0))
+    last = {line["epoch"]: line["step"] for line in lines}
     before = {epoch: sum(count for other, count in last.items() if other < epoch) for epoch in last}
     for axis, event in zip(figure.subplots(1, 2), ("train", "validation"), strict=True):
         several = [line for line in lines if line["event"] == event]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ __all__ = ["Log"]
 
 
 class Log:
-    """A log file open for appending, cut to its first ``lines``; ``path`` None writes nothing.
+    """A log file open for appending, cut to its first ``lines``, until the stack ends; ``path`` None writes nothing.
 
     Terms that are ``apart`` are written, but do not count in the loss.
 
@@ -22,7 +23,7 @@ class Log:
       ValueError: the file has fewer lines than that, or they are damaged.
     """
 
-    def __init__(self, path: Path | None, lines: int, apart: Collection[str] = ()) -> None:
+    def __init__(self, path: Path | None, lines: int, apart: Collection[str], stack: ExitStack) -> None:
         self.lines, self._apart, self._file = lines, apart, None
         if path is None:
             return
@@ -35,7 +36,7 @@ class Log:
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, "".join(valid))
-        self._file = path.open("a", encoding="utf-8")
+        self._file = stack.enter_context(path.open("a", encoding="utf-8"))
 
     def write(self, event: str, epoch: int, step: int, terms: Mapping[str, Sequence[float]], **more: Any) -> None:
         """Writes each seed's loss terms, and the sum of those that count in the loss."""
@@ -45,11 +46,6 @@ class Log:
             line = {"event": event, "epoch": epoch, "step": step, "loss": loss, "terms": dict(terms), **more}
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self._file is not None:
-            self._file.close()
 
 
 def _is_line(line: str) -> bool:

@@ -140,8 +140,7 @@ class _TrainingRun:
             check_option(epochs <= options.epochs, f"at least {epochs}, those of {folder}", epochs=options.epochs)
             if is_first():
                 console.print(f"resuming after step {self.position.taken:,} of {self._total:,}")
-        self._log = Log(folder / "log.jsonl" if is_first() else None, self.position.lines, task.apart)
-        stack.callback(self._log.close)
+        self._log = Log(folder / "log.jsonl" if is_first() else None, self.position.lines, task.apart, stack)
         self._saved = time.perf_counter()
 
     def take_epoch(self) -> None:

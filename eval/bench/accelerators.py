@@ -4,11 +4,12 @@ import ctypes
 import os
 import sys
 import tomllib
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 from jax.experimental import topologies
@@ -16,16 +17,7 @@ from jax.sharding import Mesh
 
 from lsar_jax.mesh import data_mesh
 
-__all__ = ["TARGETS", "Peaks", "Target", "check_installed", "mesh_of", "prepare"]
-
-
-class Peaks(NamedTuple):
-    """The limits of one device."""
-
-    memory: float  # bytes
-    bfloat16: float  # operations a second of matrix products
-    float32: float
-    fast_float32: float  # as the device computes float32 by default, with fewer digits
+__all__ = ["TARGETS", "Target", "check_installed", "mesh_of", "prepare"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +27,9 @@ class Target:
     platform: str  # tpu or cuda
     topology: str  # how they are connected, as XLA names it
     devices: int  # how many of them to use
-    peaks: Peaks  # of one, as its maker publishes them
+    # Of one device, as its maker publishes them: bytes of memory, and operations a second of products in bfloat16,
+    # float32, and fast_float32, as the device computes float32 by default, with fewer digits.
+    peaks: Mapping[str, float]
 
     def versions(self) -> str:
         """The versions of jax and of the compiler."""
@@ -44,8 +38,7 @@ class Target:
 
 
 _DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_PEAKS = {name: Peaks(**peaks) for name, peaks in _DATA["peaks"].items()}
-TARGETS = {name: Target(**{**of, "peaks": _PEAKS[of["peaks"]]}) for name, of in _DATA["targets"].items()}
+TARGETS = {name: Target(**{**of, "peaks": _DATA["peaks"][of["peaks"]]}) for name, of in _DATA["targets"].items()}
 
 # A GpuTargetConfigProto. Names and versions, which no compiler asks for, are as short as they can be.
 _H200 = Path(__file__).with_name("h200.textproto").read_text(encoding="utf-8")

@@ -51,7 +51,7 @@ def measured(name: str, target_name: str, target: Target, traced: jax.stages.Tra
     bytes_needed += memory.output_size_in_bytes - memory.alias_size_in_bytes
     counts = operations_of(traced.jaxpr, target.platform).items()
     operations = {kind: count / target.devices for kind, count in counts}
-    seconds = sum(count / getattr(target.peaks, kind) for kind, count in operations.items())
+    seconds = sum(count / target.peaks[kind] for kind, count in operations.items())
     kinds = {kind for kind in _COLLECTIVE.findall(compiled.as_text() or "") if not kind.endswith("-done")}
     return ProgramCost(
         name, target_name, sum(operations.values()) / 1e12, bytes_needed / 1e9, ", ".join(sorted(kinds)),
@@ -67,7 +67,7 @@ def read_rows(path: Path) -> dict[tuple[str, str], ProgramCost]:
 
 def worse(row: ProgramCost, before: ProgramCost | None, target: Target) -> Iterable[str]:
     """Yields the faults of a row: too much memory, or more than before."""
-    where, memory = f"{row.program} on {row.target}", target.peaks.memory
+    where, memory = f"{row.program} on {row.target}", target.peaks["memory"]
     if row.memory * 1e9 > memory:
         yield f"{where} needs {row.memory:.1f} GB of memory; the device has {memory / 1e9:.1f} GB"
     if before is None:

@@ -14,7 +14,7 @@ from scipy.stats import permutation_test
 from lsar_jax.measures.results import Result
 
 __all__ = [
-    "AVERAGE", "MEAN", "SeedTest", "Spread", "encoder_names", "result_key", "scores_by_test", "seed_test", "sizes",
+    "AVERAGE", "MEAN", "Spread", "encoder_names", "result_key", "scores_by_test", "seed_test", "sizes",
     "training_of", "transfer_rows", "with_maps",
 ]  # fmt: skip
 
@@ -81,16 +81,11 @@ def training_of(options: Mapping[str, Any]) -> str:
     return f"{trained} trained on {most} in {passes}"
 
 
-class SeedTest(NamedTuple):
-    """A test of two encoders over seeds."""
-
-    difference: float  # of their means, second minus first
-    p: float  # two-sided
-    least: float  # the lowest p that this number of seeds can give: 0.1 with three seeds each, 0.008 with five
-
-
-def seed_test(results: Sequence[Result], first: str, second: str) -> SeedTest:
+def seed_test(results: Sequence[Result], first: str, second: str) -> tuple[float, float, float]:
     """Tests whether the means of two encoders over other languages differ by more than their seeds do.
+
+    Returns the difference of their means, second minus first, the two-sided p, and the lowest p that this number of
+    seeds can give: 0.1 with three seeds each, 0.008 with five.
 
     It counts all ways to assign the scores to the two; of more than twenty scores, 200,000 ways are drawn.
     """
@@ -99,7 +94,7 @@ def seed_test(results: Sequence[Result], first: str, second: str) -> SeedTest:
     found = permutation_test(sides, lambda a, b, axis: b.mean(axis) - a.mean(axis), n_resamples=200_000, rng=0)
     ways = found.null_distribution
     p, least = float((np.abs(ways) >= abs(found.statistic) - 1e-9).mean()), 2 if len(sides[0]) == len(sides[1]) else 1
-    return SeedTest(float(found.statistic), p, least / len(ways))
+    return float(found.statistic), p, least / len(ways)
 
 
 def with_maps(transform: str) -> str:

@@ -24,7 +24,7 @@ from lsar_jax.measures.resampling import Interval, simultaneous_intervals
 from lsar_jax.measures.results import Result
 from lsar_jax.report.page_kit import render
 
-__all__ = ["TITLE", "CostsAndGains", "blocks", "compare", "mean_gains", "summary"]
+__all__ = ["TITLE", "CostsAndGains", "blocks", "compare", "mean_gains", "over_seeds", "summary"]
 
 TITLE = "What each method costs and gains"
 # Options and attributes in which results of one column may differ: what a method was fitted on.
@@ -154,7 +154,7 @@ def _columns(results: Sequence[Result]) -> dict[str, dict[tuple[str, str], Resul
         by_data = group_by(of, lambda r: str(r.options.get("data") or ""))
         for data, of_data in by_data.items():
             column = name if len(by_data) == 1 else f"{name} ({data})"
-            columns[column] = {place: _over_seeds(several) for place, several in _widest(of_data).items()}
+            columns[column] = {place: over_seeds(several) for place, several in _widest(of_data).items()}
     return columns
 
 
@@ -219,7 +219,7 @@ def _name(result: Result) -> str:
     return label(result.transform, parameters)
 
 
-def _over_seeds(results: Sequence[Result]) -> Result:
+def over_seeds(results: Sequence[Result]) -> Result:
     """The mean over the seeds of a method, also of the scores of each query."""
     queries, scored = results[0].queries, [r.queries for r in results if r.queries is not None]
     if queries is not None and len(scored) == len(results) > 1:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
@@ -34,6 +34,10 @@ __all__ = ["Transfer"]
 # What must be the same for encoders to be compared: of the text, and of those that are trained in the same way.
 _TEXT = ("max_length", "most", "most_dev", "most_tested", "held_out", "dtype", "chinese_words")
 _TRAINING = ("features", "learning_rate", "batch", "epochs", "validations", "dropout", "trained_blocks")
+
+
+# A folder of train.finetune, with its ``transfer.json`` and ``config.json``.
+_Run = tuple[Path, dict[str, Any], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Transfer:
         for folder in self.folders:
             transfer = read_json(folder / "transfer.json", dict, ("task", "metric", "encoder", "maps", "seeds"))
             config = read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length"))
-            tasks.setdefault(transfer["task"], []).append(_Run(folder, transfer, config))
+            tasks.setdefault(transfer["task"], []).append((folder, transfer, config))
         with recorded(self):
             results = {task: _of_task(of_task) for task, of_task in tasks.items()}
             every = [result for of_task in results.values() for result in of_task]
@@ -67,14 +71,6 @@ class Transfer:
             _print(of_task, tasks[task])
         console.print(f"wrote {self.out / 'results.jsonl'}")
         return every
-
-
-class _Run(NamedTuple):
-    """A folder of train.finetune, with its ``transfer.json`` and ``config.json``."""
-
-    folder: Path
-    transfer: dict[str, Any]
-    config: dict[str, Any]
 
 
 def _of_task(runs: Sequence[_Run]) -> list[Result]:
@@ -110,7 +106,7 @@ def _of_task(runs: Sequence[_Run]) -> list[Result]:
 
 def _print(results: Sequence[Result], runs: Sequence[_Run]) -> None:
     """Prints the table of a task, and the tests over seeds of the mean over other languages."""
-    rows, transfer = table.transfer_rows(results), runs[0].transfer
+    rows, transfer = table.transfer_rows(results), runs[0][1]
     first, *others = rows
     counts = ", ".join(
         f"{name} {max(map(len, tests.values()))}" for name, tests in table.scores_by_test(results).items()
@@ -124,10 +120,10 @@ def _print(results: Sequence[Result], runs: Sequence[_Run]) -> None:
     frozen, mapped = ([n for n in others if n.endswith(table.with_maps(way))] for way in ("features", "linear"))
     pairs += product(frozen, mapped)
     for base, name in pairs if table.MEAN in rows[first] else ():
-        found = table.seed_test(results, base, name)
+        difference, p, least = table.seed_test(results, base, name)
         console.print(
-            f"{name} minus {base}, {table.MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
-            f"{found.least:.3f} at least"
+            f"{name} minus {base}, {table.MEAN}: {difference:+.2f}, p = {p:.3f}; these seeds can give "
+            f"{least:.3f} at least"
         )
 
 

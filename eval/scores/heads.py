@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lsar_jax.measures.query_scores import QueryScores
+from eval.report.tradeoff import over_seeds
 from lsar_jax.measures.resampling import paired_test
 from lsar_jax.measures.results import Result
 from train.disentangle.finished import PARTS
@@ -58,16 +58,11 @@ def oracle_tests(results: Sequence[Result]) -> list[Result]:
     tests = []
     for (layer, part, column, name), of in runs.items():
         base = runs.get((layer, part, column, name.partition(" + oracle")[0]))
-        if base and base is not of:
-            p = paired_test(_over_seeds(base), _over_seeds(of))[1]
+        if base and base is not of and (queries := over_seeds(base).paired(over_seeds(of))):
+            p = paired_test(*queries)[1]
             test = replace(of[0], metric=f"{of[0].metric}, p of ORACLE", value=p, unit="", direction="neither")
             tests.append(replace(test, seed=None, low=None, high=None, queries=None, kind="", shown=False))
     return tests
-
-
-def _over_seeds(results: Sequence[Result]) -> QueryScores:
-    queries = [r.queries for r in results if r.queries is not None]
-    return replace(queries[0], values=np.mean([of.values for of in queries], axis=0))
 
 
 def _columns(results: Sequence[Result]) -> Iterator[tuple[str, Result]]:

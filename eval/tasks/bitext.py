@@ -91,18 +91,21 @@ def bitext(
     groups = {f"but {' and '.join(of)}": [code for code in pairs if code not in of] for of in unseen}
     groups |= {f"of {' and '.join(of)}": list(of) for of in unseen}
     title = f"{held_out if held_out >= 1 else f'{held_out:.0%}'} held-out pairs of {name}"
-    task = translations("bitext", title, pairs, seen=seen, groups=groups, own_text={"train": text}, of_layer=_cosines)
+    task = translations("bitext", title, pairs, seen=seen, groups=groups, own_text={"train": text})
     near = {("near en", code): near_misses_of(english, near_misses) for code, (english, _) in pairs.items()}
     parts_and_near = [{**task.parts[0], **{key: made for key, made in near.items() if made}}]
     return replace(task, parts=parts_and_near, scores=partial(_with_errors, task.scores))
 
 
 def _with_errors(scores: Callable[..., Iterable[Any]], x: Embedded, method: Method, setting: Setting) -> Iterator[Any]:
-    """Yields the scores of translations, and the errors of the margin's first hit."""
+    """Yields the scores of translations, the margin's errors, and the original cosines of the pairs."""
     yield from scores(x, method, setting)
     if method.bank is not None:  # a margin is a scale already
         return
     codes = [code for side, code in x if side == "xx"]
+    for code in codes if method.name == "original" else ():
+        cosines = QueryScores(np.asarray(paired_cosine(x["en", code], x["xx", code]), np.float64))
+        yield Score.of(Metric(f"cosine en-{code}", unit=""), [code], cosines)
     near = any(group == "near en" for group, _ in x)
     for name, groups in (("xsim", ["en"]), ("xsim++", ["en", "near en"]))[: 1 + near]:
         wrong = {}
@@ -113,14 +116,6 @@ def _with_errors(scores: Callable[..., Iterable[Any]], x: Embedded, method: Meth
             wrong[code] = QueryScores(100.0 * ~hits)
             yield Score.of(Metric(f"{name} {code}-en", "lower"), [code], wrong[code])
         yield Score.of(Metric(name, "lower", shown=near).over(len(codes)), codes, strata_of([*wrong.values()]))
-
-
-def _cosines(x: Embedded, methods: Sequence[Method], _: Setting) -> Iterator[tuple[Method, Score]]:
-    """Yields the mean cosine of the pairs of each language, in the original embeddings."""
-    for method in (method for method in methods if method.name == "original"):
-        for code in (code for side, code in x if side == "xx"):
-            cosines = QueryScores(np.asarray(paired_cosine(x["en", code], x["xx", code]), np.float64))
-            yield method, Score.of(Metric(f"cosine en-{code}", unit=""), [code], cosines)
 
 
 COMMAND = command(bitext, rare=("split_seed", "split", "sample", "seen"))

@@ -28,7 +28,7 @@ from eval.figures import leakage as draw
 from eval.fit_options import FitOptions
 from eval.fitting import choose
 from eval.scores.heads import COLUMNS, TRAINED, Scores, chance, oracle_tests, summary
-from eval.task import Embedded, Task, Texts
+from eval.task import Task, Texts
 from eval.tasks.benchmarks.sts17 import sts17
 from eval.tasks.benchmarks.tatoeba import tatoeba
 from eval.tasks.bitext import bitext
@@ -43,8 +43,8 @@ from train.disentangle.finished import PARTS, TrainedRun, check_comparable, chec
 
 __all__ = ["Leakage"]
 
-# Number of sentence pairs of a language and English in a plane: of Tatoeba, and of the held-out pairs as in Figure 5.
-_PAIRS, _HELD_OUT = 250, 1_000
+# Number of held-out pairs of a language and English in a plane, as in Figure 5.
+_HELD_OUT = 1_000
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Leakage:
             raise ValueError("give at least one output folder of train.disentangle")
         runs = [TrainedRun.load(folder) for folder in self.runs]
         check_comparable(runs)
-        first, layers = runs[0].config, tuple(sorted({run.layer for run in runs}))
+        first, layers = runs[0].config, tuple(sorted({run.spec.layer for run in runs}))
         trained = tuple(sorted(first["pairs"]))
         if unknown := [code for code in map(language_code, self.pictures) if code not in trained]:
             raise ValueError(f"--pictures has {unknown[0]}, but the heads were trained on {', '.join(trained)}")
@@ -97,9 +97,9 @@ class Leakage:
         encoder = EncoderOptions(**{name: first[name] for name in names & first.keys()}).open(max(layers))
         options = FitOptions(transforms=("original",), saved=tuple(file for run in runs for file in run.files))
         results: list[Result] = []
-        texts: dict[str, Texts] = {}
+        held_out: Texts = {}
         for task in self._tasks(text, first):
-            [texts[task.name]] = task.parts
+            held_out = task.parts[0] if task.name == "bitext" else held_out
             fitting, longest = choose(task, options), first["max_length"]
             results += evaluate(task, encoder, layers, fitting, max_length=longest, cache=cache).results
         if not results:
@@ -107,21 +107,14 @@ class Leakage:
         results += oracle_tests(results)
         write_results(results, self.out / "results.jsonl")
 
-        def encoded(of: Texts) -> dict[int, Embedded]:
-            x = encode_texts(encoder, of, layers, first["max_length"], cache)
-            return {layer: {key: value[n] for key, value in x.items()} for n, layer in enumerate(layers)}
-
         # Pictures leave out ablations, which would crowd them, unless there is nothing else.
         whole = [run for run in runs if not run.config["without"] or run.objective.startswith("oracle alone")] or runs
         self._report(results, runs, whole, trained)
-        if "tatoeba" in texts:
-            code = "de" if ("xx", "de") in texts["tatoeba"] else next(code for _, code in texts["tatoeba"])
-            pairs = {(side, code): texts["tatoeba"][side, code][:_PAIRS] for side in ("en", "xx")}
-            for layer, x in encoded(pairs).items():
-                self._draw_pairs(whole, layer, code, x, "pairs", f"embeddings-{layer}.png")
-        if "bitext" in texts and self.pictures:
-            for (layer, x), code in product(encoded(texts["bitext"]).items(), map(language_code, self.pictures)):
-                self._draw_pairs(whole, layer, code, x, "held-out pairs", f"held-out-{layer}-{code}.png")
+        if held_out and self.pictures:
+            x = encode_texts(encoder, held_out, layers, first["max_length"], cache)
+            for (n, layer), code in product(enumerate(layers), map(language_code, self.pictures)):
+                sides = {"English": x["en", code][n, :_HELD_OUT], code: x["xx", code][n, :_HELD_OUT]}
+                self._draw_pairs(whole, layer, code, sides)
         console.print(f"wrote results and figures to {self.out}")
         return results
 
@@ -148,13 +141,13 @@ class Leakage:
     ) -> None:
         """Prints the tables of scores and of training, and draws the scores."""
         scores, by_chance = summary(results, trained), chance(results, trained)
-        layers = sorted({run.layer for run in runs})
+        layers = sorted({run.spec.layer for run in runs})
         for layer in layers:
             _print(scores, layer, by_chance)
         print_table(
             "Training, with the best epoch of each seed (counted from 0; * if --epochs ended the run)",
             ["layer, objective", "rate, batch, patience", "epochs", "best"],
-            [[f"{run.layer}, {run.objective}", *run.training] for run in runs],
+            [[f"{run.spec.layer}, {run.objective}", *run.training] for run in runs],
         )
         tests = [(r, str(r.parameters["objective"])) for r in results if r.metric.endswith(" p of ORACLE")]
         if tests:
@@ -170,19 +163,16 @@ class Leakage:
         title = "Tatoeba: with and without a base objective"
         draw.objective_bars(bases, layers, "Tatoeba", "accuracy, %", title, self.out / "bases.png")
 
-    def _draw_pairs(
-        self, runs: Sequence[TrainedRun], layer: int, code: str, x: Embedded, pairs: str, name: str
-    ) -> None:
-        """Draws the pairs of a language, a panel for each objective, by its first run at the layer."""
-        sides = {"English": x["en", code][:_HELD_OUT], code: x["xx", code][:_HELD_OUT]}
+    def _draw_pairs(self, runs: Sequence[TrainedRun], layer: int, code: str, sides: Mapping[str, np.ndarray]) -> None:
+        """Draws the held-out pairs of a language, a panel for each objective, by its first run at the layer."""
         panels: dict[str, dict[str, np.ndarray]] = {}
         for run in runs:
-            if run.layer == layer and run.objective not in panels:
+            if run.spec.layer == layer and run.objective not in panels:
                 heads = list(zip(PARTS, run.heads(run.seeds[0]), strict=True))
                 of_run = {f"{side} {part}": np.asarray(head(x)) for side, x in sides.items() for part, head in heads}
                 panels[run.objective] = of_run
-        title = f"{len(sides[code])} {pairs} of English and {code}, layer {layer}"
-        draw.pair_planes(panels, title, self.out / name)
+        title = f"{len(sides[code])} held-out pairs of English and {code}, layer {layer}"
+        draw.pair_planes(panels, title, self.out / f"held-out-{layer}-{code}.png")
 
 
 def _print(scores: Scores, layer: int, by_chance: dict[str, float]) -> None:

@@ -172,7 +172,9 @@ def test_what_is_written(tmp_path, capsys, refused):
     assert (again["12"], set(again)) == (transfer["seeds"]["12"], {"12", "8", "9"})
     assert log.stat().st_mtime_ns == written
     assert not left.exists()
-    assert "of 3 seeds" in capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
+    for seed, end in again.items():
+        assert f"of seed {seed}: {next(iter(end['scores']))} " in shown
     assert "belongs to another run: dropout was 0.1 and is now 0.3; choose another --out" in refused(
         main, [*command(tmp_path, out, task, "--seeds", "12"), "--dropout", "0.3"]
     )

@@ -19,9 +19,11 @@ sentence-transformers; ``linear`` writes transforms instead, ``layer-0.safetenso
 TASK --saved``. ``alignment.json`` beside either says from what encoder, and how, it was made.
 """
 
+import os
 import shutil
 import sys
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -119,7 +121,7 @@ class Align:
         }
         with claimed(self.out, self.encoder.encoder, options, ("moments/*/*", *run._outputs(encoder))):
             names, sides = ("training", "validation"), "of" if self.text.questions else "of English and"
-            sizes = [f"{len(part)} {name} pairs{part.links_note}" for name, part in zip(names, examples, strict=True)]
+            sizes = [f"{len(part)} {name} pairs" for name, part in zip(names, examples, strict=True)]
             console.print(f"{self.objective}: {' and '.join(sizes)}, {sides} {', '.join(training.codes)}")
             chunks = ChunkSizes(known(run.options.chunk_tokens), self.encoder.max_length, devices)
             plan = BatchPlan(run.options, chunks, encoder.tokenizer.pad_id, self.seed)
@@ -192,10 +194,7 @@ class Align:
         new = unused(folder)
         aligned.to_sentence_transformers(new)
         # If this run wrote the folder before, others may have put files into it since.
-        for path in [path for path in new.rglob("*") if path.is_file()]:
-            place = folder / path.relative_to(new)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(place)
+        shutil.copytree(new, folder, copy_function=os.replace, dirs_exist_ok=True)
         shutil.rmtree(new)
         self._describe(encoder, folder)
 
@@ -225,9 +224,8 @@ class Align:
         )
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Aligns an encoder."""
-    return run(Align, "python -m train.align", arguments, __doc__, shared=True)
+# Runs the command with these arguments; returns its exit status.
+main = partial(run, Align, "python -m train.align", description=__doc__, shared=True)
 
 
 if __name__ == "__main__":

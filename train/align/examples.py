@@ -46,11 +46,6 @@ class Examples:
         """The number of pairs of each language."""
         return dict(zip(self.codes, np.bincount(self.language, minlength=len(self.codes)).tolist(), strict=True))
 
-    @property
-    def links_note(self) -> str:
-        """The number of links between words, as a part of a sentence; empty without any."""
-        return "" if self.links is None else f" with {sum(map(len, self.links))} links"
-
     def hash(self) -> str:
         """Returns a hash that identifies these examples in this order."""
         digest = hashlib.sha256(",".join(self.codes).encode())

@@ -204,9 +204,8 @@ class Disentangle(HeadsOptions):
         write_json(folder / "trained.json", record)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Trains two heads."""
-    return run(Disentangle, "python -m train.disentangle", arguments, __doc__)
+# Runs the command with these arguments; returns its exit status.
+main = partial(run, Disentangle, "python -m train.disentangle", description=__doc__)
 
 
 if __name__ == "__main__":

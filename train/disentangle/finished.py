@@ -63,11 +63,6 @@ class TrainedRun:
             raise ValueError(f"{folder / 'config.json'} or trained.json is damaged: {error!r}") from error
 
     @property
-    def layer(self) -> int:
-        """The hidden-state layer whose embeddings the heads were trained on."""
-        return self.spec.layer
-
-    @property
     def files(self) -> list[Path]:
         """The files of the heads: meaning and language, for one seed after another."""
         return [self.folder / f"seed-{seed}" / f"{part}.safetensors" for seed in self.seeds for part in PARTS]
@@ -84,7 +79,7 @@ def check_comparable(runs: Sequence[TrainedRun]) -> None:
     """
     for index, run in enumerate(runs):
         for other in runs[:index] or [run]:
-            alike = run is not other and (other.objective, other.layer) == (run.objective, run.layer)
+            alike = run is not other and (other.objective, other.spec.layer) == (run.objective, run.spec.layer)
             options = [
                 {"encoder": replace(one.spec, layer=0)}
                 | {name: one.config[name] for name in (*_SAME, *(_TRAINING if alike else ()))}
@@ -92,7 +87,7 @@ def check_comparable(runs: Sequence[TrainedRun]) -> None:
             ]
             difference = job.changed_options(*options)
             if twice := set(other.seeds) & set(run.seeds) if alike else ():
-                difference = f"both are {run.objective!r} at layer {run.layer} and have seed {min(twice)}"
+                difference = f"both are {run.objective!r} at layer {run.spec.layer} and have seed {min(twice)}"
             if difference:
                 raise ValueError(f"{run.folder} cannot be compared with {other.folder}: {difference}; omit one")
 

@@ -14,19 +14,19 @@ log and its figure; ``transfer.json`` has the scores by seed and file, for ``pyt
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import jax
-import numpy as np
 import optax
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder, __version__
 from lsar_jax.checks import at_least, check_option, check_seeds
-from lsar_jax.console.output import console, print_table
+from lsar_jax.console.output import console
 from lsar_jax.console.run import run
 from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.mesh import data_mesh
@@ -87,7 +87,7 @@ class Finetune:
     )  # fmt: skip
 
     def run(self) -> dict[str, Any]:
-        """Trains all seeds, tests them, and prints the scores; returns what ``transfer.json`` holds."""
+        """Trains all seeds, tests them, and prints their scores; returns what ``transfer.json`` holds."""
         task = TASKS[self.task]
         run = replace(self, text=self.text.pinned(), training=self.training.complete(task))
         # What does not go together is refused before anything is read.
@@ -118,7 +118,6 @@ class Finetune:
                         run._write(encoder.spec, done)
                         # The parameters are large, and all that is needed from now on are the scores.
                         remove_checkpoints(self.out / f"seed-{seed}" / "checkpoints")
-        run._print(done)
         return read_json(path, dict)
 
     def _open(self) -> SentenceEncoder:
@@ -163,7 +162,9 @@ class Finetune:
             predicted = training.predict(best, test.examples, maps.get(test.language))
             about = {"language": test.language, "n": len(test.sentences), "mapped": test.language in maps}
             scores[name] = about | training.text.score(test, predicted)
-        console.print(f"tested in {time.perf_counter() - started:.0f} s")
+        metric = TASKS[self.task].metric
+        found = ", ".join(f"{name} {score[metric]:.1f}" for name, score in scores.items())
+        console.print(f"{metric} of seed {seed}: {found}; tested in {time.perf_counter() - started:.0f} s")
         position = trained.position
         return {
             "development": 100 - position.best[0],
@@ -183,20 +184,9 @@ class Finetune:
         }  # fmt: skip
         write_json(self.out / "transfer.json", record)
 
-    def _print(self, done: Mapping[str, Any]) -> None:
-        metric, names = TASKS[self.task].metric, next(iter(done.values()))["scores"]
-        columns = {name: [seed["scores"][name][metric] for seed in done.values()] for name in names}
-        columns["development"] = [seed["development"] for seed in done.values()]
-        rows: list[Sequence[str | float]] = [
-            [name, float(np.mean(values)), f"{np.std(values, ddof=1):.1f}" if len(values) > 1 else ""]
-            for name, values in columns.items()
-        ]
-        print_table(f"{metric} of {len(done)} seeds", ["test", "mean", "std"], rows)
 
-
-def main(arguments: list[str] | None = None) -> int:
-    """Trains a task in English, and tests it in other languages."""
-    return run(Finetune, "python -m train.finetune", arguments, __doc__, shared=True)
+# Runs the command with these arguments; returns its exit status.
+main = partial(run, Finetune, "python -m train.finetune", description=__doc__, shared=True)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ The paper's aligner is fast_align, whose links differ from eflomal's. To use it,
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -32,7 +33,7 @@ from pathlib import Path
 import tyro
 
 from lsar_jax import __version__
-from lsar_jax.console.output import console, print_table
+from lsar_jax.console.output import console
 from lsar_jax.console.run import run
 from lsar_jax.corpora.parallel_text import Pair
 from lsar_jax.encoders.progress import count_meter
@@ -101,7 +102,6 @@ class WordPairs:
                 "counts": {code: {part: counts[code][part]._asdict() for part in PARTS} for code in counts},
             }
             write_json(folder / "word-pairs.json", record)
-        _print(counts)
         console.print(f"wrote {self.out}")
         return counts
 
@@ -118,19 +118,11 @@ class WordPairs:
                     if not linked:
                         raise ValueError(f"no links are left in the {part} pairs of {code}; omit {code}, or add text")
                     write_aligned(folder, code, part, linked)
-                console.print(f"{code}: {sum(map(len, parts))} pairs in {time.perf_counter() - started:.1f} s")
+                links = sum(count.one_to_one for count in counts[code].values())
+                seconds = time.perf_counter() - started
+                console.print(f"{code}: {links:,} links between {sum(map(len, parts)):,} pairs in {seconds:.1f} s")
                 meter(sum(map(len, parts)))
         return counts
-
-
-def _print(counts: dict[str, dict[str, LinkCounts]]) -> None:
-    rows: list[list[str | float]] = []
-    for code, parts in counts.items():
-        total = LinkCounts(*map(sum, zip(*parts.values(), strict=True)))
-        numbers = (total.pairs, total.linked, total.aligned, total.different, total.one_to_one)
-        rows.append([code, *(f"{number:,}" for number in numbers), total.one_to_one / max(total.linked, 1)])
-    columns = ["language", "pairs", "with links", "links", "of different words", "one to one", "per pair"]
-    print_table("Links between words", columns, rows)
 
 
 def _split(code: str, parts: tuple[list[Pair], list[Pair]]) -> tuple[list[Words], list[Words]]:
@@ -156,9 +148,8 @@ def _aligned(code: str, parts: tuple[list[Pair], list[Pair]], folder: Path | Non
     return [aligned[: len(train)], aligned[len(train) :]]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Aligns the words of parallel text."""
-    return run(WordPairs, "python -m train.word_pairs", arguments, __doc__)
+# Runs the command with these arguments; returns its exit status.
+main = partial(run, WordPairs, "python -m train.word_pairs", description=__doc__)
 
 
 if __name__ == "__main__":
