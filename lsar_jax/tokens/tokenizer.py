@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import takewhile
+from os.path import commonprefix
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -154,16 +154,12 @@ class FastTokenizer:
             self.backend.no_truncation()
             texts = self.template.render(prompt, ["0", "1 2 3 4"])
             one, other = (encoding.ids for encoding in self.backend.encode_batch(texts, add_special_tokens=False))
-        before, after = _shared(one, other), _shared(one[::-1], other[::-1])[::-1]
+        before = commonprefix([one, other])  # noqa: RUF071 - of lists, not of paths
+        after = commonprefix([one[::-1], other[::-1]])[::-1]  # noqa: RUF071
         shorter = min(len(one), len(other))
         # Where the two do not differ, the template leaves the text out.
         after = after if len(after) < shorter else []
         return before[: shorter - len(after)], after
-
-
-def _shared(one: list[int], other: list[int]) -> list[int]:
-    """Returns the ids with which both lists begin."""
-    return [left for left, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))]
 
 
 @dataclass(frozen=True)
