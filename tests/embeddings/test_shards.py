@@ -1,8 +1,13 @@
 """Jobs in shares that processes do alone, in any order, and that a merge ends: the bytes are those of one process."""
 
 import json
+import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -88,6 +93,47 @@ def test_a_share_or_a_merge_that_is_killed_before_any_change_goes_on(kind):
             for run_step in () if at_end else steps[step:]:
                 run_step()
             assert taken() == whole, stop
+
+
+def killed(process, ready):
+    """Waits until ``ready`` returns something, or the process has ended, and kills it."""
+    while process.poll() is None and not ready():
+        time.sleep(0.001)
+    process.kill()
+    process.communicate()
+    return process.returncode
+
+
+@pytest.mark.slow
+@each
+def test_processes_that_are_killed(kind, all_progress):
+    """A Slurm array, each task of which is killed once."""
+    run(kind)
+    whole = taken()
+    ends = []
+    for task, restart in [
+        (task, restart) for task in random.sample(range(SHARES), SHARES) for restart in (False, True)
+    ]:
+        array = {"ID": task + 5, "MIN": 5, "MAX": 5 + SHARES - 1, "STEP": 1, "COUNT": SHARES}
+        slurm = {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in array.items()}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lsar_jax", *COMMANDS[kind]], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True, env=os.environ | slurm | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        )  # fmt: skip
+        if not restart:
+            # The first once it holds its lock, when it can hardly be done; the others after a part, if they are not.
+            parts = "out/.job/[0-9]*.json" if kind == "encode" else "out.job/forward-*"
+            if not ends:
+                parts = str(Path(parts).parent / (f"lock-{task:05d}" if task else "lock"))
+            before = len([*Path().glob(parts)])
+            ends.append(killed(process, lambda parts=parts, before=before: len([*Path().glob(parts)]) > before))
+        else:
+            errors = process.communicate(timeout=300)[1]
+            assert process.returncode == 0, errors
+            assert f"--shard {task}/{SHARES}, by the scheduler" in errors
+    assert -signal.SIGKILL in ends
+    merge()
+    assert taken() == whole
 
 
 @each
