@@ -22,9 +22,11 @@ from lsar_jax.transforms import Transform
 
 __all__ = ["EncoderModel", "Program", "Weights", "compiled", "forward"]
 
-# The structures of models, of which equal ones are one object, and the variables that hold their arrays.
+# The structures of models, of which equal ones are one object; the attributes of a model's modules, then and now; and
+# the variables that hold its arrays.
 _structures: dict[Any, Any] = {}
-_models: WeakKeyDictionary[Any, tuple[Any, list[Any]]] = WeakKeyDictionary()
+_models: WeakKeyDictionary[Any, tuple[Any, list[tuple[dict[str, Any], dict[str, Any]]], list[Any]]]
+_models = WeakKeyDictionary()
 
 
 @runtime_checkable
@@ -73,12 +75,26 @@ class Weights:
     @classmethod
     def of(cls, model: Any) -> "Weights":
         """Takes a model apart."""
-        if model not in _models:
+        if model not in _models or not all(map(_same, _models[model][1])):
             structure = jax.tree.structure(model)
             variables = jax.tree.leaves(model, is_leaf=lambda x: isinstance(x, nnx.Variable))
-            _models[model] = _structures.setdefault(structure, structure), variables
-        structure, variables = _models[model]
+            _models[model] = _structures.setdefault(structure, structure), list(_attributes(model)), variables
+        structure, _, variables = _models[model]
         return cls([variable.get_value() for variable in variables], structure)
+
+
+def _attributes(module: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yields the attributes of a module, and of those inside it, as they are now, beside where they are."""
+    yield vars(module).copy(), vars(module)
+    for child in vars(module).values():
+        if isinstance(child, nnx.Pytree):
+            yield from _attributes(child)
+
+
+def _same(attributes: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+    """Whether the attributes of a module are still the same objects."""
+    then, now = attributes
+    return len(then) == len(now) and all(now.get(name) is value for name, value in then.items())
 
 
 def forward(

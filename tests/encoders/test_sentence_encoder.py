@@ -8,6 +8,7 @@ from unicodedata import normalize
 import jax
 import numpy as np
 import pytest
+from flax import nnx
 
 import lsar_jax as lj
 from lsar_jax.encoders import pipeline
@@ -266,3 +267,12 @@ def test_progress_says_what_is_done(tiny, corpus, capsys, all_progress, total):
     assert len(lines) == len(batches) > 1
     last = r"encoded 150 of 150 sentences \(100%\)" if total else r"encoded 150 sentences, [\d,]+ a second"
     assert re.fullmatch(last, lines[-1])
+
+
+def test_a_parameter_that_is_replaced_counts(tiny_folder, short):
+    other = lj.load_encoder(tiny_folder)
+    before, words = other.encode(short), other.model.embeddings.word
+    words.embedding = nnx.Param(words.embedding.get_value()[::-1])
+    assert relative(other.encode(short), before) > 0.1
+    words.embedding = nnx.Param(words.embedding.get_value()[::-1])
+    np.testing.assert_array_equal(other.encode(short), before)
