@@ -17,7 +17,7 @@ Example:
   >>> from lsar_jax.objectives.language_penalty import LanguageMeans, language_penalty
   >>> x = jax.random.normal(jax.random.key(0), (200, 8))
   >>> language = jnp.arange(200) % 2
-  >>> shifted = x + 3 * jnp.where(language == 0, 1, -1)[:, None] * jnp.eye(8)[0]
+  >>> shifted = x + 3 * jnp.where(language == 0, 1, -1)[:, None] * jnp.eye(8)[:1]
   >>> means = [LanguageMeans.start(2, 8).update(vectors, language) for vectors in (x, shifted)]
   >>> [round(float(language_penalty(vectors, of)), 1) for vectors, of in zip((x, shifted), means)]
   [0.1, 0.6]
