@@ -19,14 +19,11 @@ _AT_SPACES = ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
 _WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+_PATTERNS = ({"Regex": _WORDS}, {"Regex": _WORDS.replace(r"|\p{N}|", r"|\p{N}{1,3}|")})
 _SPLITS: tuple[dict[str, Any], ...] = (
-    {"type": "Metaspace", "split": True},
-    {"type": "ByteLevel", "use_regex": True},
-    *(
-        {"type": "Split", "pattern": {"Regex": words}, "behavior": "Isolated", "invert": False}
-        for words in (_WORDS, _WORDS.replace(r"|\p{N}|", r"|\p{N}{1,3}|"))
-    ),
-)
+    {"type": "Metaspace", "split": True}, {"type": "ByteLevel", "use_regex": True},
+    *({"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False} for pattern in _PATTERNS),
+)  # fmt: skip
 # Gemma's: after the first, the second finds no space.
 _MARKED = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
 _AT_NONE = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
