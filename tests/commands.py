@@ -52,13 +52,8 @@ def parsed(command):
             module = importlib.import_module(f"{words[2]}.__main__")
         except ModuleNotFoundError:
             module = importlib.import_module(words[2])
-        kept, options = module.run, []
-        module.run = lambda kind, prog, given, *_, **__: options.append(tyro.cli(kind, prog=prog, args=given))
-        try:
-            module.main(arguments)
-        finally:
-            module.run = kept
-        return options[0]
+        kind, prog = module.main.args
+        return tyro.cli(kind, prog=prog, args=arguments)
     name, *rest = arguments
     assert name in named, f"{name} is not one of {', '.join(named)}"
     found = named[name]
