@@ -49,8 +49,9 @@ def test_pairs_are_of_one_language_and_not_of_what_is_measured(folder):
 
 
 def test_each_side_is_tokenized_in_its_language():
-    def tokenizer(texts, max_length, languages):
-        return [np.array([len(text), max_length, ord(code[0])]) for text, code in zip(texts, languages, strict=True)], 0
+    def tokenizer(texts, max_length, languages, prompt):
+        sizes = [len(f"{prompt}{text}") for text in texts]
+        return [np.array([n, max_length, ord(code[0])]) for n, code in zip(sizes, languages, strict=True)], 0
 
     examples = sentence_examples(tokenizer, {"de": [("wer", "er da")]}, 9, "p ", english=False)
     assert (examples.source[0].tolist(), examples.target[0].tolist()) == ([5, 9, ord("d")], [7, 9, ord("d")])
