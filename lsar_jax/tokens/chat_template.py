@@ -47,7 +47,7 @@ class ChatTemplate:
             return self.tokenizer.apply_chat_template(chats, tokenize=False) if chats else []
         except ImportError:
             raise
-        except Exception as error:
+        except Exception as error:  # of jinja, or raised by the template
             raise ValueError(f"the chat template fails{' with a prompt' * bool(prompt)}: {error}") from error
 
     def _message(self, role: str, text: str) -> dict[str, Any]:
