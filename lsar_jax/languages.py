@@ -13,7 +13,7 @@ import csv
 from collections.abc import Iterable, Mapping, Set
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import langcodes
 
@@ -47,7 +47,10 @@ with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _f
     for _row in csv.DictReader(_file):
         _CODES.setdefault(_row["kind"], {})[_row["code"]] = _row["meaning"]
 
-_UNSPACED = "Ahom Bopo Hanb Hani Hans Hant Hira Hrkt Jpan Kana Khmr Lana Laoo Mymr Tale Talu Tavt Thai Tibt"
+_UNSPACED = (
+    "Ahom Bali Batk Bopo Bugi Hanb Hani Hans Hant Hira Hrkt Java Jpan Kana Kawi Khmr Kits Lana Laoo Maka Mymr Nshu "
+    "Rjng Tale Talu Tang Tavt Thai Tibt Yiii"
+)
 
 
 def language_code(code: object) -> str:
@@ -69,7 +72,7 @@ def language_code(code: object) -> str:
         if str(code) in ("nan", "<NA>", "NaT", "None"):
             hint = "; it is missing, or pandas read the code 'nan', Min Nan, without keep_default_na=False"
         raise ValueError(f"a language is {code!r:.80}, which is not a string such as 'de'{hint}")
-    return _code_of(code)
+    return _code_of(str(code))  # not a subclass, which errors would show
 
 
 @cache
@@ -119,11 +122,13 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
     return {code: by_language[keys[code]] for code in sorted(keys)}
 
 
-def check_given(language: object) -> None:
-    """Raises ValueError unless ``language`` is None, a code, or an ordered iterable of codes, one per sentence."""
+def check_given(language: Any) -> Any:
+    """Returns ``language``, of pyarrow as a list; ValueError unless None, a code, or an ordered iterable of codes."""
+    language = language.to_pylist() if hasattr(language, "to_pylist") else language
     wrong = isinstance(language, bytes | Mapping | Set) or not isinstance(language, str | Iterable | None)
-    if wrong or len(getattr(language, "shape", (1,))) != 1:
+    if wrong or (not isinstance(language, str) and len(getattr(language, "shape", (1,))) != 1):
         raise ValueError(f"language is {language!r:.80}; give one code, such as 'de', or a list with one per sentence")
+    return language
 
 
 def check_codes(language: str | Iterable[str], first: int = 0) -> list[str]:
@@ -133,8 +138,8 @@ def check_codes(language: str | Iterable[str], first: int = 0) -> list[str]:
       ValueError: one of them is not a language code (the error names its row, counted from ``first``), or
         ``check_given`` refuses ``language``.
     """
-    check_given(language)
-    codes = [language] if isinstance(language, str) else list(language)
+    given = check_given(language)
+    codes = [given] if isinstance(given, str) else list(given)
     for row, code in enumerate(codes, first):
         try:
             language_code(code)

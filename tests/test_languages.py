@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 
 import lsar_jax as lj
@@ -107,6 +108,21 @@ def test_rows_without_a_language_are_named(missing, form, tiny, unchecked):
     ):
         with pytest.raises(ValueError, match="row 6: a language is (nan|None|<NA>), which is not a string .*missing"):
             use()
+
+
+@pytest.mark.parametrize(
+    "form", [np.array, pandas.Series, pandas.Categorical, pyarrow.array, lambda codes: pyarrow.chunked_array([codes])]
+)
+def test_rows_have_languages_in_any_form_and_under_any_code(form, tiny, unchecked):
+    codes, x = ["de", "eng", "deu", "en"] * 2, np.random.default_rng(0).normal(size=(8, tiny.dim))
+    center = LanguageRemover("center").fit(x, language=form(codes)).transform_
+    assert center.fits[0].fitted_on == (("de", 4), ("en", 4))
+    np.testing.assert_array_equal(center(x, form(codes)), center(x, ["de", "en"] * 4))
+    with pytest.raises(ValueError, match="row 3: 'german' is not a language code"):
+        center(x, form(["de", "en", "de", "german"] * 2))
+    encoder = tiny.with_transform(lj.transforms.fit_center({"de": x[:4], "en": x[4:]}))
+    moved = (encoder.encode(["a", "b"], language=languages) for languages in (form(["de", "en"]), ["de", "en"]))
+    np.testing.assert_array_equal(*moved)
 
 
 def test_keys_are_sorted_and_unique():

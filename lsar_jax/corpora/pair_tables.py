@@ -5,13 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, islice, product
 from math import log
 from pathlib import Path
 
+import regex
+
 from lsar_jax.corpora.text_files import stream_lines, tab_fields
 from lsar_jax.corpora.udhr import udhr
-from lsar_jax.languages import code_or_none
+from lsar_jax.languages import code_or_none, script_of
 
 __all__ = ["COLUMNS", "Languages", "named_pair", "table_pairs"]
 
@@ -22,28 +24,38 @@ _log = logging.getLogger("lsar_jax")
 
 # Rows that are looked at.
 _HEAD = 500
+# Fewer rows do not say that a column has numbers alone.
+_FEW = 10
 # Logarithm of how much likelier text must be in one language than in the other.
 _CLEAR = 10
 # Half as many as there may be sequences of three letters.
 _UNSEEN = 10_000
 # Numbers, such as scores, and addresses.
 _NO_TEXT = re.compile(r"\s*([-+]?[\d.,]+(e[-+]?\d+)?%?|\w+://\S*)?\s*", re.IGNORECASE)
-_TITLE = re.compile("[A-Z][a-z]+")
+# Names of columns: letters, perhaps joined, as in text_en; and of languages, as in English (US).
+_JOINED, _TITLE = re.compile(r"[^\W\d_]+([_.-][^\W\d_]+)+"), re.compile(r"([^\W\d_]+( \(?\w+\)?)?)?")
 # Names of the two columns, in the order of the languages; in the last entry, they say which is English.
 COLUMNS = (
     ("sentence1", "sentence2"), ("source_sentence", "target_sentence"), ("source", "target"), ("src", "tgt"),
-    ("src", "trg"), ("src_text", "trg_text"), ("text1", "text2"), ("english", "non_english"),
+    ("src", "trg"), ("src_text", "trg_text"), ("text1", "text2"), ("text_a", "text_b"), ("sent1", "sent2"),
+    ("original", "translation"), ("source text", "target text"), ("english", "non_english"),
 )  # fmt: skip
 
 
-def named_pair(names: Sequence[str], languages: Languages) -> tuple[int, int] | None:
-    """Returns the columns of the source and the target, by the codes of their languages or one of the ``COLUMNS``."""
+@cache
+def named_pair(names: tuple[str, ...], languages: tuple[str | None, ...]) -> tuple[int, int] | None:
+    """Returns the columns of the source and the target, by the codes of their languages or one of the ``COLUMNS``.
+
+    They are names, or else parts of names, as in ``text_en``.
+    """
     english = COLUMNS[-1] if languages[0] == "en" else COLUMNS[-1][::-1]
-    codes: list[str | None] = [code_or_none(name) for name in names]
-    lower: list[str | None] = [name.strip().lower() for name in names]
-    for there, pair in zip([codes, *[lower] * len(COLUMNS)], (languages, *COLUMNS[:-1], english), strict=True):
-        if None not in pair and [there.count(side) for side in pair] == [1, 1]:
-            return there.index(pair[0]), there.index(pair[1])
+    whole = [[name.strip().lower()] for name in names]
+    parts = [re.split("[_.-]", name) if _JOINED.fullmatch(name) else [] for [name] in whole]
+    there = [[{*words, *map(code_or_none, words)} for words in of] for of in (whole, parts)]
+    for columns, pair in product(there, (languages, *COLUMNS[:-1], english)):
+        places = [[place for place, words in enumerate(columns) if side in words] for side in pair]
+        if None not in pair and list(map(len, places)) == [1, 1] and places[0] != places[1]:
+            return places[0][0], places[1][0]
     return None
 
 
@@ -68,7 +80,7 @@ def table_pairs(
     rows = _rows(path)
     head = list(islice(rows, _HEAD))
     header = len(head) > 1 and _is_header(head, languages)
-    named = named_pair(columns or head[0], languages) if columns or header else None
+    named = named_pair(tuple(columns or head[0]), tuple(languages)) if columns or header else None
     if columns and (named is None or len(columns) != len(head[0])):
         raise ValueError(f"{path} has {len(head[0])} columns; --columns is {' '.join(columns)}; name source and target")
     head = head[header:]
@@ -107,22 +119,26 @@ def _is_header(head: Sequence[Sequence[str]], languages: Languages) -> bool:
     numbers = [any(column) and _all(_NO_TEXT, column) for column in zip(*rows, strict=True)]
     if any(number and not _NO_TEXT.fullmatch(name) for name, number in zip(names, numbers, strict=True)):
         return True
-    return named_pair(names, languages) is not None or ("English" in names and _all(_TITLE, names))
+    english = "english" in (name.partition(" ")[0].lower() for name in names) and _all(_TITLE, names)
+    return english or named_pair(tuple(names), tuple(languages)) is not None
 
 
 def _of_content(path: Path, rows: Sequence[Sequence[str]], languages: Languages) -> tuple[int, int]:
     """Returns the columns of the source and the target; raises ValueError if they are not clear."""
     columns = dict(enumerate(zip(*rows, strict=True)))
-    # A licence differs only at its end, by who is named.
     most, kept = max(1, len(rows) // 10), list(columns)
-    for is_other in (lambda column: _all(_NO_TEXT, column), lambda column: len({x[:12] for x in column}) <= most):
-        left = [i for i in kept if not is_other(columns[i])]
+    texts = [i for i in kept if not _all(_NO_TEXT, columns[i])]
+    # Few sentences may all be numbers.
+    kept = texts if len(texts) > 1 or (len(texts) == 1 and len(rows) >= _FEW) else kept
+    # A licence differs only at its end, by who is named, and an id in its number.
+    for varying in ("", r"\d"):
+        left = [i for i in kept if len({re.sub(varying, "", x)[:12] for x in columns[i]}) > most]
         kept = left if len(kept) > 2 and len(left) > 1 else kept
     likelier = {i: _likelier({*columns[i][:100]}, languages) for i in kept}
     clear = [i for i in kept if likelier[i] > _CLEAR], [i for i in kept if likelier[i] < -_CLEAR]
     if list(map(len, clear)) == [1, 1]:
         kept = [clear[0][0], clear[1][0]]
-    elif len(kept) == len(columns) == 3 and not any(clear) and (_all(_NO_TEXT, columns[0]) or None not in languages):
+    elif len(kept) == len(columns) == 3 and not any(clear) and not any(" " in text for text in columns[0]):
         kept = [1, 2]
     if len(kept) != 2:
         some = " | ".join(text[:40] for text in rows[0])
@@ -137,11 +153,18 @@ def _of_content(path: Path, rows: Sequence[Sequence[str]], languages: Languages)
 
 
 def _likelier(texts: Iterable[str], languages: Languages) -> float:
-    """Returns how much likelier texts are in one language than in another, by three letters at a time; else 0."""
+    """Returns how much likelier texts are in one language than in another, by three letters at a time.
+
+    Of languages that the UDHR has not, it is by how many letters more or fewer are Latin if one of them is; else 0.
+    """
     try:
         one, other = (_of_udhr(str(code)) for code in languages)
     except ValueError:
-        return 0.0
+        scripts = ["" if code is None else script_of(code) for code in languages]
+        if "" in scripts or scripts.count("Latn") != 1:
+            return 0.0
+        latin, letters = (len(regex.findall(kind, "".join(texts))) for kind in (r"(?=\p{L})\p{Latin}", r"\p{L}"))
+        return float(2 * latin - letters) * (1 if scripts[0] == "Latn" else -1)
     scale = log((other.total() + _UNSEEN) / (one.total() + _UNSEEN))
     return sum(log((one[of] + 0.5) / (other[of] + 0.5)) + scale for of in _threes(texts))
 

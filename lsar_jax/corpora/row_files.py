@@ -103,8 +103,8 @@ def _csv_rows(file: Any, columns: Sequence[str] | None, where: str) -> Rows:
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
     lines = (line for _, line in numbered_lines(file, where))
     first = next(lines, "")
-    # Where numbers have decimal commas, Excel separates the fields by semicolons.
-    separator = max(",;", key=re.sub('"[^"]*"', "", first).count)
+    # Where numbers have decimal commas, Excel separates the fields by semicolons; others write tabs.
+    separator = max(",;\t", key=re.sub('"[^"]*"', "", first).count)
     return _table(_of_csv(csv.reader(chain([first], lines), delimiter=separator, strict=True), where), columns, where)
 
 

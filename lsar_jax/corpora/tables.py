@@ -181,7 +181,7 @@ def _sentences(code: str, english_first: bool, numbered: tuple[str, dict[str, An
     # An id may be a number in a column that is named like Indonesian.
     texts = [column for column, value in row.items() if isinstance(value, str | None)]
     languages = ("en", code) if english_first else (code, "en")
-    if (pair := named_pair(texts, languages)) is None:
+    if (pair := named_pair(tuple(texts), languages)) is None:
         known = "; ".join(map(", ".join, (*COLUMNS, languages)))
         raise ValueError(f"{where} has text in {', '.join(texts) or 'no column'}; expected a pair of columns: {known}")
     source, target = ((row[texts[column]] or "").rstrip("\r\n") for column in pair)

@@ -83,7 +83,7 @@ def tab_fields(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str
     """Yields the fields between the tabs of numbered lines, without the quotation marks that a spreadsheet puts.
 
     They are a spreadsheet's if all, from the first on for some lines, are around fields that need them: those with
-    quotation marks, which are doubled, or all with a comma. Otherwise they are text.
+    quotation marks, which are doubled, or all with a comma; or around all fields with letters. Otherwise they are text.
     """
     quoted: bool | None = None
     while numbered := next(lines, None):
@@ -92,7 +92,8 @@ def tab_fields(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str
             ahead = list(islice(lines, _AHEAD))
             text = "\n".join(line for _, line in [(0, line), *ahead])
             fields, rest = "\n".join(_QUOTED.findall(text)), _QUOTED.sub("", text)
-            quoted = '"' not in rest and ('""' in fields or ("," in fields and "," not in rest))
+            needed = '""' in fields or ("," in fields and "," not in rest) or not re.search(r"[^\W\d_]", rest)
+            quoted = '"' not in rest and needed
             lines = chain(ahead, lines)
         line = _QUOTED.sub(lambda field: field[1].replace('""', '"'), line) if quoted else line
         yield number, line.rstrip("\r\n").split("\t")

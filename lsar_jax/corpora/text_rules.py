@@ -14,7 +14,7 @@ WORD = r"(?:[\p{L}\p{Nl}][\p{M}\p{Join_Control}]*)+"
 
 def folded(text: str) -> str:
     """Returns text in lower case, with letters and accents composed (NFC), so that equal words are equal strings."""
-    return normalize("NFC", text.casefold())
+    return normalize("NFC", normalize("NFD", text).casefold())
 
 
 def text_key(text: str) -> str:
@@ -27,7 +27,7 @@ def text_key(text: str) -> str:
       >>> text_key("Ma\u0301, 1!") == text_key("m\u00c1") != text_key("m\u00c0")
       True
     """
-    return " ".join(regex.findall(WORD, regex.sub(r"\p{Cf}+", "", folded(text))))
+    return " ".join(regex.findall(WORD, regex.sub(r"[\p{Cf}\p{DI}]+", "", folded(text))))
 
 
 def separated(line: str) -> list[str]:

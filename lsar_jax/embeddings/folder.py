@@ -71,7 +71,7 @@ class Embeddings:
         if isinstance(rows, slice):
             return self.take(np.arange(*rows.indices(len(self))))
         row = int(_whole(rows, 0))
-        return self.take(np.array([row + len(self) * (row < 0)]))[0]
+        return self.take(np.array([row + len(self) if -len(self) <= row < 0 else row]))[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -85,7 +85,7 @@ class Embeddings:
 
     def take(self, rows: Int[np.ndarray, " row"]) -> Float[np.ndarray, "row dim"]:
         """Returns any rows in their order, ``[row, dim]``; of each shard, only these are read if it is ``.npy``."""
-        x = np.empty((len(rows), self.shape[1]), self.dtype)
+        x = np.empty((len(rows := _whole(rows, 1)), self.shape[1]), self.dtype)
         for number, chosen, places in self._by_shard(rows):
             x[_run(chosen)] = read_rows(self.folder, self.manifest.job, number, _run(places))
         return x
@@ -155,7 +155,7 @@ def _whole(rows: object, axes: int) -> np.ndarray:
     numbers = np.asarray(rows)
     if numbers.ndim != axes or (numbers.size and numbers.dtype.kind not in "iu"):
         raise IndexError(f"{rows!r:.80} is not a whole number or a range; call take with a list of whole numbers")
-    return numbers
+    return numbers.astype(np.int64)
 
 
 def _run(rows: Int[np.ndarray, " row"]) -> slice | Int[np.ndarray, " row"]:

@@ -78,7 +78,7 @@ def encode_call(encoder: Any, options: StreamOptions) -> EncodeCall:
     check_process()
     given = {name: value for name, value in options.items() if name not in ("layers", "prompt", "max_length")}
     check_flags(normalize=given.get("normalize", False))
-    check_given(options.get("language"))
+    given["language"] = check_given(options.get("language"))
     tokenizer, limit = encoder.tokenizer, check_length(options.get("max_length"), encoder.tokenizer)
     prompt = options.get("prompt")
     text = check_prompt(encoder.prompt if prompt is None else prompt_text(prompt, encoder.prompts), tokenizer, limit)

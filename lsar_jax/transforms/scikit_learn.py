@@ -13,7 +13,7 @@ from jaxtyping import Float
 from lsar_jax.checks import check_choice
 from lsar_jax.corpora.by_language import group_by
 from lsar_jax.extras import import_extra
-from lsar_jax.languages import check_codes
+from lsar_jax.languages import check_codes, language_code
 from lsar_jax.transforms import Transform
 from lsar_jax.transforms.methods import METHODS
 
@@ -63,13 +63,13 @@ class LanguageRemover(_base.OneToOneFeatureMixin, _base.TransformerMixin, _base.
         """
         check_choice("method", self.method, METHODS)
         x = _validation.validate_data(self, X, dtype=(np.float64, np.float32))
-        codes = np.asarray(language if isinstance(language, str | None) else list(language), object)
-        if codes.shape != (len(x),):
+        codes = [] if language is None or isinstance(language, str) else check_codes(language)
+        if len(codes) != len(x):
             raise ValueError(
                 f"language is {language!r:.40}; give the code of each of the {len(x)} rows: fit(x, y, language=codes), "
                 "or, to a pipeline, fit(x, y, languageremover__language=codes)"
             )
-        rows = group_by(range(len(x)), check_codes(codes.tolist()).__getitem__)
+        rows = group_by(range(len(x)), lambda row: language_code(codes[row]))
         by_language = {code: x[chosen] for code, chosen in rows.items()}
         self.transform_: Transform = METHODS[self.method](by_language, **(self.options or {}))
         return self

@@ -22,14 +22,21 @@ ROWS = {
     "score behind": lambda n, en, de: (en, de, f"-{n}e-05"),
     "bitextor": lambda n, en, de: (f"https://a.b/{n}", f"http://a.b/de/{n}", en, de, f"0.{n}"),
     "Tatoeba's ids": lambda n, en, de: (str(n), en, str(7 * n), de),
+    "names of files": lambda n, en, de: (en, de, f"{n}-v1.xml"),
+    "flag and score": lambda n, en, de: (str(n), de, en, "train", f"{n / 7:.2f}", "True"),
+    "quotation marks": lambda n, en, de: (f'"{en}"', f'"{de}"', str(n)),
     "named by --columns": lambda n, en, de: (ENGLISH[-n - 1], de, en),
 }
 HEADERS = {
-    "two": ["English\tGerman", "en\tdeu", "source\ttarget", "English\tnon_english"],
-    "turned": ["de\ten", "deu_Latn\teng_Latn"],
+    "two": [
+        "English\tGerman", "en\tdeu", "source\ttarget", "English\tnon_english", "english\tgerman", "text.en\ttext.de",
+        "ENGLISH (US)\tGERMAN (DE)", "English text\tGerman text", "src_sent\ttgt_sent", "Source text\tTarget text",
+    ],
+    "turned": ["de\ten", "deu_Latn\teng_Latn", "de_text\ten_text", "target_sentence\tsource_sentence"],
     "bitextor": ["src_url\ttrg_url\tsrc_text\ttrg_text\tbicleaner"],
     "score behind": ["Anglais\tAllemand\tnote"],
-}
+    "Tatoeba's ids": ["\tenglish\t\tgerman"],
+}  # fmt: skip
 CASES = [(form, header) for form in ROWS for header in ["", *HEADERS.get(form, [])]]
 
 
@@ -61,11 +68,11 @@ def test_what_is_not_clear_is_asked_for(tmp_path, refused):
         read_bitext(tmp_path, (), "--data")
 
 
-@pytest.mark.parametrize("other", ["zh", "zh-Hant"])
+@pytest.mark.parametrize("other", ["zh", "zh-Hant", "yue", "oc"])
 def test_languages_of_other_scripts(other, tmp_path):
     rows = [f"0.{n}\t{zh}\t{en}\n" for n, (zh, en) in enumerate(zip(UDHR["zh"], ENGLISH, strict=True))]
     (tmp_path / f"en-{other}.tsv").write_text("".join(rows))
-    turned = other == "zh"  # the UDHR has zh alone, and without its text the name of the file is taken at its word
+    turned = other != "oc"  # of Latin languages that the UDHR has not, the name of the file is taken at its word
     assert read_bitext(tmp_path, [other], "--data")[other][0] == (ENGLISH[0], UDHR["zh"][0])[:: 1 if turned else -1]
 
 
@@ -78,6 +85,7 @@ def test_languages_of_other_scripts(other, tmp_path):
         (['"Hi"\tb', "c\td"], '"Hi"'),
         (['"Hi," he said\tb', 'c\t"d, e"'], '"Hi," he said'),
         (['"He said ""no"""\tb', 'c\tnot "this"'], '"He said ""no"""'),
+        (['"Hi"\t"b"', '"c"\t"d"'], "Hi"),
     ],
 )
 def test_quotation_marks_of_a_spreadsheet_go_and_those_of_a_text_stay(rows, first, tmp_path):

@@ -6,7 +6,10 @@ from lsar_jax.corpora.parallel_text import distinct
 from lsar_jax.corpora.text_rules import separated, shortened, text_key
 
 # Two words that differ in one mark: a vowel, a tone, an accent.
-MARKED = ("की का", "কি কা", "กี กา", "ไม้ ไม่", "ကိ ကာ", "தி தா", "ma\u0301 ma\u0300", "ọ̀ ọ́", "שָׁ שִׁ", "كَ كُ", "か\u3099 か")
+MARKED = (
+    "की का", "কি কা", "กี กา", "ไม้ ไม่", "ကိ ကာ", "தி தா", "ma\u0301 ma\u0300", "ọ̀ ọ́", "שָׁ שִׁ", "كَ كُ", "か\u3099 か",
+    "កិ កី", "ກີ ກິ", "ཀི ཀུ", "\ua98f\ua9b6 \ua98f\ua9b8", "ކަ ކާ",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("words", MARKED)
@@ -19,8 +22,12 @@ def test_texts_that_differ_in_a_mark_are_no_copies(words):
 
 @pytest.mark.parametrize(
     "same",
-    ["Ma\u0301! \u00b7 ma\u0301 1 M\u00c1", "क\u093c \u0958 क\u093c?", "ab a\u00adb \u200eab", "\u2764\ufe0fa a"],
-)
+    [
+        "Ma\u0301! \u00b7 ma\u0301 1 M\u00c1", "क\u093c \u0958 क\u093c?",
+        "ab a\u00adb \u200eab a\u034fb a\u17b4b \ufeffab",
+        "Α\u0345\u0301 α\u0301\u0345", "\u2764\ufe0fa a",
+    ],
+)  # fmt: skip
 def test_copies(same):
     assert len({text_key(text) for text in same.split() if text_key(text)}) == 1
 

@@ -76,15 +76,16 @@ def test_rows_are_lines(text, tmp_path, capsys, unchecked):
     assert x.sentences(6, 18) == (text[6:18], [str(row) for row in range(6, 18)])
     assert x.sentences(-2, 60).texts == text[-2:]
     chosen = np.array([49, 3, 17, 3])
-    np.testing.assert_array_equal(x.take(chosen), x[:][chosen])
+    for form in (np.array, np.uint8, list):
+        np.testing.assert_array_equal(x.take(form(chosen)), x[:][chosen])
     assert x.sentences_of(chosen).texts == [text[row] for row in chosen]
     for row in (50, -51):
-        with pytest.raises(IndexError, match="does not exist; there are 50 rows"):
+        with pytest.raises(IndexError, match=f"row {row} does not exist; there are 50 rows"):
             x[row]
     for row in (1.9, np.float32(2.7), True, np.True_, None, "1", [1], (1, 2)):
         with pytest.raises(IndexError, match="is not a whole number or a range"):
             x[row]
-    for rows in ([1.0], [True, False], [[1]]):
+    for rows in ([1.0], [True, False], [[1]], 1):
         with pytest.raises(IndexError, match="is not a whole number or a range"):
             x.take(np.array(rows))
     assert np.array_equal(x[np.uint8(49)], x[-1])

@@ -93,6 +93,7 @@ NLI = "premise\thypo\tlabel\n"
         *((read_parsed, re.sub(r"(?m)^(\d)\t(\w+)", put, CONLLU), f"lacks the words of {count} of 2 sentences, each of")
           for put, count in ((r"\1\t_", 2), (lambda word: f"{word[1]}\t{'Ja' if word[2] == 'Ja' else '_'}", 1))),
         (read_tagged, "_\tO\n\n_\tB-LOC\n", "lacks the words of 2 of 2 sentences"),
+        (read_tagged, "Jo\tB-PER\n\n_\tO\n_\tB-LOC\n.\tO\n", "lacks the words of 1 of 2 sentences"),
         (read_tagged, "Jo\tO\nda\tO\n", "has no named entities"),
         (read_tagged, "\n", "or no sentences"),
         *((read_tagged, f"ok\tO\n{line}\n", "en.tsv, line 2 is not a word, a tab and a tag such as O or B-PER")

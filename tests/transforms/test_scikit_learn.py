@@ -83,6 +83,11 @@ def test_tables_go_in_and_come_out(x):
         np.testing.assert_allclose(moved, fitted(x), atol=1e-5)
         assert list(moved.index) == list(table.index)
         assert list(remover.get_feature_names_out()) == list(moved.columns) == list(table.columns)
+    nullable = table.astype("Float64")
+    np.testing.assert_array_equal(fitted(nullable), fitted(table))
+    nullable.iloc[3, 1] = pandas.NA
+    with pytest.raises(ValueError, match="1 of 120 rows holds NaN or infinity, the first is row 3"):
+        fitted(nullable)
 
 
 def test_a_method_that_needs_the_language_takes_the_routing(x):

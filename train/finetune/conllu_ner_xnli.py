@@ -163,8 +163,8 @@ def _check_any(sentences: Sequence[ParsedSentence | TaggedSentence], none: str, 
     if all(tag == none for sentence in sentences for tag in sentence.tags):
         raise ValueError(f"{data} has no {what}, but only {none} for each word, or no sentences")
     # As released where the text has a licence of its own.
-    bare = [sentence.words for sentence in sentences if {*sentence.words} == {"_"}]
-    if len(bare) == len(sentences) or max(map(len, bare), default=0) > 1:
+    bare = [count for words, *_ in sentences if (count := words.count("_")) * 2 > len(words)]
+    if len(bare) == len(sentences) or max(bare, default=0) > 1:
         count = f"{len(bare)} of {len(sentences)} sentences"
         raise ValueError(f"{data} lacks the words of {count}, each of which is _; merge them from the text's release")
 

@@ -7,6 +7,7 @@ name is the domain of lines that give none. Moses files, the format of OPUS, com
 and ``NAME.en-de.de``, where line i of one translates line i of the other.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -87,7 +88,9 @@ class Parallel(DatasetFiles):
             if other:
                 yield from ({"source": x, "target": y, "domain": ""} for x, y in line_pairs(path, *other))
                 continue
-            for source, target, domain in table_pairs(path, config.partition("-")[::2], self.columns):
+            # Codes end in a script, as in zh-Hant-en.
+            languages = re.split("-(?=[a-z])", config, maxsplit=1)
+            for source, target, domain in table_pairs(path, languages, self.columns):
                 yield {"source": source, "target": target, "domain": origin if domain is None else domain}
 
     @staticmethod
