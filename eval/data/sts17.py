@@ -49,10 +49,10 @@ def read_tracks(data: Data) -> dict[str, Track]:
     for name, languages, rows in sorted(_files(Path(data)) if tables is None else _named(tables)):
         first, second, gold = list[str](), list[str](), list[float]()
         for where, row in rows:
-            first.append(text_in(row, "sentence1", where))
-            second.append(text_in(row, "sentence2", where))
-            score = text_in(row, "score", where)
-            gold.append(float(score) if re.fullmatch(r"\s*\d+(\.\d*)?\s*", score) else -1)
+            one, other, score = (text_in(row, column, where).strip() for column in ("sentence1", "sentence2", "score"))
+            first.append(one)
+            second.append(other)
+            gold.append(float(score) if re.fullmatch(r"\d+(\.\d*)?", score) else -1)
             if not 0 <= gold[-1] <= 5:
                 raise ValueError(f"{where} has the score {score!r}; it must be a number from 0 to 5")
         tracks[name] = Track(languages, (first, second), np.array(gold))
@@ -63,11 +63,7 @@ def read_tracks(data: Data) -> dict[str, Track]:
 
 def _named(tables: Tables) -> Iterator[_Read]:
     for match in filter(None, (re.fullmatch(r"(\w+)-(\w+)", name) for name in tables.configs)):
-        rows = (
-            (where, {name: str(value).strip() for name, value in row.items()})
-            for where, row in numbered_rows(tables, match[0])
-        )
-        yield match[0], (language_code(match[1]), language_code(match[2])), rows
+        yield match[0], (language_code(match[1]), language_code(match[2])), numbered_rows(tables, match[0])
 
 
 def _files(folder: Path) -> Iterator[_Read]:

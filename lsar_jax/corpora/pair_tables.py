@@ -24,8 +24,6 @@ _log = logging.getLogger("lsar_jax")
 
 # Rows that are looked at.
 _HEAD = 500
-# Fewer rows do not say that a column has numbers alone.
-_FEW = 10
 # Logarithm of how much likelier text must be in one language than in the other.
 _CLEAR = 10
 # Half as many as there may be sequences of three letters.
@@ -129,7 +127,7 @@ def _of_content(path: Path, rows: Sequence[Sequence[str]], languages: Languages)
     most, kept = max(1, len(rows) // 10), list(columns)
     texts = [i for i in kept if not _all(_NO_TEXT, columns[i])]
     # Few sentences may all be numbers.
-    kept = texts if len(texts) > 1 or (len(texts) == 1 and len(rows) >= _FEW) else kept
+    kept = texts if len(texts) > 1 or len(texts) == 1 < most else kept
     # A licence differs only at its end, by who is named, and an id in its number.
     for varying in ("", r"\d"):
         left = [i for i in kept if len({re.sub(varying, "", x)[:12] for x in columns[i]}) > most]

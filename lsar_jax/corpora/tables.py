@@ -134,7 +134,7 @@ def numbered_rows(tables: Tables, config: str, split: str = "") -> Iterator[tupl
 def text_in(row: Mapping[str, Any], column: str, where: str) -> str:
     """Returns the text or number in a column of a row; raises ValueError if there is none, or a blank one."""
     value = row.get(column)
-    if not isinstance(value, str | int | float) or not str(value).strip():
+    if not isinstance(value, str | int | float) or value != value or not str(value).strip():  # NaN, or blank
         raise ValueError(f"{where} has no text in the column {column}; it has {row!r:.160}")
     return str(value)
 

@@ -40,14 +40,12 @@ _FORMS = (
     (0, b"\xfd7zXZ", "compressed by xz; decompress it"),
     (0, b"\x28\xb5\x2f\xfd", "compressed by zstd; decompress it"),
     (0, b"PK\x03\x04", "a ZIP archive, as are those of Excel, numpy and torch; unpack it, or write the text itself"),
-    (257, b"ustar\0", "a tar archive; unpack it"),
-    (257, b"ustar  \0", "a tar archive; unpack it"),
+    (257, (b"ustar\0", b"ustar  \0"), "a tar archive; unpack it"),
     (0, b"PAR1\x15", "parquet; let its name end in .parquet"),
     (0, b"ARROW1\0\0", f"of Arrow; {_TABLE}"),
     (0, b"\xd0\xcf\x11\xe0", f"of Excel; {_TABLE}"),
     (0, b"\x93NUMPY", "vectors, as numpy.save writes them"),
-    (0, b"\xff\xfe", "UTF-16; write it as UTF-8"),
-    (0, b"\xfe\xff", "UTF-16; write it as UTF-8"),
+    (0, (b"\xff\xfe", b"\xfe\xff"), "UTF-16; write it as UTF-8"),
 )
 
 

@@ -1,6 +1,7 @@
 """Data by name: what the Hub's and TFDS's sets give equals the files that they are made of."""
 
 import json
+import math
 import tracemalloc
 from typing import ClassVar
 
@@ -193,6 +194,10 @@ def test_sts17_of_the_hub(tmp_path):
     for track in tracks.values():
         assert track.pairs == ([f"a {w}" for w in "cdefg"], [f"b {w}" for w in "cdefg"])
         assert track.gold.tolist() == [0, 0.5, 1, 1.5, 2]
+    for missing in (None, math.nan):
+        lines(tmp_path, "en-tr/test.jsonl.gz", [*rows, rows[0] | {"sentence1": missing}])
+        with pytest.raises(ValueError, match="row 6 has no text in the column sentence1"):
+            read_tracks(f"hub:{tmp_path}")
 
 
 def test_amazon_of_the_hub(tmp_path):

@@ -72,3 +72,11 @@ def test_files_that_are_not_aligned_are_found_out(rng):
     x = planted(rng, lines=100)
     assert finds_lines(x)
     assert not any(finds_lines(x | {code: rng.permutation(x[code])}) for code in CODES)
+
+
+@pytest.mark.parametrize("code", ["", "german"])
+def test_rows_without_a_language_are_named(code, tmp_path):
+    rows = [f"{code} {line},{code}\n" for code in CODES for line in LINES]
+    (tmp_path / "a.csv").write_text("".join(["text,language\n", *rows[:6], f"a,{code}\n", *rows[6:]]))
+    with pytest.raises(ValueError, match=f"a.csv: row 7: '{code}' is not a language code"):
+        read_user_text(tmp_path / "a.csv", (), 1000, "auto", 0)
