@@ -20,6 +20,7 @@ from lsar_jax.models.encoder import Encoder
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Projection
 from lsar_jax.tokens.tokenizer import Specials
+from tests.optional import need
 
 GOLDEN = Path(__file__).parent / "golden"
 # Names of folders in ``golden``.
@@ -54,6 +55,13 @@ def load(name, dtype="float32"):
 def golden(name):
     with np.load(GOLDEN / name / "golden.npz") as file:
         return dict(file)
+
+
+def check_written(encoder, folder, texts=TEXTS):
+    """Writes an encoder, and checks that sentence-transformers gives its vectors."""
+    encoder.to_sentence_transformers(folder)
+    theirs = need("sentence_transformers").SentenceTransformer(str(folder), device="cpu").encode(texts)
+    np.testing.assert_allclose(theirs, encoder.encode(texts), rtol=0, atol=1e-5)
 
 
 def set_attention(block, **changes):

@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
 from lsar_jax.array_files import save_arrays
 
-__all__ = ["edit_json", "move_module", "rewrite"]
+__all__ = ["edit_json", "edit_tensors", "move_module", "rewrite"]
 
 
 def rewrite(path, change):
@@ -24,6 +25,12 @@ def edit_json(path, **changes):
     """Changes fields of an object in a file, which need not exist; ... removes one."""
     content = (json.loads(path.read_text()) if path.exists() else {}) | changes
     path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
+
+
+def edit_tensors(folder, changes):
+    """Changes tensors of a checkpoint by name; ... removes one."""
+    tensors = load_file(folder / "model.safetensors") | changes
+    save_file({name: x for name, x in tensors.items() if x is not ...}, folder / "model.safetensors")
 
 
 def move_module(folder, path, *names):

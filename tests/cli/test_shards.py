@@ -30,7 +30,7 @@ JOBS = {"fit": ["fit", "lir", "out", *DATA["vectors"], "--save", "sums"], "apply
 
 @pytest.fixture(autouse=True)
 def here(rng, tmp_path, monkeypatch):
-    """Text, vectors and folders of small blocks; French is in one share alone."""
+    """Text, vectors and folders of small blocks, and a fit of the vectors; French is in one share alone."""
     monkeypatch.chdir(tmp_path)
     for module, name, rows in (("options.inputs", "_LINES", 4), ("options.inputs", "BLOCK", 16),
                                ("cli.apply", "BLOCK", 16), ("cli.apply", "_BLOCK", 16)):  # fmt: skip
@@ -42,6 +42,7 @@ def here(rng, tmp_path, monkeypatch):
         x = rng.standard_normal((rows, 32)).astype(np.float32) + 1
         np.save(f"{code}.npy", x)
         made_folder(tmp_path / code, x, lines)
+    assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
 
 
 def run(command, *shares, count=SHARES):
@@ -76,7 +77,7 @@ def test_a_fit_in_shares_is_that_of_one_process(method, data):
 
 @pytest.mark.parametrize(("data", "path", "more"), [("text", "de.txt", TEXT), ("vectors", "de.npy", [])])
 def test_a_transform_applied_in_shares_gives_the_bytes_of_one_process(data, path, more):
-    assert main(["fit", "center", "t", *DATA[data]]) == 0
+    assert main(["fit", "center", "t", *DATA[data], "--overwrite"]) == 0
     both(lambda name: ["apply", "t", path, name, "--language", "de", *more])
     assert Path("out").read_bytes() == Path("one").read_bytes()
 
@@ -84,8 +85,6 @@ def test_a_transform_applied_in_shares_gives_the_bytes_of_one_process(data, path
 @pytest.mark.slow
 @pytest.mark.parametrize("job", JOBS)
 def test_a_share_or_a_merge_that_is_killed_before_any_change_goes_on(job):
-    assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
-
     def taken():
         """The outputs, which are moved away; there is no work."""
         assert not Path("out.job").exists()
@@ -113,7 +112,6 @@ def test_a_share_or_a_merge_that_is_killed_before_any_change_goes_on(job):
 
 
 def test_a_share_that_is_repeated_does_only_the_blocks_that_are_missing():
-    assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
     run(APPLY, 0, 1, 2)
     first, second = (next(Path("out.job").glob(f"*/block-0000{number}.npy")) for number in (0, 3))
     first.unlink()
@@ -125,7 +123,6 @@ def test_a_share_that_is_repeated_does_only_the_blocks_that_are_missing():
 
 @pytest.mark.parametrize("job", JOBS)
 def test_shares_that_do_not_belong_together_are_refused(job, refused):
-    assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
     command, work, shares = JOBS[job], Path("out.job"), ["--shard", "1/3"]
     run(command, 0)
     for more, message in (
@@ -153,7 +150,6 @@ def test_shares_that_do_not_belong_together_are_refused(job, refused):
 @pytest.mark.parametrize(("job", "count"), [*((job, SHARES) for job in JOBS), ("fit", 2)])
 def test_shares_of_other_options_that_began_at_the_same_time(job, count, refused):
     """Each has written the record; no part of the other options, or of another number of shares, is used."""
-    assert main(["fit", "center", "t", *DATA["vectors"]]) == 0
     before = np.load("de.npy")
     np.save("de.npy", before + (count == SHARES))
     run(JOBS[job], 1, count=count)

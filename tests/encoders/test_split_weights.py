@@ -93,11 +93,7 @@ def test_what_an_encoder_does_with_split_weights(tmp_path):
 @pytest.mark.parametrize(
     ("free", "model", "message"),
     [
-        (
-            110_000,
-            1,
-            r"take 0\.000\d+ GB on each device, but only 0\.00011 GB are free there; split them with mesh=.*model=2",
-        ),
+        (110_000, 1, r"take 0\.000\d+ GB on each device, but only 0\.00011 GB are free there; split .*mesh=.*model=2"),
         (50_000, 2, r"on each device, split over 2, but only 5e-05 GB are free there; split them with mesh=.*model=4"),
         (10, 1, r"only 1e-08 GB are free there; load fewer blocks with layer="),
     ],

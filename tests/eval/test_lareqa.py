@@ -123,17 +123,8 @@ def test_lareqa(lareqa, metric):
 def test_the_answer_side_is_encoded_with_its_paragraph(tmp_path, rng):
     write_letters(tmp_path / "x", rng, paragraphs=4)
     data = read_xquad(tmp_path / "x", ["de", "ru"], held_out=4)
-    texts = (
-        COMMAND(
-            data=tmp_path / "x",
-            languages=("de", "ru"),
-            question_text="q: {question}",
-            answer_text="p: {answer} {paragraph}",
-            held_out=4,
-        )
-        .made()
-        .parts[0]
-    )
+    forms = {"question_text": "q: {question}", "answer_text": "p: {answer} {paragraph}"}
+    [texts] = COMMAND(data=tmp_path / "x", languages=("de", "ru"), held_out=4, **forms).made().parts
     for code, one in data.items():
         assert len(one.questions) == 6
         assert texts["q", code] == [f"q: {question}" for question in one.questions]

@@ -120,11 +120,8 @@ def test_preference(tmp_path):
     assert len(found) == 2 * 20
     assert found["original", "preference"]["n"] == 18
     for of in ("original", "lsar"):
-        ways = [
-            found[of, way]["value"]
-            for way in ("relevant, same", "relevant, other", "irrelevant, same", "irrelevant, other")
-        ]
-        assert sum(ways) == pytest.approx(100)
+        ways = [f"{kind}relevant, {language}" for kind in ("", "ir") for language in ("same", "other")]
+        assert sum(found[of, way]["value"] for way in ways) == pytest.approx(100)
         assert all(r["low"] <= r["value"] <= r["high"] for (name, _), r in found.items() if name == of and r["low"])
     assert is_png(tmp_path / "out" / "methods.png")
 

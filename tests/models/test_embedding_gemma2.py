@@ -1,6 +1,5 @@
 """EmbeddingGemma 2: an input for each block, heads of two widths, and a projection that comes after the pooling."""
 
-import json
 import shutil
 
 import numpy as np
@@ -10,9 +9,10 @@ from safetensors.numpy import load_file, save_file
 import lsar_jax as lj
 from lsar_jax.checkpoints.pickles import convert
 from tests import parity
+from tests.checkpoints.test_sentence_transformers import write_modules
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
-from tests.rewriting import edit_json
+from tests.rewriting import edit_json, edit_tensors
 
 TINY = GOLDEN / "embedding-gemma2"
 
@@ -22,14 +22,9 @@ def folder(tmp_path):
     """A folder as sentence-transformers writes it, whose pooling takes the projected states."""
     folder = shutil.copytree(TINY, tmp_path / "folder")
     (folder / "1_Pooling").mkdir()
-    (folder / "2_Normalize").mkdir()
+    (folder / "3_Normalize").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"embedding_dimension": 24, "pooling_mode": "mean"}')
-    modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
-    listed = [
-        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for i, (kind, path) in enumerate(modules)
-    ]
-    (folder / "modules.json").write_text(json.dumps(listed))
+    write_modules(folder, ("Transformer", "Pooling", "Normalize"))
     return folder
 
 
@@ -48,9 +43,7 @@ def test_projections_that_are_refused(folder):
     (folder / "1_Pooling" / "config.json").write_text('{"embedding_dimension": 24, "pooling_mode": "max"}')
     with pytest.raises(ValueError, match="projects each token; the pooling cannot be 'max'; set pooling to"):
         lj.load_encoder(folder)
-    tensors = load_file(folder / "model.safetensors")
-    del tensors["embedding_projection.weight"]
-    save_file(tensors, folder / "model.safetensors")
+    edit_tensors(folder, {"embedding_projection.weight": ...})
     with pytest.raises(ValueError, match=r"has no matrix embedding_projection\.weight; set pooling to"):
         lj.load_encoder(folder)
     assert lj.load_encoder(folder, pooling="max").dim == 32
@@ -58,15 +51,12 @@ def test_projections_that_are_refused(folder):
 
 @pytest.mark.slow
 def test_vectors_are_those_of_sentence_transformers(folder):
-    sentence_transformers = need("sentence_transformers")
-    expected = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
-    encoder = lj.load_encoder(folder)
-    np.testing.assert_allclose(encoder.encode(TEXTS), expected, rtol=0, atol=2e-6)
+    expected = need("sentence_transformers").SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(lj.load_encoder(folder).encode(TEXTS), expected, rtol=0, atol=2e-6)
 
 
 @pytest.mark.slow
 def test_inner_layers_in_transformers(tmp_path):
-    sentence_transformers = need("sentence_transformers")
     with pytest.raises(ValueError, match="block 1 attends to a window"):
         lj.load_encoder(TINY, layer=1, final_norm=True).to_sentence_transformers(tmp_path / "one")
     folder = shutil.copytree(TINY, tmp_path / "tiny")
@@ -77,10 +67,7 @@ def test_inner_layers_in_transformers(tmp_path):
         shape = tensors[name.replace("layers.0", "layers.2").replace("layers.1", "layers.2")].shape
         tensors[name] = rng.normal(0, 0.2, shape).astype(np.float32)
     save_file(tensors, folder / "model.safetensors")
-    encoder = lj.load_encoder(folder, layer=2, final_norm=True)
-    encoder.to_sentence_transformers(tmp_path / "two")
-    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "two"), device="cpu").encode(TEXTS)
-    np.testing.assert_allclose(encoder.encode(TEXTS), theirs, rtol=0, atol=1e-5)
+    parity.check_written(lj.load_encoder(folder, layer=2, final_norm=True), tmp_path / "two")
 
 
 @pytest.mark.slow

@@ -42,20 +42,14 @@ def test_token_ids_are_those_of_transformers(encoder):
     assert (len(cut), cut[-1]) == (4, 2)
 
 
-@pytest.mark.parametrize(
-    "post", [None, {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "</s>", "type_id": 0}}]}]
-)
+@pytest.mark.parametrize("post", [False, True])
 def test_the_language_is_first_whatever_the_file_says(folder, encoder, post):
     """Files on the Hub have the order of the first versions, which transformers replaces as well."""
-    if post:
-        single = [
-            {"Sequence": {"id": "A", "type_id": 0}},
-            *post["single"],
-            {"SpecialToken": {"id": "deu_Latn", "type_id": 0}},
-        ]
-        tokens = {name: {"id": name, "ids": [row], "tokens": [name]} for name, row in (("</s>", 2), ("deu_Latn", 59))}
-        post = {**post, "single": single, "pair": single, "special_tokens": tokens}
-    edit_json(folder / "tokenizer.json", post_processor=post)
+    ends = {"</s>": 2, "deu_Latn": 59}
+    single = [{"Sequence": {"id": "A", "type_id": 0}}, *({"SpecialToken": {"id": end, "type_id": 0}} for end in ends)]
+    tokens = {end: {"id": end, "ids": [row], "tokens": [end]} for end, row in ends.items()}
+    template = {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": tokens}
+    edit_json(folder / "tokenizer.json", post_processor=template if post else None)
     found = lj.load_encoder(folder).encode(TEXTS, language="fa")
     np.testing.assert_array_equal(found, encoder.encode(TEXTS, language="pes_Arab"))
 

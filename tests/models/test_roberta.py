@@ -4,13 +4,12 @@ import shutil
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, processors
 
 import lsar_jax as lj
 from tests import parity
 from tests.optional import need
-from tests.rewriting import edit_json
+from tests.rewriting import edit_json, edit_tensors
 
 
 @pytest.fixture(params=["roberta", "camembert"])
@@ -31,9 +30,7 @@ def test_torch_agrees_on_what_is_written(folder, tmp_path):
     from transformers import AutoModel
 
     encoder = lj.load_encoder(folder)
-    encoder.to_sentence_transformers(tmp_path / "written")
-    theirs = need("sentence_transformers").SentenceTransformer(str(tmp_path / "written"), device="cpu")
-    np.testing.assert_allclose(theirs.encode(parity.TEXTS), encoder.encode(parity.TEXTS), atol=1e-5)
+    parity.check_written(encoder, tmp_path / "written")
     model = AutoModel.from_pretrained(tmp_path / "written").eval()
     assert type(model).__name__ == {"roberta": "RobertaModel", "camembert": "CamembertModel"}[folder.name]
     case = parity.golden("xlm-roberta")
@@ -51,9 +48,8 @@ def test_byte_level_pieces(folder, tmp_path, rng):
     backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
     backend.save(str(folder / "tokenizer.json"))
     rows = backend.get_vocab_size()
-    tensors, name = load_file(folder / "model.safetensors"), "embeddings.word_embeddings.weight"
-    tensors[name] = rng.standard_normal((rows, 32)).astype(np.float32)
-    save_file(tensors, folder / "model.safetensors")
+    words = rng.standard_normal((rows, 32)).astype(np.float32)
+    edit_tensors(folder, {"embeddings.word_embeddings.weight": words})
     edit_json(folder / "config.json", vocab_size=rows)
 
     encoder = lj.load_encoder(folder)
@@ -61,6 +57,4 @@ def test_byte_level_pieces(folder, tmp_path, rng):
     [ids], _ = encoder.tokenizer(["sat “é"], 40)
     assert len(ids) == len("sat “é".encode()) + 2 - (len("sat") - len(learned.encode("sat").ids))
     assert learned.token_to_id("<unk>") not in ids
-    encoder.to_sentence_transformers(tmp_path / "written")
-    theirs = need("sentence_transformers").SentenceTransformer(str(tmp_path / "written"), device="cpu")
-    np.testing.assert_allclose(theirs.encode(parity.TEXTS), encoder.encode(parity.TEXTS), atol=1e-5)
+    parity.check_written(encoder, tmp_path / "written")

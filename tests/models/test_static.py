@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 import lsar_jax as lj
@@ -16,8 +16,8 @@ from lsar_jax.checkpoints.checkpoint import read_folder
 from lsar_jax.checkpoints.load_weights import load_weights
 from lsar_jax.checkpoints.pickles import convert
 from tests.optional import need
-from tests.parity import GOLDEN, TEXTS
-from tests.rewriting import edit_json, move_module
+from tests.parity import GOLDEN, TEXTS, check_written
+from tests.rewriting import edit_json, edit_tensors, move_module
 
 NAMES = ("static", "model2vec")
 WEIGHTS = "model.safetensors"
@@ -36,10 +36,6 @@ def static(tmp_path):
 def error(folder, name):
     """Largest difference from what the reference gives for the folder ``name``, whose vectors have length 1."""
     return np.abs(lj.load_encoder(folder).encode(TEXTS) - np.load(GOLDEN / name / "golden.npy")).max()
-
-
-def change(folder, **tensors):
-    save_file(load_file(folder / WEIGHTS) | tensors, folder / WEIGHTS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -81,7 +77,7 @@ def test_rows_in_other_types(model2vec, dtype):
     edit_json(model2vec / "config.json", normalize=False)
     tensors = load_file(model2vec / WEIGHTS)
     rows = (10 * tensors["embeddings"]).astype(dtype)
-    change(model2vec, embeddings=rows)
+    edit_tensors(model2vec, {"embeddings": rows})
     encoder = lj.load_encoder(model2vec)
     [ids] = encoder.tokenizer(["the cat is here"], 99)[0]
     expected = rows[tensors["mapping"][ids]].astype(np.float64) * tensors["weights"][ids][:, None]
@@ -108,9 +104,7 @@ def test_the_limit_of_the_tokenizer_is_kept(static, tmp_path):
     encoder = lj.load_encoder(static)
     assert encoder.tokenizer.max_length == 8
     np.testing.assert_array_equal(encoder.encode(text), encoder.encode("a " * 8))
-    encoder.to_sentence_transformers(tmp_path / "written")
-    model = need("sentence_transformers").SentenceTransformer(str(tmp_path / "written"), device="cpu")
-    np.testing.assert_allclose(model.encode(text), encoder.encode(text), rtol=0, atol=1e-6)
+    check_written(encoder, tmp_path / "written", text)
 
 
 @pytest.mark.parametrize(("limit", "most"), [(..., 512), (6, 6), (None, 1 << 17)])
@@ -158,7 +152,7 @@ def test_a_folder_of_its_own_and_a_pickle(static, tmp_path):
     ],
 )
 def test_tensors_that_do_not_fit(model2vec, tensors, message):
-    change(model2vec, **tensors)
+    edit_tensors(model2vec, tensors)
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(model2vec)
 

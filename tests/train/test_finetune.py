@@ -38,15 +38,12 @@ def training(
     labels = task.labels(sentences)
 
     def examples(sentences, training):
-        return task.examples(
-            sentences, ExampleOptions(encoder.tokenizer, "en", 20, labels, training, encoder.model.causal)
-        )
+        made = ExampleOptions(encoder.tokenizer, "en", 20, labels, training, encoder.model.causal)
+        return task.examples(sentences, made)
 
     text = TaskText(task, labels, examples(sentences, True), LabelledText("en", dev, examples(dev, False)))
-    options = FinetuneOptions(features=features, batch=batch, epochs=passes, validations=2, dropout=dropout).complete(
-        task
-    )
-    return FinetuneTraining(text, encoder, options, optimizer or optax.sgd(0.1), seed, encoder.mesh)
+    options = FinetuneOptions(features=features, batch=batch, epochs=passes, validations=2, dropout=dropout)
+    return FinetuneTraining(text, encoder, options.complete(task), optimizer or optax.sgd(0.1), seed, encoder.mesh)
 
 
 def run(trainee, epochs=4):

@@ -95,10 +95,7 @@ def on(revision):
         (lambda x, i: fit_lsar(x).with_identifier(i), r"lsar\(rank=5\) is the same for all languages"),
         (lambda x, i: fit_center({"de": x["de"]}).with_identifier(i), "may detect en, fr, ja, th, zh, which"),
         (lambda x, i: fit_center({"de": x["de"][:, :8]}).with_identifier(i), "the parts differ in width"),
-        (
-            lambda x, _: fit_center(x, **on("1")).with_identifier(fit_identifier(x, **on("2"))),
-            "the parts are of different embeddings",
-        ),
+        (lambda x, _: fit_center(x, **on("1")).with_identifier(fit_identifier(x, **on("2"))), "different embeddings"),
     ],
 )
 def test_refusals(x, unchecked, call, message):
