@@ -40,17 +40,13 @@ AUTO = "auto"
 # - wikipedia: names of Wikipedias that are not BCP 47, or that begin with the code of a family.
 # - none: what names no language.
 # - family: those of ISO 639-5 in BCP 47 but Berber and Nahuatl, which Tatoeba and Wikipedia take for languages.
+# - unspaced: scripts that put no spaces between words.
 # - script: usual scripts of languages, some of FLORES-200, that CLDR does not know, and to which langcodes therefore
 #   gives Latin.
 _CODES: dict[str, dict[str, str]] = {}
 with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _file:
     for _row in csv.DictReader(_file):
         _CODES.setdefault(_row["kind"], {})[_row["code"]] = _row["meaning"]
-
-_UNSPACED = (
-    "Ahom Bali Batk Bopo Bugi Hanb Hani Hans Hant Hira Hrkt Java Jpan Kana Kawi Khmr Kits Lana Laoo Maka Mymr Nshu "
-    "Rjng Tale Talu Tang Tavt Thai Tibt Yiii"
-)
 
 
 def language_code(code: object) -> str:
@@ -202,7 +198,7 @@ def script_of(code: str) -> str:
 
 def spaces_words(code: str) -> bool:
     """Whether the script of a language separates words by spaces, as Chinese, Japanese, Thai and Tibetan do not."""
-    return script_of(code) not in _UNSPACED.split()
+    return script_of(code) not in _CODES["unspaced"]
 
 
 def _usual_script(subtag: str) -> str:
