@@ -113,9 +113,8 @@ def _all(pattern: re.Pattern[str], texts: Iterable[str]) -> bool:
 
 def _is_header(head: Sequence[Sequence[str]], languages: Languages) -> bool:
     """Whether a first line has the names of both sides, of English and another language, or of a column of numbers."""
-    names, *rows = head
-    numbers = [any(column) and _all(_NO_TEXT, column) for column in zip(*rows, strict=True)]
-    if any(number and not _NO_TEXT.fullmatch(name) for name, number in zip(names, numbers, strict=True)):
+    names, columns = head[0], zip(*head, strict=True)
+    if any(any(x) and _all(_NO_TEXT, x) and not _NO_TEXT.fullmatch(name) for name, *x in columns):
         return True
     english = "english" in (name.partition(" ")[0].lower() for name in names) and _all(_TITLE, names)
     return english or named_pair(tuple(names), tuple(languages)) is not None
