@@ -28,6 +28,7 @@ __all__ = [
     "check_seeds",
     "errors_of",
     "finite_numbers",
+    "from_frame",
     "positive_number",
     "whole_number",
     "whole_numbers",
@@ -123,6 +124,12 @@ def finite_numbers(name: str, x: AnyArray, axes: int = 1) -> Float[np.ndarray, "
     if numbers.ndim != axes or numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
         raise ValueError(f"{name} has shape {numbers.shape} and type {numbers.dtype}, or a value that is not finite")
     return numbers.astype(np.float64)
+
+
+def from_frame(x: Any) -> Any:
+    """Returns a DataFrame as an array, with NaN in place of missing values; other values as they are."""
+    array = x.to_numpy() if hasattr(x, "to_numpy") else x
+    return x.to_numpy(float, na_value=np.nan) if array is not x and array.dtype.kind == "O" else array
 
 
 def at_least(least: int | float, **options: int | float | None) -> None:

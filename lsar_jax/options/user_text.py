@@ -1,7 +1,6 @@
 """A user's own multilingual text, in files of each language, in pairs or in columns, and vectors of it.
 
-Sentences that repeat another of their language, ignoring case, digits and punctuation, are left out, since a copy could
-be found instead of a translation.
+Copies of a sentence, ignoring case, digits and punctuation, are left out: one could be found for a translation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -102,8 +101,7 @@ def read_user_text(
 ) -> UserText:
     """Reads text, as ``TextFolderOptions.texts`` describes it; of each language, ``count`` sentences, drawn at random.
 
-    Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``finds_lines`` tells from
-    the embeddings whether it is.
+    Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; see ``finds_lines``.
     """
     if folder.is_file():
         text = _read_columns(folder, codes, count, seed)
@@ -136,8 +134,6 @@ def finds_lines(x: Mapping[str, Float[np.ndarray, "sentence dim"]]) -> bool:
 
 def read_user_vectors(path: Path, folder: Path, text: UserText) -> dict[str, Float[np.ndarray, "sentence dim"]]:
     """Returns the vectors in ``path`` of text that ``read_user_text`` read from ``folder``, by language.
-
-    ``TextFolderOptions.vectors`` describes them.
 
     Raises:
       FileNotFoundError: there are no vectors of a language.

@@ -90,7 +90,7 @@ NLI = "premise\thypo\tlabel\n"
               ("4\tobl:loc", "2\tobl", "3 3 2 0"))),
         (read_parsed, CONLLU.split("\n\n")[1], "has no parts of speech"),
         (read_parsed, CONLLU.replace("obl:loc", "_"), "at line 7 has a word without FORM or DEPREL: in dem Haus sagt"),
-        *((read_parsed, re.sub(r"(?m)^(\d)\t(\w+)", put, CONLLU), f"lacks the words of {count} of 2 sentences, each of")
+        *((read_parsed, re.sub(r"(?m)^(\d)\t(\w+)", put, CONLLU), f"lacks the words of {count} of 2 sentences, most of")
           for put, count in ((r"\1\t_", 2), (lambda word: f"{word[1]}\t{'Ja' if word[2] == 'Ja' else '_'}", 1))),
         (read_tagged, "_\tO\n\n_\tB-LOC\n", "lacks the words of 2 of 2 sentences"),
         (read_tagged, "Jo\tB-PER\n\n_\tO\n_\tB-LOC\n.\tO\n", "lacks the words of 1 of 2 sentences"),

@@ -165,8 +165,8 @@ def _check_any(sentences: Sequence[ParsedSentence | TaggedSentence], none: str, 
     # As released where the text has a licence of its own.
     bare = [count for words, *_ in sentences if (count := words.count("_")) * 2 > len(words)]
     if len(bare) == len(sentences) or max(bare, default=0) > 1:
-        count = f"{len(bare)} of {len(sentences)} sentences"
-        raise ValueError(f"{data} lacks the words of {count}, each of which is _; merge them from the text's release")
+        those = f"{len(bare)} of {len(sentences)} sentences"
+        raise ValueError(f"{data} lacks the words of {those}, most of which are _; merge them from the text's release")
 
 
 def _blocks(path: Data) -> Iterator[list[tuple[int, str]]]:

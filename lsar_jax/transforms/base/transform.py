@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from lsar_jax.arrays import bucketed, check_width, digest, not_finite, same_width, warn_far_off
+from lsar_jax.checks import from_frame
 from lsar_jax.languages import AUTO, check_given
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec, check_source, same_source
@@ -108,9 +109,7 @@ class Transform:
         Raises ValueError if the array or its width is wrong, a value is not finite in float32, a language is missing or
         unknown, ``"auto"`` lacks an identifier, or the number of codes is not the number of rows.
         """
-        frame, x = x, x.to_numpy() if hasattr(x, "to_numpy") else x
-        if frame is not x and x.dtype.kind == "O":  # of columns that may have missing values
-            x = frame.to_numpy(np.float64, na_value=np.nan)
+        x = from_frame(x)
         result, unknown = self.with_unknown(x, language)
         warn_far_off("embeddings", x)
         if unknown is not None and unknown.any():
@@ -122,8 +121,7 @@ class Transform:
     ) -> tuple[Float[Array, "vector dim"], Bool[np.ndarray, " vector"] | None]:
         """Transforms embeddings and, with ``"auto"``, marks the rows ``[n]`` in no known language; logs nothing."""
         check_width(x, self.dim, "the transform")
-        given = check_given(language)
-        codes = given if isinstance(given, str | None) else list(given)
+        codes = given if isinstance(given := check_given(language), str | None) else list(given)
         if isinstance(codes, list) and len(codes) != len(x):
             raise ValueError(f"there are {len(codes)} languages and {len(x)} embeddings; give one, or one a row")
         # Padded to one of a few sizes, so that languages of unequal size share a program.
