@@ -28,10 +28,10 @@ __all__ = ["AttentionMask", "PerGroup", "PerHead", "attend", "attend_with_dropou
 # not measured.
 _FLASH_FROM = 32
 
-# Bytes of scores in float32 that are kept at a time. For ``rows``, half of the fast memory of a v5e core; with as
-# much, four rows of 2,048 positions took a CPU half the time that they took with all of their scores. An NVIDIA GPU
-# keeps those of 32,768 tokens in rows of 512 with 16 heads.
-_SCORES = {"rows": 1 << 26, "xla": 1 << 26, "cudnn": 1 << 30}
+# Bytes of scores in float32 that are kept at a time. For ``rows``, half of the fast memory of a v5e core. On a CPU, 12
+# heads of 512 positions took 13 ms with 8 MB and 21 with 16; of 2,048 positions 270 ms, and 450 with 64 MB. An NVIDIA
+# GPU keeps those of 32,768 tokens in rows of 512 with 16 heads.
+_SCORES = {"rows": 1 << 26, "xla": 1 << 23, "cudnn": 1 << 30}
 
 # The least number of queries in a block, which is the side of a TPU's matrix unit.
 _BLOCK = 128
@@ -76,8 +76,8 @@ def attend(
     """Mixes the values that each position attends to; NaN at a position with a value that is not finite.
 
     Args:
-      kind: ``xla``, or ``rows`` on TPU, for the scores of a few rows of the batch, or queries, at a time if those of
-        all are many; or ``cudnn``, for cuDNN's flash attention where it can run, and otherwise the same.
+      kind: ``xla`` on a CPU, or ``rows`` on TPU, for the scores of a few rows of the batch, or queries, at a time if
+        those of all are many; or ``cudnn``, for cuDNN's flash attention where it can run, and otherwise the same.
       query: ``[batch, length, head, part]``.
       key: keys, ``[batch, length, group, part]``; a group serves ``head / group`` heads, which follow each other.
       value: values.
@@ -98,7 +98,7 @@ def attend(
     # With half of the keys, blocks took 0.4 to 0.8 of the time on a CPU; with three quarters, 0.8 to 1.7.
     if mask.window is not None and 2 * sum(_around(mask)) <= length:
         rows, first = _in_blocks(rows, mask), -_around(mask)[0]
-    mix = partial(_mixed, flash=True) if flash else partial(_in_steps, most=_SCORES[kind])
+    mix = partial(_mixed, kind="flash") if flash else partial(_in_steps, kind=kind)
     mixed = mix(rows, mask, first, scale)
     mixed = mixed.reshape(query.shape[0], -1, *query.shape[2:])[:, :length]
     return jnp.where(jnp.repeat(finite, query.shape[2] // key.shape[2], axis=2), mixed, jnp.nan)
@@ -140,16 +140,16 @@ def _flash_of_sentences(
         )
 
 
-def _mixed(rows: _Rows, mask: AttentionMask, first: Any, scale: float | None, *, flash: bool = False) -> PerHead:
+def _mixed(rows: _Rows, mask: AttentionMask, first: Any, scale: float | None, kind: str) -> PerHead:
     """Mixes the values of rows whose first key is at position ``first``, if their first query is at 0."""
     allowed = _allowed(mask, rows.segments, rows.key_segments, first)
-    if mask.cap is not None:
+    if mask.cap is not None or kind == "xla":
         return written_out(rows.query, rows.key, rows.value, allowed, scale, mask.cap)
     # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
     with jax.numpy_dtype_promotion("standard"):
         return jax.nn.dot_product_attention(
             rows.query, rows.key, rows.value, mask=allowed[:, None], scale=scale,
-            implementation="cudnn" if flash else "xla",
+            implementation="cudnn" if kind == "flash" else "xla",
         )  # fmt: skip
 
 
@@ -198,16 +198,17 @@ def _in_blocks(rows: _Rows, mask: AttentionMask) -> _Rows:
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), blocks)
 
 
-def _in_steps(rows: _Rows, mask: AttentionMask, first: int, scale: float | None, most: int) -> PerHead:
-    """Attends in as few equal parts of the batch as keep the scores of each within ``most`` bytes."""
+def _in_steps(rows: _Rows, mask: AttentionMask, first: int, scale: float | None, kind: str) -> PerHead:
+    """Attends in as few equal parts of the batch as keep the scores of each within the bytes of a device."""
     batch, length, heads, _ = rows.query.shape
+    most = _SCORES[kind]
     bytes_of_query = 4 * heads * rows.key.shape[1]
     fit = max(1, most // (bytes_of_query * length))
     steps = next(steps for steps in range(1, batch + 1) if batch % steps == 0 and batch // steps <= fit)
     size = max(_BLOCK, most // bytes_of_query // _BLOCK * _BLOCK)
 
     def mix(rows: _Rows) -> PerHead:
-        return _by_query(rows, mask, first, scale, size)
+        return _by_query(rows, mask, first, scale, kind, size)
 
     if steps == 1:
         return mix(rows)
@@ -216,11 +217,11 @@ def _in_steps(rows: _Rows, mask: AttentionMask, first: int, scale: float | None,
     return jax.lax.map(mix, cut).swapaxes(0, 1).reshape(rows.query.shape)
 
 
-def _by_query(rows: _Rows, mask: AttentionMask, first: int, scale: float | None, size: int) -> PerHead:
+def _by_query(rows: _Rows, mask: AttentionMask, first: int, scale: float | None, kind: str, size: int) -> PerHead:
     """Mixes for ``size`` queries of each row at a time."""
     batch, length = rows.segments.shape
     if length <= size:
-        return _mixed(rows, mask, first, scale)
+        return _mixed(rows, mask, first, scale, kind)
     count = -(-length // size)
 
     def cut(x: jax.Array) -> jax.Array:
@@ -235,7 +236,7 @@ def _by_query(rows: _Rows, mask: AttentionMask, first: int, scale: float | None,
     def mix(block: tuple[jax.Array, jax.Array, jax.Array]) -> PerHead:
         query, segments, start = block
         part = _Rows(query, key.astype(dtype), value.astype(dtype), segments, rows.key_segments)
-        return _mixed(part, mask, first - start, scale)
+        return _mixed(part, mask, first - start, scale, kind)
 
     starts = jnp.arange(count, dtype=jnp.int32) * size
     mixed = jax.lax.map(mix, (cut(rows.query), cut(rows.segments), starts))

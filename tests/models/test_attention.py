@@ -79,8 +79,10 @@ def test_who_attends_to_whom(rng, monkeypatch, asked, options, groups, kind):
     inside, error = in_sentences(mask), 0.03 if kind == "cudnn" else 1e-5
     np.testing.assert_allclose(found[inside], expected[inside], rtol=error, atol=error)
     assert np.isfinite(found).all()
-    assert {call["implementation"] for call in asked} == {"cudnn" if kind == "cudnn" else "xla"}
+    assert {call["implementation"] for call in asked} == {"xla": set(), "rows": {"xla"}, "cudnn": {"cudnn"}}[kind]
     window = options.get("window")
+    if kind == "xla":
+        return
     if window is not None:
         block = max(8, -(-window // 8) * 8)
         assert {call["shape"][1] for call in asked} == {block}
@@ -170,13 +172,14 @@ def test_gradients_equal_those_of_the_plain_one(rng, monkeypatch, fit, options):
         return [x.astype(jnp.float32) for x in jax.grad(loss, (0, 1, 2))(*states)]
 
     with jax.numpy_dtype_promotion("standard"):  # as jax's own attention needs in bfloat16
-        plain = gradients("xla", *states)
-        monkeypatch.setattr(attention, "_SCORES", {"rows": fit * 4 * 4 * 52})
+        plain = gradients("rows", *states)
+        monkeypatch.setattr(attention, "_SCORES", dict.fromkeys(("rows", "xla"), fit * 4 * 4 * 52))
         monkeypatch.setattr(attention, "_BLOCK", 8)
-        cut = gradients("rows", *states)
-    for one, other in zip(plain, cut, strict=True):
-        assert np.abs(one).max() > 0.1
-        np.testing.assert_allclose(other, one, rtol=1e-5, atol=0.05 if "dtype" in options else 1e-5)
+        gradients.clear_cache()
+        for kind in ("rows", "xla")[: 1 if "dtype" in options else 2]:
+            for one, other in zip(plain, gradients(kind, *states), strict=True):
+                assert np.abs(one).max() > 0.1
+                np.testing.assert_allclose(other, one, rtol=1e-5, atol=0.05 if "dtype" in options else 1e-5)
 
 
 def test_gradients_of_keys_are_summed_in_float32(rng, monkeypatch):
@@ -247,11 +250,11 @@ def test_what_cudnn_is_given(rng, asked, places, options, form):
         ("cudnn", "bfloat16", 24, 8, "xla"),
         ("cudnn", "bfloat16", 32, 256, "xla"),
         ("cudnn", "float32", 32, 8, "xla"),
-        ("xla", "bfloat16", 32, 8, "xla"),
+        ("xla", "bfloat16", 32, 8, None),
     ],
 )
 def test_where_cudnn_can_run(asked, kind, dtype, length, width, expected):
     query = jnp.zeros((2, length, 2, width), dtype)
     with jax.numpy_dtype_promotion("standard"):
         attend(kind, query, query, query, AttentionMask.of(np.array([[20], [3]], np.int32), length))
-    assert [call["implementation"] for call in asked] == [expected]
+    assert [call["implementation"] for call in asked] == ([expected] if expected else [])
