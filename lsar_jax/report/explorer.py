@@ -22,7 +22,7 @@ from lsar_jax.report.sliders import BETWEEN, at_ranks, fit_layers, options_of, r
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.tokenizer import check_sentences
-from lsar_jax.transforms.methods import METHODS
+from lsar_jax.transforms.methods import METHODS, SUMMARIES
 
 __all__ = ["Explorer", "explore"]
 
@@ -101,7 +101,7 @@ def explore(
         "texts": [shortened(text.sentences[code][row], _SHOWN) for code, sample in rows.items() for row in sample],
         "looks": [{"colour": colour, "marker": marker} for colour, marker in map(look_of_language, range(len(rows)))],
         "fair": pool.fair, "k": pool.k, "layers": shown,
-        "summaries": {entry.name: METHODS[entry.name].summary for entry in fitted[0]},
+        "summaries": {entry.name: SUMMARIES[entry.name] for entry in fitted[0]},
     }  # fmt: skip
     stacked = np.ndim(next(iter(x.values()))) == 3
     reading = Usage().reading + "\nx = {code: rows[{number}] for code, rows in x.items()}" * stacked

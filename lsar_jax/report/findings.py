@@ -3,7 +3,7 @@
 from lsar_jax import corpora
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.page_kit import render
-from lsar_jax.transforms.methods import METHODS
+from lsar_jax.transforms.methods import SUMMARIES
 
 __all__ = ["answer", "caption", "details"]
 
@@ -18,7 +18,7 @@ def caption(found: Comparison) -> str:
 
 def answer(found: Comparison) -> list[str]:
     """Returns what was found and what to do, for readers who know none of the measures."""
-    return _lines(render("answer.txt", found=found, methods=METHODS))
+    return _lines(render("answer.txt", found=found, summaries=SUMMARIES))
 
 
 def details(found: Comparison) -> list[str]:

@@ -21,7 +21,7 @@ from lsar_jax.report.one_threshold import COLUMNS as THRESHOLD_COLUMNS
 from lsar_jax.report.one_threshold import TITLE as THRESHOLDS
 from lsar_jax.report.page_kit import Usage, render
 from lsar_jax.report.sliders import Front
-from lsar_jax.transforms.methods import METHODS
+from lsar_jax.transforms.methods import METHODS, SUMMARIES
 
 __all__ = ["columns_of", "report_html", "row_of", "title_of_table"]
 
@@ -98,7 +98,7 @@ def report_html(
         every_row=[row_of(found, entry, entry.score if found.metric else None) for entry in found.measured]
         if len(found.originals) > 1 else [],
         by_chance=100 * max(map(len, text.sentences.values())) / text.count,
-        summaries={name: METHODS[name].summary if name in METHODS else "The vectors as they are." for name in names},
+        summaries={name: SUMMARIES.get(name, "The vectors as they are.") for name in names},
         layer_figures=figures[0], space_figures=figures[1], provenance=result.made, front=front,
         thresholds=thresholds, threshold_title=THRESHOLDS, threshold_columns=THRESHOLD_COLUMNS,
     )  # fmt: skip

@@ -1,13 +1,16 @@
 """The published methods, one file each, and the table ``METHODS`` of those that can be fitted by name.
 
-The command line, the evaluations, the report, the explorer and the benchmarks read the table. Limits of options stand
-at the arguments of the fits (``base/limits.py``).
+The command line, the evaluations, the report, the explorer and the benchmarks read the table; ``methods.csv`` says
+which methods are compared by default, and describes them. Limits of options stand at the arguments of the fits
+(``base/limits.py``).
 """
 
+import csv
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import jax
@@ -30,7 +33,7 @@ from lsar_jax.transforms.methods.sparse_dimensions import fit_sparse_dimensions,
 from lsar_jax.transforms.methods.steering import fit_steering
 from lsar_jax.transforms.methods.whitening import fit_whitening, zca
 
-__all__ = ["METHODS", "OF_PAIRS", "FitMethod", "Needs", "Place", "by_default"]
+__all__ = ["METHODS", "OF_PAIRS", "SUMMARIES", "FitMethod", "Needs", "Place", "by_default"]
 
 Needs = Literal["means", "pooled", "languages", "embeddings", "pairs"]
 Place = Literal["task", "suite", "report", "explorer"]
@@ -51,8 +54,6 @@ class FitMethod:
         (``languages``); the ``embeddings`` themselves; or ``pairs`` of aligned embeddings.
       fixed: options that this entry sets.
       least: number of languages that it needs.
-      summary: what it does, for readers who have not read the papers.
-      default_in: where it is compared without being asked for.
       of_file: the name in results, and the options, with which papers fit it on each evaluated file by itself; None if
         they do not.
       core: its compiled part, given the number of languages and the width: a function and the shapes of its arguments.
@@ -62,8 +63,6 @@ class FitMethod:
     needs: Needs
     fixed: Mapping[str, Any] = field(default_factory=dict)
     least: int = 1
-    summary: str = ""
-    default_in: tuple[Place, ...] = ()
     of_file: tuple[str, Mapping[str, Any]] | None = None
     core: Callable[[int, int], tuple[Any, ...]] | None = None
 
@@ -102,121 +101,41 @@ class FitMethod:
 # 1e-8 is below float32's rounding.
 _FILES = ("language-whitening", {"eps": 1e-8, "absolute": True, "per_language": True, "precise": True})
 
-# Not compared in ``suite``: ``mean``, which alone removes no difference of languages, ``lsar-published``, which is
-# ``lsar`` at its default rank, and newer methods (docs/explanation/results.md). The report fits every layer, so its
-# methods are fast.
 METHODS: dict[str, FitMethod] = {
-    "center": FitMethod(
-        fit_center,
-        "means",
-        summary="Subtracts from each sentence the mean of its language, which must be known.",
-        default_in=("task", "suite", "report", "explorer"),
-    ),
-    "mean": FitMethod(fit_center, "means", {"per_language": False}, summary="Subtracts the mean over languages."),
-    "lir": FitMethod(
-        fit_lir,
-        "languages",
-        summary="Removes from each sentence the main directions of its language, which must be known.",
-        default_in=("task", "suite", "report", "explorer"),
-        core=lambda n, d: (partial(lir_directions, components=1), (d,), (d, d)),
-    ),
-    "lsar": FitMethod(
-        fit_lsar,
-        "means",
-        least=2,
-        summary="Removes the directions in which the means of the languages differ; the rank is their number.",
-        default_in=("task", "suite", "report", "explorer"),
-        core=lambda n, d: (partial(language_subspace, rank=n - 1), (n, d)),
-    ),
-    "lsar-published": FitMethod(
-        fit_lsar,
-        "means",
-        {"published": True},
-        least=2,
-        summary="Removes the directions in which the means of the languages differ, as LSAR's published code does.",
-        default_in=("report",),
-    ),
-    "mean+lsar": FitMethod(
-        fit_mean_then_lsar,
-        "means",
-        least=2,
-        summary="Subtracts the mean over languages, then removes the directions in which the means of the languages "
-        "differ; the rank is their number.",
-        default_in=("suite", "report", "explorer"),
-    ),
+    "center": FitMethod(fit_center, "means"),
+    "mean": FitMethod(fit_center, "means", {"per_language": False}),
+    "lir": FitMethod(fit_lir, "languages", core=lambda n, d: (partial(lir_directions, components=1), (d,), (d, d))),
+    "lsar": FitMethod(fit_lsar, "means", least=2, core=lambda n, d: (partial(language_subspace, rank=n - 1), (n, d))),
+    "lsar-published": FitMethod(fit_lsar, "means", {"published": True}, least=2),
+    "mean+lsar": FitMethod(fit_mean_then_lsar, "means", least=2),
     "joint": FitMethod(
         fit_joint,
         "languages",
         least=2,
-        summary="Removes the directions of the languages' means, and those in which the languages vary differently.",
-        default_in=("report", "explorer"),
         core=lambda n, d: (partial(scatter_directions, components=1), (n, d, d), (d, n)),
     ),
     "sparse-dimensions": FitMethod(
         fit_sparse_dimensions,
         "means",
         least=2,
-        summary="Sets the dimensions in which the means of the languages differ most to zero.",
-        default_in=("report",),
         core=lambda n, d: (partial(varying_dimensions, dimensions=d // 10), (n, d)),
     ),
     "steering": FitMethod(
-        fit_steering,
-        "pooled",
-        least=2,
-        summary="Removes the main direction of the sentences of all languages together.",
-        default_in=("report",),
-        core=lambda n, d: (partial(principal_directions, components=1), (d, d)),
+        fit_steering, "pooled", least=2, core=lambda n, d: (partial(principal_directions, components=1), (d, d))
     ),
-    "mean-direction": FitMethod(
-        fit_mean_direction, "means", summary="Removes the direction of the mean of all sentences together."
-    ),
-    "outliers": FitMethod(
-        fit_outliers,
-        "means",
-        summary="Sets the few dimensions with outlying values to zero.",
-        default_in=("suite", "report", "explorer"),
-        core=lambda n, d: (partial(largest_dimensions, largest=3), (n, d)),
-    ),
-    "whitening": FitMethod(
-        fit_whitening,
-        "pooled",
-        summary="Subtracts the mean, and gives all directions the same variance.",
-        default_in=("suite", "report", "explorer"),
-        of_file=_FILES,
-        core=lambda n, d: (zca, (d, d), ()),
-    ),
+    "mean-direction": FitMethod(fit_mean_direction, "means"),
+    "outliers": FitMethod(fit_outliers, "means", core=lambda n, d: (partial(largest_dimensions, largest=3), (n, d))),
+    "whitening": FitMethod(fit_whitening, "pooled", of_file=_FILES, core=lambda n, d: (zca, (d, d), ())),
     "language-whitening": FitMethod(
         fit_whitening,
         "languages",
         {"per_language": True},
-        summary="Subtracts the mean of each language, which must be known, and gives all its directions the same "
-        "variance.",
-        default_in=("suite", "explorer"),
         of_file=_FILES,
         core=lambda n, d: (jax.vmap(zca), (n, d, d), (n,)),
     ),
-    "cbie": FitMethod(
-        fit_cbie,
-        "embeddings",
-        summary="Removes the main directions of clusters within each language, which must be known.",
-        default_in=("suite", "explorer"),
-        of_file=("cbie", {}),
-    ),
-    "leace": FitMethod(
-        fit_leace,
-        "pooled",
-        least=2,
-        summary="Removes what a linear classifier could tell the language by on the text of the fit.",
-        default_in=("suite", "report", "explorer"),
-        core=lambda n, d: (erasing_functionals, (d, d), (d, n - 1), ()),
-    ),
-    "langsae": FitMethod(
-        fit_langsae,
-        "embeddings",
-        summary="Makes each sentence anew from learned features, without those that nearly all sentences of a language "
-        "have.",
-    ),
+    "cbie": FitMethod(fit_cbie, "embeddings", of_file=("cbie", {})),
+    "leace": FitMethod(fit_leace, "pooled", least=2, core=lambda n, d: (erasing_functionals, (d, d), (d, n - 1), ())),
+    "langsae": FitMethod(fit_langsae, "embeddings"),
 }
 
 # Methods that are fitted on the two sides of parallel text.
@@ -225,7 +144,15 @@ OF_PAIRS: dict[str, FitMethod] = {
     "shift": FitMethod(fit_shift, "pairs"),
 }
 
+# Not compared in ``suite``: ``mean``, which alone removes no difference of languages, ``lsar-published``, which is
+# ``lsar`` at its default rank, and newer methods (docs/explanation/results.md). The report fits every layer, so its
+# methods are fast.
+with Path(__file__).with_name("methods.csv").open(encoding="utf-8", newline="") as _file:
+    _TABLE = list(csv.DictReader(_file))
+#: For readers who have not read the papers.
+SUMMARIES = {row["name"]: row["summary"] for row in _TABLE}
+
 
 def by_default(place: Place) -> tuple[str, ...]:
     """Returns the names of the methods that are compared by default."""
-    return tuple(name for name, method in METHODS.items() if place in method.default_in)
+    return tuple(row["name"] for row in _TABLE if place in row["default_in"].split())
