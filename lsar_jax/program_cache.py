@@ -27,8 +27,7 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     """Keeps compiled programs in a folder from now on, and reads those that are there.
 
     The commands do this by themselves. A folder that JAX was given already, as with ``JAX_COMPILATION_CACHE_DIR``,
-    stays. If the folder exceeds 1 GiB at the call, the programs that were used least recently are deleted, and always
-    links and files of other users.
+    stays. If the folder exceeds 1 GiB at the call, it is emptied.
 
     Args:
       folder: the folder, which is created, or a link to one; by default ``lsar_jax/programs`` in ``$XDG_CACHE_HOME``,
@@ -63,7 +62,7 @@ def cache_programs(folder: str | Path | None = None) -> Path:
         _check_private(path)
     if used.is_symlink():
         raise ValueError(f"{used} is a link, and files where it leads would be deleted; replace it by a folder")
-    _prune(used)
+    _empty_if_large(used)
     jax.config.update("jax_compilation_cache_dir", str(used))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
     # JAX decides once whether it has a cache.
@@ -84,23 +83,10 @@ def _own(state: os.stat_result) -> bool:
     return not hasattr(os, "getuid") or state.st_uid == os.getuid()
 
 
-def _prune(folder: Path) -> None:
-    """Deletes links, files of others, and the files that were read least recently until the folder is small enough."""
+def _empty_if_large(folder: Path) -> None:
     # JAX's own limit stops all writing once a process was killed between the two files of a program.
-    found = []
-    for path in folder.rglob("*"):  # on GPUs, XLA has a folder of its own in it
-        with contextlib.suppress(OSError):  # another process has just deleted it
-            state = path.lstat()
-            if stat.S_ISDIR(state.st_mode):
-                if not _own(state):
-                    _check_private(path)
-            elif stat.S_ISREG(state.st_mode) and _own(state):
-                found.append((state.st_atime, state.st_size, path))
-            else:
+    files = [path for path in folder.rglob("*") if not path.is_dir()]  # on GPUs, XLA has a folder of its own in it
+    with contextlib.suppress(FileNotFoundError):  # another process empties it, too
+        if sum(path.lstat().st_size for path in files) > _MOST_BYTES:
+            for path in files:
                 path.unlink()
-    total = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found):
-        if total <= _MOST_BYTES:
-            break
-        path.unlink(missing_ok=True)
-        total -= size
