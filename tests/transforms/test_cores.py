@@ -68,7 +68,8 @@ def test_cores_under_jit_and_vmap_and_over_a_mesh(name):
     devices = mesh.data_mesh(jax.devices()[:4])
     placed = [jax.device_put(stack[0], mesh.split(devices) if len(stack[0]) % 4 == 0 else None) for stack in stacks]
     alone = jax.tree.map(lambda part: part[0], batch)
-    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-4), jax.jit(core)(*placed), alone)
+    # LIR's singular values reach 490, where a step of float32 is 3e-5.
+    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-4, rtol=1e-6), jax.jit(core)(*placed), alone)
 
 
 @pytest.mark.parametrize("rank", [1, 3])
