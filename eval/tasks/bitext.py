@@ -8,8 +8,7 @@ A seed chooses the held-out pairs from the distinct pairs; training with the sam
 mean cosine of the original embeddings of the pairs is measured too (Ki et al. 2024, Table 2).
 
 xsim is the share of sentences, in percent, whose English sentence with the largest ratio margin over four neighbours is
-not their translation, as in LASER (Artetxe and Schwenk 2019). xsim++ (Chen et al. 2023) is the same with near misses
-among the English sentences: ours (``eval.scores.near_misses``), and not the published ones.
+not their translation, as in LASER (Artetxe and Schwenk 2019).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +21,6 @@ import numpy as np
 
 from eval.command import command
 from eval.data.fit_text import FitText
-from eval.scores.near_misses import near_misses as near_misses_of
 from eval.scores.translations import translations
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
 from lsar_jax.checks import errors_of
@@ -45,7 +43,6 @@ def bitext(
     held_out: int | float = 500,
     split_seed: int = 0,
     seen: tuple[str, ...] = (),
-    near_misses: int = 0,
     split: str = "",
     sample: int | None = None,
 ) -> Task:
@@ -58,7 +55,6 @@ def bitext(
       held_out: number of held-out pairs per language; below 1, the share of each language's pairs.
       split_seed: seed that chooses the held-out pairs.
       seen: languages that transforms may be fitted on; by default, all for which there is text to fit on.
-      near_misses: up to so many near misses of each English sentence are made for xsim++.
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
       sample: number of pairs per language to draw at random, by split_seed, before all else; by default, all.
     """
@@ -92,9 +88,7 @@ def bitext(
     groups |= {f"of {' and '.join(of)}": list(of) for of in unseen}
     title = f"{held_out if held_out >= 1 else f'{held_out:.0%}'} held-out pairs of {name}"
     task = translations("bitext", title, pairs, seen=seen, groups=groups, own_text={"train": text})
-    near = {("near en", code): near_misses_of(english, near_misses) for code, (english, _) in pairs.items()}
-    parts_and_near = [{**task.parts[0], **{key: made for key, made in near.items() if made}}]
-    return replace(task, parts=parts_and_near, scores=partial(_with_errors, task.scores))
+    return replace(task, scores=partial(_with_errors, task.scores))
 
 
 def _with_errors(scores: Callable[..., Iterable[Any]], x: Embedded, method: Method, setting: Setting) -> Iterator[Any]:
@@ -106,16 +100,13 @@ def _with_errors(scores: Callable[..., Iterable[Any]], x: Embedded, method: Meth
     for code in codes if method.name == "original" else ():
         cosines = QueryScores(np.asarray(paired_cosine(x["en", code], x["xx", code]), np.float64))
         yield Score.of(Metric(f"cosine en-{code}", unit=""), [code], cosines)
-    near = any(group == "near en" for group, _ in x)
-    for name, groups in (("xsim", ["en"]), ("xsim++", ["en", "near en"]))[: 1 + near]:
-        wrong = {}
-        for code in codes:
-            english = np.concatenate([x[group, code] for group in groups if (group, code) in x])
-            found, hits = mine(x["xx", code], english, k=4, retrieval="forward"), np.zeros(len(x["xx", code]), bool)
-            hits[found.source] = found.source == found.target
-            wrong[code] = QueryScores(100.0 * ~hits)
-            yield Score.of(Metric(f"{name} {code}-en", "lower"), [code], wrong[code])
-        yield Score.of(Metric(name, "lower", shown=near).over(len(codes)), codes, strata_of([*wrong.values()]))
+    wrong = {}
+    for code in codes:
+        found, hits = mine(x["xx", code], x["en", code], k=4, retrieval="forward"), np.zeros(len(x["xx", code]), bool)
+        hits[found.source] = found.source == found.target
+        wrong[code] = QueryScores(100.0 * ~hits)
+        yield Score.of(Metric(f"xsim {code}-en", "lower"), [code], wrong[code])
+    yield Score.of(Metric("xsim", "lower").over(len(codes)), codes, strata_of([*wrong.values()]))
 
 
 COMMAND = command(bitext, rare=("split_seed", "split", "sample", "seen"))

@@ -1,14 +1,11 @@
 """Held-out bitext, code-switching, and languages that a transform never saw."""
 
-import re
-
 import numpy as np
 import pytest
 
 import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.dictionaries import read_dictionary
-from eval.scores.near_misses import near_misses
 from eval.task import Method
 from eval.tasks.bitext import _with_errors
 from eval.tasks.bitext import bitext as held_out_task
@@ -32,7 +29,6 @@ def bitext(tmp_path):
 def test_bitext(bitext, tmp_path):
     (bitext / "en-th.tsv").rename(bitext / "en-gn.tsv")
     options = ["--data", str(bitext), "--held-out", "15", "--transforms", "original", "center", "lsar"]
-    options += ["--near-misses", "2"]
     assert main(["bitext", *OPTIONS, *options, "--fit-on", "train", "--seen", "de", "fr", "--out", str(tmp_path)]) == 0
     results = {(r["transform"], r["metric"]): r for r in read(tmp_path)}
     assert results["original", "en-de accuracy"]["n"] == 15
@@ -67,38 +63,18 @@ def test_bitext(bitext, tmp_path):
         assert results["center", f"{direction} accuracy"]["value"] == pytest.approx(expected)
 
 
-def test_near_misses_change_one_place():
-    given = ["The file has 12 lines.", "You can't see Berlin today.", "We left before noon, to Paris.", "Plain text"]
-    made = near_misses(given, 9)
-    assert made == near_misses(given, 9)
-    for name in ("The file has not 12 lines.", "You can see Berlin today.", "You can't see Paris today."):
-        assert name in made
-    assert "We right before noon, to Paris." in made
-    assert "We left after noon, to Paris." in made
-    assert any(re.fullmatch(r"The file has (?!12)\d\d lines\.", text) for text in made)
-    assert not any(text.startswith("Plain") or text in given for text in made)
-    assert len(near_misses(given, 1)) == 3
-    # A name is not parted from its accent.
-    assert near_misses(["He met Jose\u0301 there.", "He met Anna there."], 9) == []
-
-
 def test_xsim_equals_brute_force(rng):
-    """On planted vectors; near misses that are nearer than the translation are errors."""
-    english, other = rng.normal(size=(2, 30, 12))
-    other = english + 0.7 * other
-    near = other[:5] + 0.01 * rng.normal(size=(5, 12))
-    x = {("en", "de"): english, ("xx", "de"): other, ("near en", "de"): near}
-    x = {key: rows.astype(np.float32) for key, rows in x.items()}
+    english, other = rng.normal(size=(2, 30, 12)).astype(np.float32)
+    x = {("en", "de"): english, ("xx", "de"): english + 0.7 * other}
     scores = {s.metric: s.value for s in _with_errors(lambda *_: (), x, Method("original", {}), None)}
-    for name, candidates in (("xsim", english), ("xsim++", np.concatenate([english, near]))):
-        a, b = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (other, candidates))
-        cosine = a @ b.T
-        means = [np.sort(c, axis=1)[:, -4:].mean(axis=1) for c in (cosine, cosine.T)]
-        margin = np.where(cosine >= np.sort(cosine, axis=1)[:, [-4]], cosine / (means[0][:, None] + means[1]), -np.inf)
-        expected = 100 * np.mean(margin.argmax(axis=1) != np.arange(30))
-        values = {m.name: (v, m.direction) for m, v in scores.items()}
-        assert values[f"{name} de-en"] == values[f"{name} over 1"] == (pytest.approx(expected), "lower")
-    assert values["xsim++ over 1"][0] >= 100 * 5 / 30 > values["xsim over 1"][0]
+    a, b = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x["xx", "de"], english))
+    cosine = a @ b.T
+    means = [np.sort(c, axis=1)[:, -4:].mean(axis=1) for c in (cosine, cosine.T)]
+    margin = np.where(cosine >= np.sort(cosine, axis=1)[:, [-4]], cosine / (means[0][:, None] + means[1]), -np.inf)
+    expected = 100 * np.mean(margin.argmax(axis=1) != np.arange(30))
+    values = {m.name: (v, m.direction) for m, v in scores.items()}
+    assert 0 < expected < 100
+    assert values["xsim de-en"] == values["xsim over 1"] == (pytest.approx(expected), "lower")
 
 
 def test_scores_by_local_scaling(bitext, tmp_path):
