@@ -181,7 +181,7 @@ def _of_all_devices(
     links: tuple[Linked, Linked, Valid], axis_name: str | None
 ) -> tuple[Float[Array, "all dim"], Float[Array, "all dim"], Bool[Array, " all"], Int[Array, " link"]]:
     """Returns the links of all devices, and the places of this device's among them."""
-    places = jnp.arange(len(links[0]))
+    places = jnp.arange(len(links[0]), dtype=jnp.int32)
     if axis_name is None:
         return *links, places
     gathered = jax.lax.all_gather(links, axis_name, tiled=True)
@@ -201,7 +201,7 @@ def _entropies(
     Keys that are not ``counted`` are no candidates, and neither is ``itself``, the key that a query is, if queries are
     among the keys. All vectors have length 1.
     """
-    numbers = jnp.arange(len(keys))
+    numbers = jnp.arange(len(keys), dtype=jnp.int32)
 
     def entropy(query: Array, right: Array, itself: Array | None) -> Array:
         scores = product(query, keys.T) / temperature

@@ -64,7 +64,7 @@ def crf_loss(scores: Scores, transitions: Transitions, tags: Tags, lengths: Int[
       tags: the right tags, ``[batch, word]``.
       lengths: number of words of each row, ``[batch]``.
     """
-    words = jnp.arange(scores.shape[1])[None] < lengths[:, None]
+    words = jnp.arange(scores.shape[1], dtype=jnp.int32)[None] < lengths[:, None]
     chosen = jnp.where(words, jnp.take_along_axis(scores, tags[..., None], axis=-1)[..., 0], 0).sum(axis=1)
     steps = jnp.where(words[:, 1:], transitions.between[tags[:, :-1], tags[:, 1:]], 0).sum(axis=1)
     final = jnp.take_along_axis(tags, jnp.maximum(lengths - 1, 0)[:, None], axis=1)[:, 0]
@@ -94,7 +94,7 @@ def crf_tags(scores: Scores, transitions: Transitions, lengths: Int[Array, " bat
       >>> tagging.crf_tags(scores, keep, jnp.array([3])).tolist(), scores.argmax(axis=-1).tolist()
       ([[0, 0, 0]], [[0, 1, 0]])
     """
-    words = jnp.arange(scores.shape[1])[None] < lengths[:, None]
+    words = jnp.arange(scores.shape[1], dtype=jnp.int32)[None] < lengths[:, None]
 
     def forward(best: Float[Array, "batch tag"], now: tuple[Array, Array]) -> tuple[Array, Array]:
         score, real = now

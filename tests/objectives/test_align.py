@@ -162,6 +162,6 @@ def test_the_projector():
     random = align.init_projector(jax.random.key(0), 16, 4)
     assert np.abs(np.concatenate([part.ravel() for part in random])).max() <= 0.25
     assert np.std(random.inner) == pytest.approx(0.25 / np.sqrt(3), rel=0.1)
-    x = jnp.array([[1.0, -2.0]])
-    given = align.Projector(jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.array([[3.0, 5.0]]))
+    x = jnp.float32([[1.0, -2.0]])
+    given = align.Projector(jnp.float32([[1.0, 0.0], [0.0, 1.0]]), jnp.float32([[3.0, 5.0]]))
     np.testing.assert_allclose(align.project(given, x), [[3.0]])

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lsar_jax.objectives.cosine import cosine
 from lsar_jax.objectives.disentangle import (
     ALONE,
     Head,
@@ -143,6 +144,15 @@ def test_gradients_are_finite_at_zero(base, separation):
     value, grads = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(heads, probe, zero)
     assert np.isfinite(value)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
+
+
+@pytest.mark.parametrize(("scale", "dtype"), [(1e18, "float32"), (3e37, "float32"), (1.0, "float16"), (1e3, "float16")])
+def test_cosines_of_vectors_of_any_length(rng, scale, dtype):
+    """Also where squares are beyond float32 or float16."""
+    x, y = (jnp.asarray(scale * rng.standard_normal((5, 400)), dtype) for _ in range(2))
+    value, gradient = jax.value_and_grad(lambda x, y: cosine(x, y).sum())(x, y)
+    np.testing.assert_allclose(value, cosine(*(side.astype(jnp.float32) / scale for side in (x, y))).sum(), rtol=1e-5)
+    assert np.isfinite(gradient).all()
 
 
 def test_heads_and_discriminator_are_trained_by_turns(case):

@@ -63,6 +63,7 @@ def without_second(x):
         (lambda x: fit_outliers(x, largest=41), "largest is 41; it must be"),
         (lambda x: zero_dimensions((40,), 40), "a dimension is 40; it must be a whole number from 0 to 39"),
         (lambda x: fit_sparse_dimensions(x, 41), "dimensions is 41; it must be a whole number from 1 to 40 .the dim"),
+        (lambda x: fit_sparse_dimensions({"de": x["de"], "en": x["de"]}), "is 4, but the means of de, en differ in 0"),
         (lambda x: fit_mean_direction({"de": x["de"], "en": -x["de"]}), "the mean of all 60 embeddings is 0: no dir"),
         (lambda x: fit_steering(x, 0), "components is 0; it must be a whole number from 1 to 40"),
         (lambda x: fit_steering({code: rows[:2].repeat(9, 0) for code, rows in x.items()}, 12), "vary in 11 dimen"),

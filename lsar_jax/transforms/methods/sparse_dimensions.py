@@ -14,13 +14,14 @@ parallel sentences.
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+import numpy as np
 from jaxtyping import Bool, Float
 
 from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
-from lsar_jax.transforms.base.limits import DIMENSIONS
+from lsar_jax.transforms.base.limits import DIMENSIONS, check_rank
 
 __all__ = ["fit_sparse_dimensions", "varying_dimensions"]
 
@@ -55,7 +56,7 @@ def fit_sparse_dimensions(
 
     Raises:
       ValueError: there are fewer than two languages, an array or code is invalid, widths or encoders differ, or
-        ``dimensions`` is out of range.
+        ``dimensions`` is out of range, or more than those in which the means differ.
 
     Example:
       >>> rng = np.random.default_rng(0)
@@ -67,6 +68,8 @@ def fit_sparse_dimensions(
     means = stack_means(moments)
     dim = means.shape[1]
     count = max(1, dim // 10) if dimensions is None else DIMENSIONS("dimensions", dimensions, dim=dim)
+    differ = means.std(axis=0) > np.finfo(np.float32).eps * np.abs(means).max(axis=0)
+    check_rank("dimensions", count, int(differ.sum()), f"the means of {', '.join(moments)} differ in")
     out = varying_dimensions(means, count)
     fit = Fit.of("sparse-dimensions", moments, by_language=False, dimensions=count)
     return Transform((Step.of(scale=~out),), (fit,), common_source(moments, source)).with_sample(x)
