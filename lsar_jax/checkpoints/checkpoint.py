@@ -90,18 +90,12 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None, adapter: 
         revision=f"{merging}+{revision}" if merging else revision,
         architecture=architecture,
         config=sizes,
-        keys=_keys(architecture, sizes),
+        keys={leaf: key for leaf, key in architecture.keys.items() if getattr(sizes, _OPTIONAL.get(leaf, "hidden"))},
         tensors=tensors,
         tokenizer=architecture.tokenizer(of_tokenizer, sizes.vocabulary, sizes.longest),
         pipeline=pipeline,
         languages=languages,
     )
-
-
-def _keys(architecture: Architecture, sizes: Config) -> dict[str, str]:
-    return {
-        leaf: key for leaf, key in architecture.keys.items() if leaf not in _OPTIONAL or getattr(sizes, _OPTIONAL[leaf])
-    }
 
 
 def _tensors(

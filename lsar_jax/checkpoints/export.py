@@ -176,7 +176,8 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer, include_prompt: bool) -
     }
     if template:
         # A template may write special tokens.
-        settings = {**template.tokenizer.special_tokens_map, **settings, "chat_template": template.source}
+        source = template.tokenizer.get_chat_template()
+        settings = {**template.tokenizer.special_tokens_map, **settings, "chat_template": source}
     elif not include_prompt and tokenizer.specials.after:
         # When a prompt is counted, only a special token that is declared is taken off its end.
         settings["sep_token"] = tokenizer.backend.encode("").tokens[-1]

@@ -28,7 +28,7 @@ _TRACES = ("config_sentence_transformers.json", "sentence_*_config.json", "[0-9]
 # The class of jina-embeddings-v3 and -v5, and the names of their tasks in config.json, by which it is known.
 _JINA, _TASKS = "custom_st.Transformer", {"lora_adaptations", "task_names"}
 # torch has moved these classes between modules; the class names are stable.
-_ACTIVATIONS = {name.rsplit(".", 1)[-1]: ours for ours, name in TORCH_NAMES.items()}
+_ACTIVATIONS = {f"torch.nn.{name.rsplit('.', 1)[-1]}": ours for ours, name in TORCH_NAMES.items()}
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def module_folders(folder: Path) -> list[Path]:
 def _read_dense(folder: Path) -> Dense:
     config = read_json(folder / "config.json", dict)
     name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
-    name = name.rsplit(".", 1)[-1] if name.startswith("torch.nn.") else name
+    name = f"torch.nn.{name.rsplit('.', 1)[-1]}" if name.startswith("torch.nn.") else name
     check_choice(f"{folder}: activation_function", name, _ACTIVATIONS)
     check_keys(folder, config, "Dense")
     shape = (config.get("out_features"), config.get("in_features"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from lsar_jax.checks import check_choice
 
-__all__ = ["ChatTemplate"]
+__all__ = ["ChatTemplate", "form_of"]
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,8 @@ class ChatTemplate:
 
     def __post_init__(self) -> None:
         check_choice("the format of message in modality_config", self.form, ("flat", "structured"))
-        if "strftime_now" in self.source:
+        if "strftime_now" in self.tokenizer.get_chat_template():
             raise ValueError("the chat template writes the day, with which vectors would change; remove strftime_now")
-
-    @property
-    def source(self) -> str:
-        """The template, as jinja reads it; raises ValueError if there is none."""
-        return self.tokenizer.get_chat_template()
 
     def render(self, prompt: str, sentences: Sequence[str]) -> list[str]:
         """Returns the text to tokenize for each sentence.
@@ -52,3 +47,9 @@ class ChatTemplate:
 
     def _message(self, role: str, text: str) -> dict[str, Any]:
         return {"role": role, "content": text if self.form == "flat" else [{"type": "text", "text": text}]}
+
+
+def form_of(template: Any) -> str:
+    """Returns the form of a template whose folder does not say it, by what sentence-transformers looks for."""
+    parts = ("content[0]", "message.content[", ".type", "'type'", '"type"')
+    return "structured" if not isinstance(template, str) or any(part in template for part in parts) else "flat"

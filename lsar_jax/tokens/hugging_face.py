@@ -13,7 +13,7 @@ import numpy as np
 
 from lsar_jax.checks import check_choice, errors_of, whole_number
 from lsar_jax.files import check_file, read_json
-from lsar_jax.tokens.chat_template import ChatTemplate
+from lsar_jax.tokens.chat_template import ChatTemplate, form_of
 from lsar_jax.tokens.sentence_settings import sentence_settings
 from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer, backend_errors, check_ids
 
@@ -53,6 +53,10 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
     settings = sentence_settings(folder)
     message = (settings.get("modality_config") or {}).get("message")
     backend, padding, limit, side, built = _open(folder) if message is None else _build(folder)
+    if message is None and not any((place / "modules.json").is_file() for place in (folder, folder.parent)):
+        # So sentence-transformers opens a folder that it did not write.
+        written = getattr(built, "chat_template", None)
+        message = {"format": form_of(written)} if written else None
     with errors_of(folder):
         template = None if message is None else ChatTemplate(built, message.get("format"))
     # These override the tokenizer's own settings, as in sentence-transformers.
@@ -136,7 +140,7 @@ def _backend(folder: Path) -> Any:
 
 def _settings(folder: Path) -> dict[str, Any]:
     settings: dict[str, Any] = {}
-    for path in (folder / "special_tokens_map.json", folder / "tokenizer_config.json"):
+    for path in (folder / "tokenizer_config.json", folder / "special_tokens_map.json"):
         settings |= read_json(path, dict) if path.is_file() else {}
     return settings
 
@@ -146,7 +150,8 @@ def _open(folder: Path) -> _Opened:
     if settings.get("split_special_tokens"):
         raise ValueError(f"{folder}: split_special_tokens is true in the settings; only false is supported")
     tokens = {name: token for name, token in settings.items() if name.endswith("_token")}
-    further = settings.keys() - tokens.keys() - _NO_IDS or (folder / "added_tokens.json").exists()
+    files = any((folder / name).exists() for name in ("added_tokens.json", "chat_template.jinja"))
+    further = settings.keys() - tokens.keys() - _NO_IDS or files
     if further or settings.get("tokenizer_class") not in _AS_WRITTEN or not (folder / "tokenizer.json").is_file():
         return _build(folder)
     backend = _backend(folder)

@@ -9,16 +9,15 @@ __all__ = ["sentence_settings"]
 
 # Of several files, sentence-transformers takes the first that says something.
 _KINDS = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
-_TOKENIZER = {"padding_side", "use_fast", "trust_remote_code"}
-_MODEL = {
+# The settings that are arguments of what is opened, and the arguments that change no vector.
+_ARGUMENTS = (
+    "tokenizer_args", "processor_kwargs", "processing_kwargs", "model_args", "model_kwargs", "config_args",
+    "config_kwargs",
+)  # fmt: skip
+_HARMLESS = {
     "attn_implementation", "dtype", "torch_dtype", "trust_remote_code", "add_pooling_layer", "device_map", "use_cache",
-    "low_cpu_mem_usage", "use_safetensors",
+    "low_cpu_mem_usage", "use_safetensors", "padding_side", "use_fast",
 }  # fmt: skip
-# The settings that are arguments of what is opened, and of each the arguments that change no vector.
-_ARGUMENTS = {
-    **dict.fromkeys(("tokenizer_args", "processor_kwargs", "processing_kwargs"), _TOKENIZER),
-    **dict.fromkeys(("model_args", "model_kwargs", "config_args", "config_kwargs"), _MODEL),
-}
 
 
 def sentence_settings(folder: Path) -> dict[str, Any]:
@@ -26,9 +25,9 @@ def sentence_settings(folder: Path) -> dict[str, Any]:
     paths = [folder / f"sentence_{kind}_config.json" for kind in _KINDS]
     for path in filter(Path.is_file, paths):
         if settings := read_json(path, dict):
-            for name, harmless in _ARGUMENTS.items():
+            for name in _ARGUMENTS:
                 given = settings.get(name) or {}
-                if not isinstance(given, dict) or set(given) - harmless:
+                if not isinstance(given, dict) or set(given) - _HARMLESS:
                     raise ValueError(
                         f"{path}: {name} is {given!r:.200}, which is not supported; remove it, or write what it says "
                         "to the file of the tokenizer or the config.json that it changes"

@@ -65,7 +65,8 @@ def test_as_sentence_transformers_saves_it(form, template, name, pooling, includ
     st, modules = need("sentence_transformers"), need("sentence_transformers.sentence_transformer.modules")
     template = template if name == "qwen3" else template.replace("[MASK]", "<bos>").replace("[PAD]", "<eos>")
     folder = shutil.copytree(GOLDEN / name, tmp_path / "bare")
-    edit_json(folder / "tokenizer_config.json", chat_template=template, bos_token="<bos>", eos_token="<eos>")
+    (folder / "chat_template.jinja").write_text(template)
+    edit_json(folder / "tokenizer_config.json", bos_token="<bos>", eos_token="<eos>")
     if name == "qwen3":
         edit_json(folder / "tokenizer_config.json", bos_token=..., eos_token=...)
     pooled = modules.Pooling(32, pooling_mode=pooling, include_prompt=include_prompt)
@@ -73,6 +74,9 @@ def test_as_sentence_transformers_saves_it(form, template, name, pooling, includ
     theirs.save(str(tmp_path / "saved"))
     assert json.loads((tmp_path / "saved" / "sentence_bert_config.json").read_text())["modality_config"]["message"]
     encoder = lj.load_encoder(tmp_path / "saved")
+    # So is a folder that it did not write.
+    ids, bare = (x.tokenizer(EVERY, 40)[0] for x in (encoder, lj.load_encoder(folder, pooling="mean")))
+    assert [row.tolist() for row in bare] == [row.tolist() for row in ids]
     encoder.to_sentence_transformers(tmp_path / "written")
     again = st.SentenceTransformer(str(tmp_path / "written"), device="cpu")
     for prompt in ("", "be kind: "):

@@ -48,6 +48,8 @@ SAME = [
     ("gte", GTE),
     ("gte", GTE | {"model_type": "gte"}),
     ("nomic_bert", NOMIC_BERT),
+    # The names of transformers count.
+    ("nomic_bert", {"n_head": 2, "layer_norm_epsilon": 0.1}),
     ("jina-v3", {"position_embedding_type": "rotary", "rotary_emb_base": 100.0, "rope_parameters": ...}),
     ("gemma3", GEMMA3),
     ("gemma3-causal", GEMMA3 | {"rope_scaling": {"factor": 2.0, "rope_type": "linear"}}),
@@ -115,6 +117,7 @@ REFUSED = {
         ({"num_hidden_layers": 10**9}, "blocks is 1000000000; it must be a whole number from 0 to 256"),
         ({"layer_norm_eps": 0}, "layer_norm_eps in config.json is 0; it must be a positive"),
     ],
+    "distilbert": [({"hidden_size": 16}, "hidden_size is 16 in config.json; only 32 is supported")],
     "xlm-roberta": [({"pad_token_id": 50}, "first_position is 51; it must be a whole number from 0 to")],
     "qwen3": [
         *QWEN,
@@ -140,6 +143,7 @@ REFUSED = {
         ({"layer_types": ["full_attention"] * 3}, "name one of full_attention, sliding_attention for each of 4"),
         ({"layer_types": None, "global_attn_every_n_layers": 0}, "global_attn_every_n_layers is 0; it must be"),
         ({"local_attention": -1}, "window is -1; it must be a whole number"),
+        ({"sliding_window": 2}, "sliding_window is 2 in config.json; only 4 is supported"),
         ({"rope_parameters": None, "global_rope_theta": 1e4}, "local_rope_theta of sliding_attention in .* is None"),
         (LINEAR, "rope_scaling is {.* in config.json; only None is supported"),
     ],
@@ -179,6 +183,7 @@ REFUSED = {
     ],
     "m2m-100": [
         ({"d_model": 33}, "heads of width .* do not fit"),
+        ({"num_hidden_layers": 1}, "num_hidden_layers is 1 in config.json; only 3 is supported"),
         ({"pad_token_id": None}, "pad_token_id in config.json is None; it must be a whole number"),
     ],
     "xlm": [
@@ -230,8 +235,9 @@ def test_a_model_of_text_and_images_has_a_text_model(name):
 def test_a_window_that_was_halved_by_saving(caplog):
     assert sizes("gemma3", {"sliding_window": 512}).window == 256
     assert not caplog.messages
-    sizes("gemma3", {"sliding_window": 257})
-    assert "if it was trained with 512, write 512" in caplog.text
+    for window in (257, 129):
+        sizes("gemma3", {"sliding_window": window})
+        assert f"sliding_window is {window} in config.json; transformers 4.56" in caplog.messages[-1]
 
 
 COMPUTED = [

@@ -165,13 +165,10 @@ def test_a_zero_vector_has_a_gradient():
     np.testing.assert_array_equal(unit_rows(jnp.zeros((2, 3))), np.zeros((2, 3)))
 
 
-def test_a_length_that_is_none(model2vec):
+def test_refusals(static, model2vec):
     edit_json(model2vec / "config.json", max_length=0)
     with pytest.raises(ValueError, match=r"config.json: max_length is 0; it must be a whole number from 1"):
         lj.load_encoder(model2vec)
-
-
-def test_refusals(static):
     with pytest.raises(ValueError, match="layer is 1; it must be a whole number from 0 to 0"):
         lj.load_encoder(static, layer=1)
     with pytest.raises(ValueError, match="has no pooler"):

@@ -81,6 +81,7 @@ def test_ids_are_those_of_transformers(kind, file, changes, tmp_path):
 def test_transformers_is_not_needed_where_it_takes_the_file_as_it_is(name, tmp_path, monkeypatch):
     changes = {"tokenizer_class": name, "pad_token": "[PAD]", "sep_token": "[SEP]", "do_lower_case": ...}
     edit_json(bert(tmp_path) / "tokenizer_config.json", **changes)
+    edit_json(tmp_path / "special_tokens_map.json", pad_token="a")
     expected = [row.tolist() for row in fast_tokenizer(tmp_path, ROWS, LONGEST)(TEXTS, LONGEST)[0]]
     theirs = AutoTokenizer.from_pretrained(tmp_path)(TEXTS, truncation=True, max_length=LONGEST)
     assert theirs["input_ids"] == expected
@@ -96,14 +97,6 @@ def test_sentence_transformers_lower_cases_all_but_special_tokens(tmp_path):
     (expected,) = tokenizer(texts[1:], LONGEST)[0]
     for ids in lower(texts, LONGEST)[0]:
         np.testing.assert_array_equal(ids, expected)
-
-
-def test_the_left_side_is_cut(tmp_path):
-    edit_json(bert(tmp_path) / "tokenizer_config.json", truncation_side="left")
-    tokenizer = fast_tokenizer(tmp_path, ROWS, LONGEST)
-    (long, short), truncated = tokenizer(["a " * 30 + "b c", "b c"], LONGEST)
-    assert truncated == 1
-    assert long[-3:].tolist() == short[-3:].tolist()
 
 
 @pytest.mark.parametrize(

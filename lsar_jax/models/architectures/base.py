@@ -136,6 +136,8 @@ def whole_sizes(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
     lacking = sorted(theirs for theirs in names.values() if type(config.get(theirs)) is not int)
     if lacking:
         raise ValueError(f"config.json lacks whole numbers for {', '.join(lacking)}")
+    # transformers also takes some sizes by the names that most configs have.
+    require(config, **{SIZES[ours]: config[theirs] for ours, theirs in names.items() if ours in SIZES})
     return {ours: config[theirs] for ours, theirs in names.items()}
 
 

@@ -77,6 +77,7 @@ def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
     # The window is of both sides together, without the token itself.
     sizes = base.whole_sizes(config, base.SIZES | {"both_sides": "local_attention"})
     window = sizes.pop("both_sides") // 2
+    base.require(config, sliding_window=window)  # transformers would take it
     return ModernBertConfig(
         **sizes,
         kinds=base.layer_kinds(config, sizes["blocks"], "global_attn_every_n_layers", 3, first=True),

@@ -143,7 +143,8 @@ def _build(config: NomicBertConfig, factory: LayerFactory) -> Encoder:
 
 def _complete(config: dict[str, Any], tensors: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the config with the names of transformers, and the tensors with one name for each of our layers."""
-    config = {_NAMES.get(name, name): value for name, value in config.items() if value is not None}
+    given = {name: value for name, value in config.items() if value is not None}
+    config = {_NAMES.get(name, name): value for name, value in given.items()} | given
     return config, {_ON_DISK.sub(lambda found: f".mlp.{_LAYERS[found[1]]}.", name): x for name, x in tensors.items()}
 
 

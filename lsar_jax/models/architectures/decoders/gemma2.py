@@ -16,10 +16,10 @@ __all__ = ["GEMMA2"]
 
 
 def _read_sizes(config: Mapping[str, Any]) -> gemma3.Gemma3Config:
-    base.require(config, hidden_activation="gelu_pytorch_tanh", attention_bias=False, is_causal=True)
-    # transformers lets some of its attention look both ways then, and some not.
+    # With the last, transformers lets some of its attention look both ways, and some not.
     both = {"use_bidirectional_attention": bool(config.get("use_bidirectional_attention"))}
-    base.require(both, use_bidirectional_attention=False)
+    only = {"attention_bias": False, "is_causal": True, "use_bidirectional_attention": False}
+    base.require({**config, **both}, hidden_activation="gelu_pytorch_tanh", **only)
     sizes = base.whole_sizes(config, gemma3.SIZES | {"window": "sliding_window"})
     sizes["window"] -= 1  # the token itself
     rotary, cap = base.rotary(config), config.get("attn_logit_softcapping", 50.0)

@@ -110,10 +110,11 @@ def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:
     both = bool(config.get("use_bidirectional_attention"))
     # Which window would be meant by another is not known.
     base.require(config, is_causal=True)
-    if both and sizes["window"] == 257:
+    if both and sizes["window"] % 2:
         _log.warning(
-            "sliding_window is 257 in config.json, which transformers 4.56 and later wrote of a model with 512, as "
-            "EmbeddingGemma; if it was trained with 512, write 512"
+            "sliding_window is %d in config.json; transformers 4.56 and later save 512 as 257, then as 129; write what "
+            "the model was trained with",
+            sizes["window"],
         )
     # The window of a causal block includes the token itself; that of others is of both sides together.
     sizes["window"] = sizes["window"] // 2 if both else sizes["window"] - 1
