@@ -119,7 +119,10 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
 
 
 def check_given(language: Any) -> Any:
-    """Returns ``language``, of pyarrow as a list; ValueError unless None, a code, or an ordered iterable of codes."""
+    """Returns ``language``, as a list if it is of pyarrow.
+
+    Raises ValueError unless it is None, a code, or an ordered iterable of codes, one per sentence.
+    """
     language = language.to_pylist() if hasattr(language, "to_pylist") else language
     wrong = isinstance(language, bytes | Mapping | Set) or not isinstance(language, str | Iterable | None)
     if wrong or (not isinstance(language, str) and len(getattr(language, "shape", (1,))) != 1):
