@@ -121,7 +121,8 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
 def check_given(language: Any) -> Any:
     """Returns ``language``, as a list if it is of pyarrow.
 
-    Raises ValueError unless it is None, a code, or an ordered iterable of codes, one per sentence.
+    Raises:
+      ValueError: it is not None, a code, or an ordered iterable of codes, one per sentence.
     """
     language = language.to_pylist() if hasattr(language, "to_pylist") else language
     wrong = isinstance(language, bytes | Mapping | Set) or not isinstance(language, str | Iterable | None)
