@@ -95,7 +95,7 @@ class Architecture:
 
     def is_unused(self, name: str) -> bool:
         """Whether embeddings do not need a tensor."""
-        return re.fullmatch(self.unused, name) is not None
+        return re.fullmatch(rf"{self.unused}|.*\b(rotary_emb\.inv_freq|token_type_ids|position_ids)", name) is not None
 
     def export_config(self, sizes: Any, blocks: int, pad_id: int) -> dict[str, Any]:
         """Returns the config with which transformers loads the model's first ``blocks`` blocks.

@@ -83,7 +83,7 @@ BERT = base.Architecture(
     build,
     TABLES | base.block_keys(_BLOCK),
     # The pooler, and the heads of language models and classifiers.
-    unused=r"(pooler|cls|lm_head|classifier|qa_outputs)\..*|embeddings\.position_ids",
+    unused=r"(pooler|cls|lm_head|classifier|qa_outputs)\..*",
     prefixes=("bert.",),
     pooler="pooler.dense",
     sizes=_SIZES,

@@ -34,7 +34,7 @@ DISTILBERT = base.Architecture(
     # Sinusoids are stored too.
     TABLES | base.block_keys(_BLOCK),
     # The heads of language models and classifiers.
-    unused=r"embeddings\.position_ids|(vocab_transform|vocab_layer_norm|vocab_projector|pre_classifier|classifier|qa_outputs)\..*",
+    unused=r"(vocab_transform|vocab_layer_norm|vocab_projector|pre_classifier|classifier|qa_outputs)\..*",
     prefixes=("distilbert.",),
     sizes=_SIZES,
     exported=("DistilBertModel", "distilbert"),

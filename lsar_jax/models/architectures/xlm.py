@@ -86,7 +86,7 @@ XLM = base.Architecture(
     _read_sizes,
     build,
     _TABLES | base.block_keys(_BLOCK),
-    unused=r"pred_layer\..*|position_ids",
+    unused=r"pred_layer\..*",
     tokenizer=xlm_tokenizer,
     languages=_languages,
     computed=_computed,
