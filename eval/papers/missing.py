@@ -42,7 +42,7 @@ def missing(
         for lack in _of_step(card, entry, earlier, choice):
             steps = lacks.get(lack.text, lack).steps
             lacks[lack.text] = lack._replace(steps=tuple(dict.fromkeys((*steps, entry.number))))
-    return [*(() if download is None else _encoder(planned, choice.encoder, download)), *lacks.values()]
+    return [*(() if download is None else _encoder(choice.encoder, download)), *lacks.values()]
 
 
 def _of_step(card: Card, entry: Planned, earlier: Sequence[CardStep], choice: CardOptions) -> Iterator[Missing]:
@@ -107,27 +107,15 @@ def _trained(card: Card, entry: Planned, earlier: Sequence[CardStep], choice: Ca
         yield Missing(str(lacking[0]), f"{paths}: {name} are not there; train them with {commands}")
 
 
-def _encoder(planned: Sequence[Planned], name: str, download: bool) -> Iterator[Missing]:
-    """Yields why the encoder cannot be loaded, or the layers and tokens that it lacks."""
+def _encoder(name: str, download: bool) -> Iterator[Missing]:
+    """Yields why the encoder cannot be loaded."""
     try:
         preset = None if name == "bundled" else preset_of(name)
         id, revision = (preset.id, preset.revision) if preset else (name, None)
         if name == "bundled" or download or is_folder(id):
-            checkpoint, _ = open_checkpoint(name, None)
-        else:
-            if (repository := Repository(id, revision, "model")).info() is None:
-                repository.cached()
-            return
+            open_checkpoint(name, None)
+        elif (repository := Repository(id, revision, "model")).info() is None:
+            repository.cached()
     except (ValueError, OSError, ImportError) as error:
         copy = f"; name the copy with --encoder FOLDER --as {name}" if name in PRESETS else ""
         yield Missing(f"encoder {name}", f"the encoder {name} cannot be loaded: {error}{copy}")
-        return
-    blocks, longest = checkpoint.config.blocks, checkpoint.tokenizer.max_length
-    for entry in planned:
-        layers = getattr(entry.command, "layers", ()) or entry.options.get("layers", ())
-        if (last := max(map(int, layers), default=0)) > blocks:
-            text = f"layer {last}: {name} has layers 0 to {blocks}; choose others with --layers"
-            yield Missing(f"layer {last}", text, (entry.number,))
-        if (tokens := getattr(entry.command, "max_length", None) or 0) > longest:
-            text = f"{tokens} tokens: {name} takes at most {longest}; choose fewer with --max-length"
-            yield Missing(f"{tokens} tokens", text, (entry.number,))

@@ -126,15 +126,6 @@ def test_everything_that_is_missing_is_said_at_once(empty, capsys):
     assert re.search(r"there is no folder data/mlqa-r; .*, at commit 354d67d1cd06\w+ \(command 2\)", dry)
 
 
-def test_missing_layers_and_tokens():
-    texts = lacks("haemmerl-table-4", CardOptions(encoder=TINY, named="S-BERT", steps=(1,)))
-    assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in texts
-    # S-BERT's checkpoint takes 128, where the paper's other encoders take 512.
-    assert f"128 tokens: {TINY} takes at most 40; choose fewer with --max-length" in texts
-    # A command of train has its layers as words.
-    assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in lacks("ki-table-3", CardOptions(TINY))
-
-
 def test_checksum(empty):
     """It is what the command on the page prints."""
     write_tatoeba(empty / "data", ("de", "fr"))

@@ -109,15 +109,11 @@ METHODS: dict[str, FitMethod] = {
     "lsar-published": FitMethod(fit_lsar, "means", {"published": True}, least=2),
     "mean+lsar": FitMethod(fit_mean_then_lsar, "means", least=2),
     "joint": FitMethod(
-        fit_joint,
-        "languages",
-        least=2,
+        fit_joint, "languages", least=2,
         core=lambda n, d: (partial(scatter_directions, components=1), (n, d, d), (d, n)),
     ),
     "sparse-dimensions": FitMethod(
-        fit_sparse_dimensions,
-        "means",
-        least=2,
+        fit_sparse_dimensions, "means", least=2,
         core=lambda n, d: (partial(varying_dimensions, dimensions=d // 10), (n, d)),
     ),
     "steering": FitMethod(
@@ -127,16 +123,13 @@ METHODS: dict[str, FitMethod] = {
     "outliers": FitMethod(fit_outliers, "means", core=lambda n, d: (partial(largest_dimensions, largest=3), (n, d))),
     "whitening": FitMethod(fit_whitening, "pooled", of_file=_FILES, core=lambda n, d: (zca, (d, d), ())),
     "language-whitening": FitMethod(
-        fit_whitening,
-        "languages",
-        {"per_language": True},
-        of_file=_FILES,
+        fit_whitening, "languages", {"per_language": True}, of_file=_FILES,
         core=lambda n, d: (jax.vmap(zca), (n, d, d), (n,)),
     ),
     "cbie": FitMethod(fit_cbie, "embeddings", of_file=("cbie", {})),
     "leace": FitMethod(fit_leace, "pooled", least=2, core=lambda n, d: (erasing_functionals, (d, d), (d, n - 1), ())),
     "langsae": FitMethod(fit_langsae, "embeddings"),
-}
+}  # fmt: skip
 
 # Methods that are fitted on the two sides of parallel text.
 OF_PAIRS: dict[str, FitMethod] = {
