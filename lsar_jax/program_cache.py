@@ -72,15 +72,13 @@ def cache_programs(folder: str | Path | None = None) -> Path:
 
 def _check_private(folder: Path) -> None:
     state = folder.stat()
-    writable = hasattr(os, "getuid") and state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not hasattr(os, "getuid"):
+        return
+    writable = state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     # Who owns a link can let it lead elsewhere later.
-    if writable or not (_own(state) and _own(folder.lstat())):
+    if writable or {state.st_uid, folder.lstat().st_uid} != {os.getuid()}:
         who = "others can write it" if writable else "it belongs to another user"
         raise ValueError(f"programs in {folder} would be run, and {who}; delete it, or choose a folder of your own")
-
-
-def _own(state: os.stat_result) -> bool:
-    return not hasattr(os, "getuid") or state.st_uid == os.getuid()
 
 
 def _empty_if_large(folder: Path) -> None:

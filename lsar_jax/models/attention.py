@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from lsar_jax.models.dropout import Dropout, zeroed
+from lsar_jax.models.dropout import Dropout
 from lsar_jax.models.segments import segments_of
 from lsar_jax.models.written_out import PerGroup, PerHead, written_out
 from lsar_jax.shapes import Lengths
 
-__all__ = ["AttentionMask", "PerGroup", "PerHead", "attend", "attend_with_dropout", "attention_for"]
+__all__ = ["AttentionMask", "PerGroup", "PerHead", "attend", "attention_for"]
 
 # cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. It works on tiles of
 # 64 or 128 positions of one row, so that the short rows of a single query waste most of its work. On an H100, four
@@ -28,10 +28,10 @@ __all__ = ["AttentionMask", "PerGroup", "PerHead", "attend", "attend_with_dropou
 # not measured.
 _FLASH_FROM = 32
 
-# Bytes of scores in float32 that are kept at a time. For ``rows``, half of the fast memory of a v5e core. On a CPU, 12
-# heads of 512 positions took 13 ms with 8 MB and 21 with 16; of 2,048 positions 270 ms, and 450 with 64 MB. An NVIDIA
-# GPU keeps those of 32,768 tokens in rows of 512 with 16 heads.
-_SCORES = {"rows": 1 << 26, "xla": 1 << 23, "cudnn": 1 << 30}
+# Bytes of scores in float32 that are kept at a time. For ``rows``, half of the fast memory of a v5e core; with as
+# much, four rows of 2,048 positions took a CPU half the time that they took with all of their scores. An NVIDIA GPU
+# keeps those of 32,768 tokens in rows of 512 with 16 heads.
+_SCORES = {"rows": 1 << 26, "xla": 1 << 26, "cudnn": 1 << 30}
 
 # The least number of queries in a block, which is the side of a TPU's matrix unit.
 _BLOCK = 128
@@ -71,8 +71,9 @@ def attention_for(device: jax.Device) -> str:
 
 
 def attend(
-    kind: str, query: PerHead, key: PerGroup, value: PerGroup, mask: AttentionMask, scale: float | None = None
-) -> PerHead:
+    kind: str, query: PerHead, key: PerGroup, value: PerGroup, mask: AttentionMask, scale: float | None = None,
+    dropout: Dropout | None = None,
+) -> PerHead:  # fmt: skip
     """Mixes the values that each position attends to; NaN at a position with a value that is not finite.
 
     Args:
@@ -83,7 +84,11 @@ def attend(
       value: values.
       mask: which positions a position attends to.
       scale: factor of the scores, by default ``part ** -0.5``.
+      dropout: of the weights, which jax's own attention does not offer; all scores are then kept.
     """
+    if dropout is not None and dropout.attention:
+        allowed = _allowed(mask, mask.segments, mask.segments, 0)
+        return written_out(query, key, value, allowed, scale, mask.cap, dropout)
     length, width = query.shape[1], query.shape[3]
     if mask.window is not None and length <= mask.window + 1:
         mask = replace(mask, window=None)  # no two positions are further apart
@@ -102,16 +107,6 @@ def attend(
     mixed = mix(rows, mask, first, scale)
     mixed = mixed.reshape(query.shape[0], -1, *query.shape[2:])[:, :length]
     return jnp.where(jnp.repeat(finite, query.shape[2] // key.shape[2], axis=2), mixed, jnp.nan)
-
-
-def attend_with_dropout(
-    query: PerHead, key: PerGroup, value: PerGroup, mask: AttentionMask, dropout: Dropout, scale: float | None = None
-) -> PerHead:
-    """Attends with dropout of the weights, which jax's own attention does not offer; arguments as of ``attend``."""
-    allowed = _allowed(mask, mask.segments, mask.segments, 0)
-    return written_out(
-        query, key, value, allowed, scale, mask.cap, lambda weights: zeroed(weights, dropout.attention, dropout.key)
-    )
 
 
 class _Rows(NamedTuple):
@@ -143,8 +138,8 @@ def _flash_of_sentences(
 def _mixed(rows: _Rows, mask: AttentionMask, first: Any, scale: float | None, kind: str) -> PerHead:
     """Mixes the values of rows whose first key is at position ``first``, if their first query is at 0."""
     allowed = _allowed(mask, rows.segments, rows.key_segments, first)
-    if mask.cap is not None or kind == "xla":
-        return written_out(rows.query, rows.key, rows.value, allowed, scale, mask.cap)
+    if kind == "xla" or mask.cap is not None:
+        return written_out(rows.query, rows.key, rows.value, allowed, scale, mask.cap, on_cpu=kind == "xla")
     # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
     with jax.numpy_dtype_promotion("standard"):
         return jax.nn.dot_product_attention(

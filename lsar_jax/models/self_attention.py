@@ -7,7 +7,7 @@ from typing import Any
 import jax
 from flax import nnx
 
-from lsar_jax.models.attention import AttentionMask, attend, attend_with_dropout
+from lsar_jax.models.attention import AttentionMask, attend
 from lsar_jax.models.dropout import Dropout
 from lsar_jax.models.parts import LayerFactory
 from lsar_jax.models.rotary import Rotary
@@ -88,10 +88,7 @@ class SelfAttention(nnx.Module):
             query, key = config.rotary(query, positions), config.rotary(key, positions)
             if config.rotary.beta:
                 query *= config.rotary.query_scale(positions).astype(query.dtype)
-        if dropout is not None and dropout.attention:
-            mixed = attend_with_dropout(query, key, value, mask, dropout, config.scale)
-        else:
-            mixed = attend(self.kind, query, key, value, mask, config.scale)
+        mixed = attend(self.kind, query, key, value, mask, config.scale, dropout)
         return self.out(mixed.reshape(*x.shape[:2], -1))
 
     def _heads(self, x: Hidden) -> tuple[jax.Array, jax.Array, jax.Array]:

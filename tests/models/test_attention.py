@@ -70,6 +70,7 @@ SEEN = [
 def test_who_attends_to_whom(rng, monkeypatch, asked, options, groups, kind):
     """Rows of 70 positions in blocks of 8 or 16, and with scores for 24 queries of a row at a time."""
     monkeypatch.setattr(attention, "_BLOCK", 8)
+    monkeypatch.setattr("lsar_jax.models.written_out._CACHED", 0)  # one group at a time
     monkeypatch.setattr(attention, "_SCORES", dict.fromkeys(attention._SCORES, 24 * 4 * 4 * 70))
     dtype = "bfloat16" if kind == "cudnn" else "float32"
     *states, mask = case(rng, 4, 70, heads=4, groups=groups, dtype=dtype, **options)
@@ -103,6 +104,7 @@ def test_a_window_that_no_row_reaches_is_none(asked, window, reached):
 def test_cost_of_a_window_is_linear(monkeypatch, causal):
     """Operations as XLA counts them, in steps only once; without a window they grow with the square of the length."""
     monkeypatch.setitem(attention._SCORES, "xla", 1 << 30)
+    monkeypatch.setattr("lsar_jax.models.written_out._CACHED", 1 << 30)
 
     def cost(length, window):
         states = [jax.ShapeDtypeStruct((1, length, 2, 16), jnp.float32)] * 3
@@ -175,6 +177,7 @@ def test_gradients_equal_those_of_the_plain_one(rng, monkeypatch, fit, options):
         plain = gradients("rows", *states)
         monkeypatch.setattr(attention, "_SCORES", dict.fromkeys(("rows", "xla"), fit * 4 * 4 * 52))
         monkeypatch.setattr(attention, "_BLOCK", 8)
+        monkeypatch.setattr("lsar_jax.models.written_out._CACHED", 0)
         gradients.clear_cache()
         for kind in ("rows", "xla")[: 1 if "dtype" in options else 2]:
             for one, other in zip(plain, gradients(kind, *states), strict=True):

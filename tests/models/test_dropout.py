@@ -1,6 +1,7 @@
 """Training passes of the transformer: dropout, recomputation and gradients."""
 
 import shutil
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +11,9 @@ from flax import nnx
 
 from lsar_jax.checkpoints.checkpoint import read_folder
 from lsar_jax.checkpoints.load_weights import load_weights
-from lsar_jax.models.attention import AttentionMask, attend_with_dropout
+from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.dropout import Dropout
+from lsar_jax.models.written_out import written_out
 from tests import parity
 from tests.optional import need
 
@@ -34,10 +36,11 @@ def states(model, ids, lengths, dropout):
 def test_shares_of_zero_change_nothing(case, rng):
     for one, two in zip(states(*case, None), states(*case, Dropout(KEY, 0.0, 0.0)), strict=True):
         np.testing.assert_array_equal(one, two)
-    query, key, value = (jnp.asarray(rng.standard_normal((2, 6, 4, 8)), jnp.float32) for _ in range(3))
+    states_of_heads = [jnp.asarray(rng.standard_normal((2, 6, 4, 8)), jnp.float32) for _ in range(3)]
     lengths = jnp.array([6, 3])
-    expected = jax.nn.dot_product_attention(query, key, value, key_value_seq_lengths=lengths)
-    got = jax.jit(attend_with_dropout)(query, key, value, AttentionMask.of(lengths[:, None], 6), Dropout(KEY, 0.0, 0.0))
+    expected = jax.nn.dot_product_attention(*states_of_heads, key_value_seq_lengths=lengths)
+    allowed = jnp.repeat(jnp.arange(6)[None, None] < lengths[:, None, None], 6, axis=1)
+    got = jax.jit(partial(written_out, scale=None, cap=None))(*states_of_heads, allowed, dropout=Dropout(KEY, 0.0, 0.0))
     for row, length in enumerate(lengths.tolist()):
         np.testing.assert_allclose(got[row, :length], expected[row, :length], atol=1e-6)
 

@@ -33,10 +33,9 @@ from lsar_jax.transforms.methods.sparse_dimensions import fit_sparse_dimensions,
 from lsar_jax.transforms.methods.steering import fit_steering
 from lsar_jax.transforms.methods.whitening import fit_whitening, zca
 
-__all__ = ["METHODS", "OF_PAIRS", "SUMMARIES", "FitMethod", "Needs", "Place", "by_default"]
+__all__ = ["METHODS", "OF_PAIRS", "SUMMARIES", "FitMethod", "Needs", "by_default"]
 
 Needs = Literal["means", "pooled", "languages", "embeddings", "pairs"]
-Place = Literal["task", "suite", "report", "explorer"]
 
 # Arguments of a fit that are not options of its method.
 _SHARED = ("x", "pairs", "source", "precise")
@@ -146,6 +145,6 @@ with Path(__file__).with_name("methods.csv").open(encoding="utf-8", newline="") 
 SUMMARIES = {row["name"]: row["summary"] for row in _TABLE}
 
 
-def by_default(place: Place) -> tuple[str, ...]:
-    """Returns the names of the methods that are compared by default."""
+def by_default(place: str) -> tuple[str, ...]:
+    """Returns the names of the methods that are compared by default in a task, suite, report or explorer."""
     return tuple(row["name"] for row in _TABLE if place in row["default_in"].split())
