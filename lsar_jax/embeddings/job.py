@@ -190,7 +190,9 @@ def _contents(folder: Path, names: str) -> Iterator[tuple[Path, bool]]:
             name = "/".join(_UNFINISHED.sub(r"\1\2", part) for part in path.relative_to(folder).parts)
             right = (path.is_file() or path.is_dir()) and not path.is_symlink()
             if right or os.path.lexists(path):  # a file of a run that goes on may be gone
-                yield path, right and re.fullmatch(names, name + "/" * path.is_dir()) is not None
+                # safetensors writes to a name such as .tmpAbCdEf, and then renames it.
+                own = re.fullmatch(rf"{names}|(.+/)?\.tmp\w{{6}}", name + "/" * path.is_dir())
+                yield path, right and own is not None
 
 
 def _remove(folder: Path, gone: Path, names: str) -> None:

@@ -36,8 +36,7 @@ def written_out(
 
     def mix(of_group: Any) -> Array:
         query, key, value, random = of_group
-        scores = jnp.einsum("bhqd,bkd->bhqk", query, key, preferred_element_type=jnp.float32)
-        scores *= scale or width**-0.5
+        scores = jnp.einsum("bhqd,bkd->bhqk", query, key, preferred_element_type=jnp.float32) * (scale or width**-0.5)
         if cap is not None:
             scores = cap * jnp.tanh(scores / cap)
         # A finite number, because a query beyond the row has no key.

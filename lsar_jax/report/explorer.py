@@ -101,7 +101,7 @@ def explore(
         "texts": [shortened(text.sentences[code][row], _SHOWN) for code, sample in rows.items() for row in sample],
         "looks": [{"colour": colour, "marker": marker} for colour, marker in map(look_of_language, range(len(rows)))],
         "fair": pool.fair, "k": pool.k, "layers": shown,
-        "summaries": {entry.name: SUMMARIES[entry.name] for entry in fitted[0]},
+        "summaries": {entry.name: SUMMARIES.get(entry.name, "") for entry in fitted[0]},
     }  # fmt: skip
     stacked = np.ndim(next(iter(x.values()))) == 3
     reading = Usage().reading + "\nx = {code: rows[{number}] for code, rows in x.items()}" * stacked

@@ -98,7 +98,7 @@ def report_html(
         every_row=[row_of(found, entry, entry.score if found.metric else None) for entry in found.measured]
         if len(found.originals) > 1 else [],
         by_chance=100 * max(map(len, text.sentences.values())) / text.count,
-        summaries={name: SUMMARIES.get(name, "The vectors as they are.") for name in names},
+        summaries={name: SUMMARIES.get(name, "") for name in names},
         layer_figures=figures[0], space_figures=figures[1], provenance=result.made, front=front,
         thresholds=thresholds, threshold_title=THRESHOLDS, threshold_columns=THRESHOLD_COLUMNS,
     )  # fmt: skip

@@ -16,6 +16,7 @@ from filelock import FileLock
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.corpora.records import Records
+from lsar_jax.embeddings.job import check_own
 from tests.commands import peak_memory
 from tests.conftest import TINY
 
@@ -284,3 +285,11 @@ def test_memory_does_not_grow_with_the_text(tmp_path):
     # The vectors alone would be 15 MB, and the text 28 MB.
     assert sum(path.stat().st_size for path in out.iterdir()) > 43e6
     assert peaks["long"] < peaks["short"] + 12
+
+
+def test_a_file_that_safetensors_has_not_renamed(tmp_path):
+    (tmp_path / ".tmpuDgfSL").write_bytes(b"")
+    check_own(tmp_path, "lock")
+    (tmp_path / ".tmp-mine").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"\.tmp-mine is where a job keeps work"):
+        check_own(tmp_path, "lock")

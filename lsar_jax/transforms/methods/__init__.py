@@ -142,7 +142,7 @@ OF_PAIRS: dict[str, FitMethod] = {
 with Path(__file__).with_name("methods.csv").open(encoding="utf-8", newline="") as _file:
     _TABLE = list(csv.DictReader(_file))
 #: For readers who have not read the papers.
-SUMMARIES = {row["name"]: row["summary"] for row in _TABLE}
+SUMMARIES = {"original": "The vectors as they are."} | {row["name"]: row["summary"] for row in _TABLE}
 
 
 def by_default(place: str) -> tuple[str, ...]:
