@@ -37,9 +37,9 @@ def test_shares_of_zero_change_nothing(case, rng):
     for one, two in zip(states(*case, None), states(*case, Dropout(KEY, 0.0, 0.0)), strict=True):
         np.testing.assert_array_equal(one, two)
     states_of_heads = [jnp.asarray(rng.standard_normal((2, 6, 4, 8)), jnp.float32) for _ in range(3)]
-    lengths = jnp.array([6, 3])
-    expected = jax.nn.dot_product_attention(*states_of_heads, key_value_seq_lengths=lengths)
-    allowed = jnp.repeat(jnp.arange(6)[None, None] < lengths[:, None, None], 6, axis=1)
+    lengths = jnp.array([6, 3], jnp.int32)
+    allowed = jnp.repeat(jnp.arange(6, dtype=jnp.int32)[None, None] < lengths[:, None, None], 6, axis=1)
+    expected = jax.nn.dot_product_attention(*states_of_heads, mask=allowed[:, None])
     got = jax.jit(partial(written_out, scale=None, cap=None))(*states_of_heads, allowed, dropout=Dropout(KEY, 0.0, 0.0))
     for row, length in enumerate(lengths.tolist()):
         np.testing.assert_allclose(got[row, :length], expected[row, :length], atol=1e-6)
@@ -78,7 +78,7 @@ def test_every_place_has_a_mask_of_its_own(case):
 def loss(parameters, graph, ids, lengths, dropout, remat, weights):
     model = nnx.merge(graph, parameters)
     last = list(model.hidden_states(ids, lengths, dropout=dropout, remat=remat))[-1]
-    real = jnp.arange(ids.shape[1])[None] < lengths
+    real = jnp.arange(ids.shape[1], dtype=jnp.int32)[None] < lengths
     return jnp.where(real[:, :, None], last * weights, 0).sum()
 
 

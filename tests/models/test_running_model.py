@@ -50,7 +50,7 @@ def test_the_states_of_our_decoder_are_those_of_numpy(bases):
     for k, strength in STRENGTHS.items():
         np.testing.assert_allclose(states[k], removed(alone[k - 1], bases[k], strength), rtol=0, atol=1e-5)
         # A strength of the other sign would be seen.
-        assert np.abs(states[k] - removed(alone[k - 1], bases[k], -strength)).max() > 0.1
+        assert np.abs(np.asarray(states[k]) - removed(alone[k - 1], bases[k], -strength)).max() > 0.1
     np.testing.assert_allclose(states[3], plain.norm(alone[2]), rtol=0, atol=1e-5)
 
 

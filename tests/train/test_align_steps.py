@@ -101,8 +101,8 @@ def gradient_of(examples, tokens=0, devices=1, width=WIDTH, **chosen):
 
 def alone(sentences):
     """The token ids and the lengths of rows that hold one sentence each."""
-    lengths = jnp.array([[len(ids)] for ids in sentences])
-    return jnp.array([np.pad(ids, (0, LONGEST - len(ids))) for ids in sentences]), lengths
+    lengths = jnp.array([[len(ids)] for ids in sentences], jnp.int32)
+    return jnp.array([np.pad(ids, (0, LONGEST - len(ids))) for ids in sentences], jnp.int32), lengths
 
 
 @pytest.mark.parametrize("objective", ["strong", "sentence", "l2"])
@@ -138,7 +138,7 @@ def test_the_gradient_is_that_of_the_definition(examples, objective):
         parts["parameter_drift"] = 0.3 * align.parameter_drift(parameters, trained)
         if objective == "sentence":
             both = jnp.concatenate([source, target])
-            languages = jnp.append(jnp.zeros(8, int), 1 + examples.language[rows])
+            languages = jnp.append(jnp.zeros(8, jnp.int32), 1 + examples.language[rows])
             parts["language_penalty"] = 20 * language_penalty(both, LanguageMeans.start(3, 16).update(both, languages))
         return sum(parts.values()), parts
 

@@ -92,7 +92,7 @@ def init(
     def start(key: Key[Array, ""]) -> HeadsState:
         def head(key: Key[Array, ""], rows: int) -> Head:
             matrix, offset = jax.random.split(key)
-            draw = partial(jax.random.uniform, minval=-(dim**-0.5), maxval=dim**-0.5)
+            draw = partial(jax.random.uniform, dtype=jnp.float32, minval=-(dim**-0.5), maxval=dim**-0.5)
             return Head(draw(matrix, (rows, dim)), draw(offset, (rows,)))
 
         meaning, language, probe = jax.random.split(key, 3)
