@@ -57,7 +57,7 @@ _MOMENTS, _CALIBRATION, _FIGURES = "moments.safetensors", "calibration.safetenso
 _WORK = ".job"
 _WORK_FILES = r"lock|layer-\d+-[0-9a-f]{16}\.safetensors|embeddings/([0-9a-f]{32}-[0-9a-f]{16}\.safetensors)?"
 _FIGURE = (
-    r"(mAP(-on-the-UDHR)?|accuracy-of-pairs|neighbours-in-the-own-language|language-identified-by-a-linear-classifier|"
+    r"(mAP(-on-the-(UDHR|translations))?|accuracy-of-pairs|neighbours-in-the-own-language|language-identified-by-a-linear-classifier|"
     r"IsoScore|the-methods|by-(language|meaning)-(before|after))\.svg"
 )
 # Sentences of a language that the first answer is from.
@@ -81,18 +81,21 @@ class Report(TextFolderOptions):
         languages span.
       prefer: own and a percentage, such as own 20, to save the recommended transform at the strength with the best
         search of those that keep this share of a sentence's neighbours in its own language; by default, all of it.
+      translations: of text that is not aligned, a folder with lines of the same content in a file per language, to
+        choose by in place of the declaration; 20 lines are enough to begin with.
       out: folder for the report.
     """
 
     transforms: tuple[MethodName, ...] = REPORT_METHODS
     ranks: tuple[int, ...] = ()
     prefer: tuple[Literal["own"], float] | None = None
+    translations: Path | None = None
     out: Path = Path("report")
 
     name = "report"
     # What --help shows.
     essential = (
-        "texts", "vectors", "languages", "encoder", "layers", "transforms", "ranks", "count", "cache", "out"
+        "texts", "vectors", "languages", "encoder", "layers", "transforms", "ranks", "translations", "count", "out"
     )  # fmt: skip
 
     def run(self) -> None:
@@ -120,7 +123,8 @@ class Report(TextFolderOptions):
             embedded = self._embed(text, encoder, layers)
             if same := [f"{layer}" for layer in layers if layer not in embedded.spans]:
                 console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
-            found = compare(embedded, self.transforms, self.ranks, order, (work, digest_of(self)))
+            kept, every = (work, digest_of(self)), self.layers is not None
+            found = compare(embedded, self.transforms, self.ranks, order, kept, every_layer=every)
             front = front_of(found, self.prefer[1] if self.prefer else None)
             write_results(self._results(found, front), self.out / _RESULTS)
             record(self)  # so that the same command goes on if this one is killed while it draws
@@ -147,7 +151,7 @@ class Report(TextFolderOptions):
         embedded = embed(self, text, encoder, layers, cache=cache, **quiet)
         if encoder is None or embedded.text.aligned:
             return embedded
-        return embed_reference(embedded, encoder, self.max_length, cache)
+        return embed_reference(embedded, encoder, self.max_length, cache, self.translations)
 
     def _first_answer(self, encoder: SentenceEncoder | None, layers: Sequence[int]) -> int:
         """Measures a third of the way, two thirds and the last layer on a part of the text; returns the best layer."""

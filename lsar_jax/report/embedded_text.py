@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +12,19 @@ from lsar_jax import corpora
 from lsar_jax.console.output import console
 from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.encoders import SentenceEncoder
+from lsar_jax.measures.compared_methods import Method
+from lsar_jax.measures.query_scores import QueryScores
+from lsar_jax.measures.ranking import pool_precision
 from lsar_jax.options.text_folder import TextFolderOptions
-from lsar_jax.options.user_text import UserText, finds_lines, read_user_vectors
-from lsar_jax.report.measured import spanned_rank
+from lsar_jax.options.user_text import UserText, finds_lines, read_user_text, read_user_vectors
+from lsar_jax.report.held_out import Search
+from lsar_jax.report.measured import ByLanguage, spanned_rank
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["Embedded", "embed", "embed_reference"]
+__all__ = ["Embedded", "embed", "embed_reference", "search_reference"]
+
+# Most translations that are searched.
+_TRANSLATIONS = 1000
 
 # Language -> embeddings at each layer.
 Layers = Mapping[str, Float[np.ndarray, "layer _ dim"]]
@@ -30,9 +37,10 @@ class Embedded:
     Attributes:
       specs: the encoder at each layer; of vectors, only a name is known.
       x: language -> embeddings of the sentences at each layer.
-      reference: language -> paragraphs of the Universal Declaration of Human Rights; empty for aligned text, vectors
-        and languages that it does not have.
+      reference: language -> paragraphs of the Universal Declaration of Human Rights, or the translations that the user
+        gave; empty for aligned text, vectors and languages that the declaration does not have.
       reference_x: their embeddings.
+      declared: whether the reference text is the declaration.
     """
 
     text: UserText
@@ -40,13 +48,14 @@ class Embedded:
     x: Layers
     reference: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reference_x: Layers = field(default_factory=dict)
+    declared: bool = True
 
     @property
     def metric(self) -> str:
         """The name of the score in search; empty without search."""
         if self.text.aligned:
             return "accuracy of pairs" if self.text.pairs else "mAP"
-        return "mAP on the UDHR" if self.reference else ""
+        return f"mAP on the {'UDHR' if self.declared else 'translations'}" if self.reference else ""
 
     @cached_property
     def spans(self) -> dict[int, int]:
@@ -64,9 +73,12 @@ class Embedded:
         """Language -> embeddings at a layer."""
         return self._at(self.x, layer)
 
-    def reference_at(self, layer: int) -> dict[str, Float[np.ndarray, "_ dim"]]:
-        """Language -> embeddings of the reference text at a layer."""
-        return self._at(self.reference_x, layer)
+    def search_at(self, layer: int) -> Search | None:
+        """The search of the reference text at a layer; None without it."""
+        if not self.reference:
+            return None
+        x = self.at(layer) if self.declared else None
+        return partial(search_reference, self._at(self.reference_x, layer), x)
 
     def _at(self, x: Layers, layer: int) -> dict[str, Float[np.ndarray, "_ dim"]]:
         [number] = [number for number, spec in enumerate(self.specs) if spec.layer == layer]
@@ -109,13 +121,44 @@ def embed(
     return embedded
 
 
-def embed_reference(embedded: Embedded, encoder: SentenceEncoder, max_length: int, cache: Path | None) -> Embedded:
-    """Adds the paragraphs of the Universal Declaration of Human Rights in the languages of the text that it has."""
+def embed_reference(
+    embedded: Embedded, encoder: SentenceEncoder, max_length: int, cache: Path | None, translations: Path | None = None
+) -> Embedded:
+    """Adds a reference text: translations of the user's in a folder, or by default the declaration.
+
+    Raises:
+      ValueError: the translations are not in two languages of the text, line by line.
+    """
     known = corpora.udhr("all")
+    if translations is not None:
+        given = read_user_text(translations, (), _TRANSLATIONS, "yes", 0)
+        known = {} if given.pairs else given.sentences
     codes = [code for code in embedded.text.codes if code in known]
     if len(codes) < 2:
+        if translations is not None:
+            languages = ", ".join(embedded.text.codes)
+            raise ValueError(f"--translations {translations} needs a file per language, of two or more of {languages}")
         return embedded
-    reference = corpora.udhr("all", codes)
+    reference = {code: known[code] for code in codes}
     layers = [spec.layer for spec in embedded.specs]
     x = encode_all(encoder, reference, layers, max_length, {code: code for code in codes}, cache)
-    return replace(embedded, reference=reference, reference_x=x)
+    return replace(embedded, reference=reference, reference_x=x, declared=translations is None)
+
+
+def search_reference(reference: ByLanguage, x: ByLanguage | None, method: Method) -> QueryScores:
+    """Returns the average precision of aligned lines as queries for their translations, in percent.
+
+    Lines of another kind than the text ``x`` of the fit stand in for it twice, and their scores are the means of both:
+    as they are, where the means of their languages differ in other ways than those of ``x``, and with the means of
+    ``x``. A line is moved by the mean of the lines of the other half: it has no part in that, as a held-out line has
+    none in the means of the text.
+    """
+    if x is None:
+        return pool_precision(method.transform_languages(reference))
+    half = np.arange(len(next(iter(reference.values())))) % 2
+    moved = {
+        code: rows + x[code].mean(axis=0) - np.stack([rows[half != part].mean(axis=0) for part in (0, 1)])[half]
+        for code, rows in reference.items()
+    }
+    both = [pool_precision(method.transform_languages(rows)) for rows in (reference, moved)]
+    return replace(both[0], values=np.mean([found.values for found in both], axis=0))

@@ -1,6 +1,5 @@
 """The findings of a report in words, each fact once: the answer, and after it the details, from their templates."""
 
-from lsar_jax import corpora
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.page_kit import render
 from lsar_jax.transforms.methods import SUMMARIES
@@ -23,7 +22,7 @@ def answer(found: Comparison) -> list[str]:
 
 def details(found: Comparison) -> list[str]:
     """Returns how sure that is, and what else was found."""
-    paragraphs = corpora.udhr("all", found.reference) if found.reference else {}
+    paragraphs = found.embedded.reference
     copies = sum(len({*found.text.sentences[code]} & {*paragraphs[code]}) for code in paragraphs)
     return _lines(render("details.txt", found=found, named=_NAMED, copies=copies))
 

@@ -19,7 +19,7 @@ from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base.sample import sample_rows
 
-__all__ = ["Fold", "Folds", "measure_layer"]
+__all__ = ["Fold", "Folds", "Search", "measure_layer"]
 
 # Sentences of all languages that are measured together in a fold.
 _MEASURED = 2000
@@ -28,6 +28,10 @@ _MEASURED = 2000
 Rows = Mapping[str, Bool[np.ndarray, " _"]]
 # Fits all methods on embeddings, whose moments are known.
 Fit = Callable[[ByLanguage, Mapping[str, Moments]], list[Method]]
+# What was measured of a method in a fold.
+_OfFold = tuple[Neighbours, Space | None, QueryScores | None, tuple[HubMeasures, HubMeasures] | None]
+# Scores a method that was fitted on the whole text by a search in other text.
+Search = Callable[[Method], QueryScores]
 
 
 class Fold(NamedTuple):
@@ -80,11 +84,18 @@ class Folds:
 
 
 def measure_layer(
-    folds: Folds, spec: EncoderSpec, fit: Fit, x: ByLanguage, reference: ByLanguage, kept: Path | None = None
+    folds: Folds,
+    spec: EncoderSpec,
+    fit: Fit,
+    x: ByLanguage,
+    search: Search | None,
+    kept: Path | None = None,
+    advance: Callable[[float], object] = lambda share: None,
 ) -> list[Measured]:
-    """Measures every method at a layer by cross-validation; text that is not aligned is searched in ``reference``.
+    """Measures every method at a layer by cross-validation; ``search`` takes the place of the text.
 
-    What is measured is written to the file ``kept``, or read from it if it exists.
+    What is measured is written to the file ``kept``, or read from it if it exists. ``advance`` is called with the share
+    of the layer that is done.
     """
     # The moments of each fold, which are subtracted from those of the whole text: a fit reads no embeddings again.
     parts = [
@@ -98,28 +109,33 @@ def measure_layer(
     methods = fit(x, total)
     if kept is not None and kept.is_file():
         return read_measured(kept, spec, methods, [fold.pool for fold in folds])
-    found = []
-    for fold, part in zip(folds, parts, strict=True):
+    found: list[list[_OfFold]] = []
+    for number, (fold, part) in enumerate(zip(folds, parts, strict=True)):
         others = {code: without(moments, part[code]) for code, moments in total.items()}
         rest = {code: rows[~fold.held_out[code]] for code, rows in x.items()}
         fitted, sample = fit(rest, others), sample_rows(rest)
-        found.append(list(_measure_fold(folds.text, x, [method.scaled(sample) for method in fitted], fold)))
+        found.append([])
+        scaled = [method.scaled(sample) for method in fitted]
+        for of_method in _measure_fold(folds.text, x, scaled, fold, whole=number == 0):
+            found[-1].append(of_method)
+            advance((number + len(found[-1]) / len(fitted)) / folds.count)
     measured = []
     for method, of_method in zip(methods, zip(*found, strict=True), strict=True):
         near, spaces, searches, hubs = zip(*of_method, strict=True)
-        search = pool_precision(method.transform_languages(reference)) if reference else _joined(searches)
-        measured.append(
-            Measured(spec, method, near, Space(*np.mean(spaces, axis=0).tolist()), search, np.mean(hubs, axis=0))
-        )
+        found_by = _joined(searches) if search is None else search(method)
+        measured.append(Measured(spec, method, near, spaces[0], found_by, np.asarray(hubs[0])))
     if kept is not None:
         write_measured(kept, measured)
     return measured
 
 
 def _measure_fold(
-    text: UserText, x: ByLanguage, methods: Sequence[Method], fold: Fold
-) -> Iterator[tuple[Neighbours, Space, QueryScores | None, tuple[HubMeasures, HubMeasures]]]:
-    """Yields what each method, fitted on the other folds and with a bank of them, makes of a fold."""
+    text: UserText, x: ByLanguage, methods: Sequence[Method], fold: Fold, *, whole: bool
+) -> Iterator[_OfFold]:
+    """Yields what each method, fitted on the other folds and with a bank of them, makes of a fold.
+
+    What takes the most time, the space and the hubs, is measured where the measures are ``whole``.
+    """
     # Pairs are searched language by language, a pool of all languages is not: it is kept small.
     searched = fold.held_out if text.pairs else fold.few
     codes = [code for code, rows in fold.few.items() for _ in range(rows.sum())]
@@ -129,6 +145,9 @@ def _measure_fold(
         pool = np.concatenate([rows[fold.few[code][searched[code]]] for code, rows in test.items()])
         search = measure_search(test, text, searched) if text.aligned else None
         near = fold.pool.search(pool)
+        if not whole:
+            yield near, None, search, None
+            continue
         scaled = nearest_others(pool.astype(np.float32), fold.pool.k, method.bank)[1]
         hubs = hub_measures(near.rows, len(pool)), hub_measures(scaled, len(pool))
         yield near, measure_space(pool, codes, probed), search, hubs

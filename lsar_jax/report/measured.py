@@ -128,9 +128,9 @@ class Measured:
       spec: the encoder at the layer; of vectors, only a name is known.
       method: fitted on the whole text.
       parts: the neighbours of the sentences in each pool.
-      space: the mean over the pools.
+      space: of the first pool.
       search: the scores of queries, in percent; None if there is nothing aligned to search.
-      hubs: measures of the search by cosine, and by CSLS with a bank of the text of the fit: the means over the pools.
+      hubs: measures of the search by cosine, and by CSLS with a bank of the text of the fit, in the first pool.
     """
 
     spec: EncoderSpec

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from lsar_jax.console.output import console
-from lsar_jax.encoders.progress import Meter, in_words
+from lsar_jax.encoders.progress import Meter
 from lsar_jax.measures.compared_methods import FITTED, Method, fit_methods
 from lsar_jax.measures.resampling import Interval, interval
 from lsar_jax.moments import Moments
@@ -25,6 +25,8 @@ __all__ = ["Comparison", "compare", "difference", "most_neutral_or_best"]
 
 # Parts for cross-validation, and sentences of a language in the smallest.
 _FOLDS, _LEAST = 5, 5
+# Points of search below the best: beyond a layer that is so far below, none is expected to be the best.
+_FAR = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,12 @@ class Comparison:
     def best(self) -> Measured | None:
         """The recommended layer and method; None without search."""
         return None if self.recommendation is None else self.measured[self.recommendation.best]
+
+    @property
+    def unsettled(self) -> list[int]:
+        """The other layers with methods that are not significantly worse than the recommended."""
+        good = [] if self.recommendation is None else self.recommendation.as_good()
+        return sorted({self.measured[index].layer for index in good} - {self.shown.layer})
 
     @property
     def shown(self) -> Measured:
@@ -111,6 +119,8 @@ def compare(
     ranks: Sequence[int],
     order: Sequence[int],
     work: tuple[Path, str] | None = None,
+    *,
+    every_layer: bool = True,
 ) -> Comparison:
     """Measures all methods at the layers where the languages differ.
 
@@ -121,6 +131,7 @@ def compare(
       order: layers to measure, in their order.
       work: a folder in which the measures of each layer are kept, and a digest of the options; then each layer's result
         is printed, too.
+      every_layer: whether to measure layers beyond one whose search is far below the best so far.
     """
     spans = embedded.spans
     most = min(spans.values())
@@ -129,20 +140,37 @@ def compare(
     folds = Folds(text, min(_FOLDS, min(map(len, text.sentences.values())) // _LEAST), 0)
     found: dict[int, list[Measured]] = {}
     order = [layer for layer in order if layer in spans]
-    meter, new = Meter(show=False), 0
-    meter("", new, len(order))
-    for layer in order:
-        [spec] = [spec for spec in embedded.specs if spec.layer == layer]
-        x, reference_x = embedded.at(layer), embedded.reference_at(layer)
-        kept = None if work is None else work[0] / f"layer-{layer}-{_digest(work[1], spec, text, x)}.safetensors"
-        new += kept is None or not kept.is_file()  # layers that an interrupted report measured take no time
-        found[layer] = measure_layer(folds, spec, partial(_fit, methods, varied, spec), x, reference_x, kept)
-        left = meter("", new, new + len(order) - len(found))
-        if work is not None:
-            time_left = f", {in_words(left)} left" if left else ""
-            where = f"layer {layer} ({len(found)} of {len(order)}{time_left}): " if spec.pooling else ""
-            console.print(f"{where}{difference(found[layer], embedded.metric)}")
+    measured = 0
+    with Meter() as meter:
+        for layer in order:
+            if not every_layer and _far_below(layer, order[0], found):
+                continue
+            [spec] = [spec for spec in embedded.specs if spec.layer == layer]
+            x = embedded.at(layer)
+            kept = None if work is None else work[0] / f"layer-{layer}-{_digest(work[1], spec, text, x)}.safetensors"
+            what, layers = f"layer {layer}" if spec.pooling else "the vectors", len(order) - len(found)
+            advance = partial(_advance, partial(meter, most=not every_layer), f"measuring {what}", measured, layers)
+            advance(0.0)
+            measured += kept is None or not kept.is_file()  # layers that an interrupted report measured take no time
+            fit = partial(_fit, methods, varied, spec)
+            found[layer] = measure_layer(folds, spec, fit, x, embedded.search_at(layer), kept, advance)
+            if work is not None:
+                where = f"{what}: " if spec.pooling else ""
+                console.print(f"{where}{difference(found[layer], embedded.metric)}")
+    if left_out := sorted({*order} - {*found}):
+        console.print(
+            f"left out layer {' '.join(map(str, left_out))}, beyond layers with worse search (--layers adds them)"
+        )
     return Comparison(folds, embedded, [entry for layer in spans for entry in found.get(layer, ())])
+
+
+def _far_below(layer: int, first: int, found: Mapping[int, Sequence[Measured]]) -> bool:
+    """Whether the layer before this one, from the first on, was left out, or its search is far below the best."""
+    before = found.get(layer + (layer < first) - (layer > first))
+    scores = {of: most_neutral_or_best(measured).score for of, measured in found.items() if measured[0].search}
+    if before is None or not scores:
+        return bool(scores)
+    return max(scores.values()) - most_neutral_or_best(before).score > _FAR
 
 
 def most_neutral_or_best(measured: Sequence[Measured]) -> Measured:
@@ -161,6 +189,11 @@ def difference(measured: Sequence[Measured], metric: str) -> str:
     return (
         f"{best.method.label}: {found}own language among neighbours {before.own:.1f}% before and {best.own:.1f}% after"
     )
+
+
+def _advance(meter: Callable[..., object], text: str, measured: int, layers: int, share: float) -> None:
+    """Says how far it is, when so many layers were measured, and a share of the next of those that are left."""
+    meter(text, measured + share, measured + layers)
 
 
 def _fit(

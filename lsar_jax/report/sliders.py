@@ -154,8 +154,8 @@ def front_of(found: Comparison, own: float | None = None) -> Front:
 
     entries = [whole]
     if whole.moves:
-        x = embedded.at(whole.layer), embedded.reference_at(whole.layer)
-        entries = [found.before, *measure_layer(found.folds, whole.spec, fit, *x), whole]
+        x, search = embedded.at(whole.layer), embedded.search_at(whole.layer)
+        entries = [found.before, *measure_layer(found.folds, whole.spec, fit, x, search), whole]
     kept = [entry for entry in entries if own is None or entry.own >= own]
     if not kept:
         low, high = (f"{of([entry.own for entry in entries]):.1f}" for of in (min, max))

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
+from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.ranking import pool_precision, probe_folds
 from lsar_jax.options.user_text import UserText
+from lsar_jax.report.embedded_text import search_reference
 from lsar_jax.report.held_out import _joined, measure_search, measure_space, without
 from lsar_jax.report.measured import Pool
 from tests.report.planted_text import CODES, aligned, planted
@@ -63,3 +65,18 @@ def test_moments_of_a_part_are_subtracted(rng):
     assert left.count == 160
     np.testing.assert_allclose(left.mean, others.mean, rtol=1e-13)
     np.testing.assert_allclose(left.scatter, others.scatter, rtol=1e-11, atol=1e-11 * np.abs(others.scatter).max())
+
+
+def test_lines_of_another_kind_stand_in_twice(rng):
+    """As they are, and with the means of the text; the fit on the text is right for the second alone."""
+    x = planted(rng, 400, noise=0.01)
+    lines = planted(rng, 40, noise=0.01)  # the languages have other means
+    center = Method.of("center", lj.transforms.fit_center(x))
+    meanings = {code: rows - rows.mean(axis=0) for code, rows in lines.items()}
+    assert pool_precision(meanings).values.mean() == 100
+    as_they_are = pool_precision({code: rows - x[code].mean(axis=0) for code, rows in lines.items()}).values
+    assert as_they_are.mean() < 60
+    found = search_reference(lines, x, center)
+    np.testing.assert_allclose(found.values, (as_they_are + 100) / 2, atol=1e-4)
+    np.testing.assert_array_equal(found.clusters, np.tile(np.arange(40), 3))
+    np.testing.assert_allclose(search_reference(lines, None, center).values, as_they_are, atol=1e-4)

@@ -164,13 +164,28 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake)
     monkeypatch.setattr(fake, "_vector", lambda self, text, layer: vectors[text])
     for code, text in lj.corpora.udhr("fit", ["de", "fr"]).items():
         (tmp_path / f"{code}.txt").write_text("\n".join(text if code == "de" else text[:22]) + "\n")
-    assert run(tmp_path, tmp_path / "out", "--transforms", "original", "center") == 0
+    assert run(tmp_path, tmp_path / "out", "--transforms", "original", "center", layers=("1", "2")) == 0
     printed = capsys.readouterr().out
     assert "the 50 paragraphs of the Universal Declaration of Human Rights in 2 of its languages" in printed
-    assert "Recommended: layer 2, center. It raises search (mAP on the UDHR) from " in printed
-    assert "The best that needs no language is layer 2, original" in printed
-    assert "Take care: 47 sentences of the text are paragraphs of the declaration" in printed
+    assert "Recommended: layer 1, center. It raises search (mAP on the UDHR) from " in printed
+    assert "The best that needs no language is layer 1, original" in printed
+    assert "Take care: 47 of them are sentences of the text, too" in printed
     assert {r["metric"] for r in read(tmp_path / "out")} > {"mAP on the UDHR"}
+    # All layers are the same.
+    assert "Not settled: layer 2 has methods that are not significantly worse by the declaration" in printed
+    # Lines of the user's take its place.
+    (tmp_path / "few").mkdir()
+    for code, text in lj.corpora.udhr("all", ["de", "fr"]).items():
+        (tmp_path / "few" / f"{code}.txt").write_text("\n".join(text[:20]) + "\n")
+    few = ("--translations", str(tmp_path / "few"))
+    assert run(tmp_path, tmp_path / "by-few", "--transforms", "original", "center", *few) == 0
+    printed = capsys.readouterr().out
+    assert "the search was in 20 translated lines in 2 languages" in printed
+    scores = {r["value"] for r in read(tmp_path / "by-few") if r["metric"] == "mAP on the translations"}
+    assert max(scores) > 2 * min(scores)
+    (tmp_path / "few" / "fr.txt").rename(tmp_path / "few" / "sw.txt")
+    assert run(tmp_path, tmp_path / "none", "--transforms", "original", *few) == 1
+    assert "needs a file per language, of two or more of de, fr" in capsys.readouterr().err
     # In languages that the declaration is not in, nothing is recommended.
     for old, new in (("de", "la"), ("fr", "cy")):
         (tmp_path / f"{old}.txt").rename(tmp_path / f"{new}.txt")

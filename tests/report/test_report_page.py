@@ -53,7 +53,7 @@ def compared(x, form, methods=("original", "center"), worse=None):
         text = UserText(text.sentences, text.units, {code: (rows, rows) for code in ("ar", "de")}, True)
     text = text if form != "loose" else text.not_aligned()
     folds = Folds(text, 3, 0)
-    measured = measure_layer(folds, SPEC, lambda x, moments: fit_methods(x, methods, source=SPEC), x, {})
+    measured = measure_layer(folds, SPEC, lambda x, moments: fit_methods(x, methods, source=SPEC), x, None)
     if worse is not None:
         first = measured[0].search
         search = QueryScores(first.values - worse, first.strata, first.clusters)
