@@ -150,7 +150,6 @@ def compare(
             kept = None if work is None else work[0] / f"layer-{layer}-{_digest(work[1], spec, text, x)}.safetensors"
             what, layers = f"layer {layer}" if spec.pooling else "the vectors", len(order) - len(found)
             advance = partial(_advance, partial(meter, most=not every_layer), f"measuring {what}", measured, layers)
-            advance(0.0)
             measured += kept is None or not kept.is_file()  # layers that an interrupted report measured take no time
             fit = partial(_fit, methods, varied, spec)
             found[layer] = measure_layer(folds, spec, fit, x, embedded.search_at(layer), kept, advance)
