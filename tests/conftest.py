@@ -108,7 +108,7 @@ def unchecked():
 
 @pytest.fixture(scope="session")
 def tiny_folder():
-    """A Hugging Face folder of a 3-block BERT with random weights; see make_golden.py."""
+    """A Hugging Face folder of a 3-block BERT with random weights; see .ci/make_golden.py."""
     return TINY
 
 

@@ -50,7 +50,7 @@ def examples():
     names = {"jax": jax, "jnp": jax.numpy, "lj": lsar_jax, "np": np}
     finder = doctest.DocTestFinder()
     for found in pkgutil.walk_packages(lsar_jax.__path__, "lsar_jax."):
-        if not re.search(r"\.(cli|__main__|make_udhr)\b", found.name):
+        if not re.search(r"\.(cli|__main__)\b", found.name):
             yield from finder.find(importlib.import_module(found.name), globs=names)
     yield from finder.find(lsar_jax, globs=names)
 

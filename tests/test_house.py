@@ -107,7 +107,7 @@ def test_the_library_is_light_at_module_level():
     heavy = [
         f"{name} imports {one}"
         for name, path in MODULES.items()
-        if name.startswith("lsar_jax.") and room(name) not in HEAVY and not path.stem.startswith("make_")
+        if name.startswith("lsar_jax.") and room(name) not in HEAVY
         for one in imports(path, top_level=True)
         if one.split(".")[0] not in own
     ]

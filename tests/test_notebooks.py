@@ -33,7 +33,7 @@ def test_outputs_belong_to_the_script(path):
     need("nbformat")
     import nbformat
 
-    from tests.notebooks import script_of
+    from docs.extensions.notebooks import script_of
 
     script, notebook = script_of(path), nbformat.read(path.with_suffix(".ipynb"), 4)
     assert [(cell.cell_type, cell.source) for cell in notebook.cells] == [
@@ -67,7 +67,7 @@ def test_notebooks_run(path, tmp_path, monkeypatch):
     need("nbclient")
     if "import faiss" in path.read_text(encoding="utf-8"):
         need("faiss")
-    from tests.notebooks import executed
+    from docs.extensions.notebooks import executed
 
     # eval is not in the wheel; a notebook that calls it is run in a checkout.
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.extensions.papers import papers_page
 from eval.papers.card import CARDS, PAPERS, PaperSetting
-from eval.papers.page import papers_page
 from eval.papers.plan import CardOptions, plan_step
 from eval.papers.published import PROTOCOLS, PUBLISHED, items_of
 from eval.papers.sources import SOURCES
@@ -54,7 +54,7 @@ NINE = {"ar", "de", "en", "es", "fr", "hi", "ru", "vi", "zh"}
 
 def test_the_page_is_what_the_cards_say():
     same = papers_page(PAGE) == PAGE
-    assert same, "write it anew: python -m eval repro --page docs/reference/papers.md"
+    assert same, "write it anew: python -m docs.extensions.papers"
 
 
 def test_commands_parse():

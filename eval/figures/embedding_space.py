@@ -1,4 +1,4 @@
-"""Figures of the embedding space at one layer: t-SNE before and after methods, outliers, neighbours."""
+"""Figures of the embedding space at one layer: outliers, neighbours, and t-SNE of two languages by method."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from eval.figures.language_families import family
 from eval.figures.removed import draw_removed
 from eval.figures.style import heat_map, page
 from lsar_jax.geometry import expected_contributions, outlier_dimensions
 from lsar_jax.measures.compared_methods import OF_FILES, Method, fit_files
 from lsar_jax.report.planes import Plane, points, tsne
 from lsar_jax.retrieval import nearest
+from lsar_jax.transforms.base.sample import evenly_spaced
 
 __all__ = ["draw_pair", "draw_planes", "draw_space"]
 
@@ -28,7 +28,7 @@ ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
 
 
 def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, title: str, out: Path) -> None:
-    """Draws the original embeddings of all languages, and as the methods transform them.
+    """Draws the outliers of the original embeddings, their neighbours, and what LSAR removes if it is a method.
 
     Points are at most 200 sentences of each language, evenly spaced in its text; histograms and means are over all
     sentences. ``english`` has the English sentences to compare each language with, if there are any.
@@ -37,19 +37,10 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
     if english:
         shares = np.mean([expected_contributions(rows) for rows in x.values()], axis=0)
         _draw_distances(x, english, int(np.argmax(shares)), title, out / "distance_by_rank.png")
-    # Of each language, so many rows that are evenly spaced.
-    counts = {code: min(len(rows), _POINTS) for code, rows in x.items()}
-    shown = {code: x[code][np.arange(count) * len(x[code]) // count] for code, count in counts.items()}
-    codes = [code for code, rows in shown.items() for _ in rows]
-    transformed = {
-        method.label: np.concatenate([method(rows, code) for code, rows in shown.items()])
-        for method in _compared(methods) or methods[:1]
-    }
-    planes = {name: tsne(rows) for name, rows in transformed.items()}
-    draw_planes(planes, codes, f"t-SNE of 50 principal components, {title}", out / "tsne.png")
     lsar = {method.name: method.transform for method in methods}.get("lsar")
     if lsar is not None and (basis := np.asarray(lsar.steps[0].arrays()["basis"])).shape[1] > 1:
-        sample, full = ({code: rows @ basis[:, :2] for code, rows in sides.items()} for sides in (shown, x))
+        full = {code: rows @ basis[:, :2] for code, rows in x.items()}
+        sample = {code: plane[evenly_spaced(len(plane), _POINTS)] for code, plane in full.items()}
         draw_removed(sample, full, f"What LSAR removes, {title}", out)
 
 
@@ -70,12 +61,11 @@ def draw_pair(methods: Sequence[Method], sides: ByLanguage, title: str, out: Pat
 
 
 def draw_planes(planes: Mapping[str, Plane], codes: Sequence[str], title: str, path: Path) -> None:
-    """Draws points in planes, coloured by language, or by family if there are more than twenty languages."""
-    labels = list(map(family, codes)) if len(set(codes)) > 20 else codes
-    names = sorted(set(labels))
+    """Draws points in planes, coloured by language."""
+    names = sorted(set(codes))
     with page(path, 1, len(planes), size=(4.8 * len(planes) + 1.4, 4.8), title=title, legend="right upper") as [axes]:
         for axis, (name, plane) in zip(axes, planes.items(), strict=True):
-            points(axis, plane, labels, names, s=9)
+            points(axis, plane, codes, names, s=9)
             axis.set_title(name)
 
 

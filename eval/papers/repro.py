@@ -21,13 +21,11 @@ from rich.table import Table
 from eval.papers.card import CARDS, Card
 from eval.papers.comparison import COLUMNS, VERDICTS, cells, compare, grouped, write_rows
 from eval.papers.missing import missing
-from eval.papers.page import papers_page
 from eval.papers.plan import CardOptions, Planned, plan
 from eval.papers.published import PUBLISHED, items_of
 from eval.papers.sources import SOURCES, checksum_of
 from lsar_jax.checks import check_choice
 from lsar_jax.console.output import console, print_table
-from lsar_jax.files import write_text
 from lsar_jax.measures.results import read_results
 
 __all__ = ["Repro"]
@@ -40,22 +38,17 @@ class Repro(CardOptions):
     Attributes:
       name: the card, such as xie-table-1; without a name, all are listed.
       dry_run: print the commands and what is missing, and run nothing.
-      page: a page whose tables of all cards are written anew, instead.
     """
 
     name: Annotated[str, tyro.conf.Positional] = ""
     dry_run: bool = False
-    page: Path | None = None
 
     # What --help shows.
     essential = ("name", "dry_run", "encoder", "layers", "fit_on", "max_length", "steps", "out", "overwrite")
 
     def run(self) -> None:
-        """Lists the cards, writes their page, or runs the commands of one, if nothing that they need is missing."""
-        if self.page is not None:
-            write_text(self.page, papers_page(self.page.read_text(encoding="utf-8")))
-            console.print(f"wrote {self.page}")
-        elif self.name:
+        """Lists the cards, or runs the commands of one, if nothing that they need is missing."""
+        if self.name:
             check_choice("card", self.name, CARDS)
             self._reproduce(CARDS[self.name])
         else:

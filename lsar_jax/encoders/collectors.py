@@ -81,15 +81,17 @@ class HostResult:
 
 
 class DeviceResult:
-    """Collects embeddings on the devices, and puts each in its place; arguments as of ``HostResult``.
+    """Collects embeddings on the devices, and puts each in its place; arguments as of ``HostResult``, ``total`` known.
 
     On one device a batch is placed as it arrives. On several, bringing rows together takes collectives, and threads
     that launch them in different orders would deadlock, so they run at the end, one thread at a time.
     """
 
-    def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
-        self._mesh = mesh
-        rows = self._rows(_FIRST_ROWS if total is None else total)
+    def __init__(self, layers: int, total: int, dim: int, mesh: Mesh) -> None:
+        self._mesh, parts = mesh, shares(mesh)
+        # Few sizes, so that calls of all sizes share the program that places a batch; a large result is worth its own.
+        rows = total if total > _LARGE else row_bucket(total, _LARGE)
+        rows = -(-rows // parts) * parts
         self._buffer = jnp.zeros((layers, rows, dim), jnp.float32, device=split(mesh, axis=1))
         self._waiting: list[tuple[PackedBatch, jax.Array]] = []
 
@@ -113,21 +115,10 @@ class DeviceResult:
 
     def _place(self) -> None:
         for batch, value in self._waiting:
-            rows, needed = self._buffer.shape[1], int(batch.numbers.max()) + 1
-            if needed > rows:
-                grown = self._rows(max(needed, 2 * rows))
-                padded = jnp.pad(self._buffer, ((0, 0), (0, grown - rows), (0, 0)))
-                self._buffer, rows = jax.device_put(padded, split(self._mesh, axis=1)), grown
             # What is no sentence is placed past the end, and dropped.
-            places = np.where(batch.numbers < 0, rows, batch.numbers).astype(np.int32)
+            places = np.where(batch.numbers < 0, self._buffer.shape[1], batch.numbers).astype(np.int32)
             self._buffer = _place(self._buffer, value, places)
         self._waiting.clear()
-
-    def _rows(self, least: int) -> int:
-        # Few sizes, so that calls of all sizes share the program that places a batch; a large result is worth its own.
-        rows = least if least > _LARGE else row_bucket(least, _LARGE)
-        parts = shares(self._mesh)
-        return -(-rows // parts) * parts
 
 
 class MomentsResult:
@@ -153,11 +144,12 @@ Collector = HostResult | DeviceResult | MomentsResult
 def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
     """Returns the collector for ``output``; other names are a ValueError."""
     check_choice("output", output, ("numpy", "jax"))
-    if output == "numpy":
-        return HostResult(layers, total, dim)
     # Several devices that share the threads of a CPU can deadlock in collectives; host memory is theirs anyway.
     shared = mesh.devices.size > 1 and mesh.devices.flat[0].platform == "cpu"
-    return (HostResult if shared else DeviceResult)(layers, total, dim, mesh)
+    # In host memory, what grows takes no room from the encoder.
+    if output == "numpy" or shared or total is None:
+        return HostResult(layers, total, dim, None if output == "numpy" else mesh)
+    return DeviceResult(layers, total, dim, mesh)
 
 
 def _check_embeddings(x: Float[np.ndarray, "layer row dim"], numbers: Int[np.ndarray, " row"]) -> None:

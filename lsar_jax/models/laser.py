@@ -34,22 +34,17 @@ class LaserConfig:
       embedding: width of a token embedding.
       hidden: units per direction; a state has twice as many.
       blocks: number of bidirectional layers.
-      positions: maximum number of tokens in a sentence, including ``</s>``; the network itself has no limit.
+      longest: maximum number of tokens in a sentence, including ``</s>``; the network itself has no limit.
     """
 
     vocabulary: int
     embedding: int
     hidden: int
     blocks: int
-    positions: int = 2048
+    longest: int = 2048
 
     def __post_init__(self) -> None:
         check_sizes(self)
-
-    @property
-    def longest(self) -> int:
-        """The maximum number of tokens in a sentence, including ``</s>``."""
-        return self.positions
 
     @property
     def widths(self) -> tuple[int, ...]:

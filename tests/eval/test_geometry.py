@@ -25,7 +25,7 @@ from tests.fake_encoder import FakeEncoder
 from tests.optional import need
 
 pytestmark = pytest.mark.usefixtures("fake")
-FIGURES = ("layers", "means", "outliers", "distance_by_rank", "tsne", "removed", "families", "syntax", "tsne-en-de")
+FIGURES = ("layers", "means", "outliers", "distance_by_rank", "removed", "families", "syntax", "tsne-en-de")
 ORIGINAL = Method("original", {}, None)
 
 

@@ -19,7 +19,7 @@ def name(request):
 
 
 def cases(name):
-    """Text, language and the ids of laserembeddings 1.1.2 or laser_encoders 0.0.2; see make_golden.py."""
+    """Text, language and the ids of laserembeddings 1.1.2 or laser_encoders 0.0.2; see .ci/make_golden.py."""
     return json.loads((GOLDEN / name / "golden_ids.json").read_text())
 
 

@@ -80,21 +80,19 @@ def classify(
     The second labels are of test sets that are each standardised by their mean and standard deviation, not English's.
     """
     from sklearn.linear_model import LogisticRegressionCV
+    from sklearn.preprocessing import StandardScaler
 
+    train, tests = np.asarray(train, np.float64), {code: np.asarray(x, np.float64) for code, x in tests.items()}
+    english = StandardScaler().fit(train)
     order = np.random.default_rng(_SEED).permutation(len(train))
     # Ten penalties from 1e-4 to 1e4, cross-validated on five folds; the best is refitted on all reviews.
     model = LogisticRegressionCV(
         Cs=10, cv=5, max_iter=50_000, random_state=_SEED, l1_ratios=(0.0,), scoring="accuracy",
         use_legacy_attributes=False,
     )  # fmt: skip
-    model.fit(_standardised(train, train)[order], np.array(labels)[order])
-    by_english = {code: model.predict(_standardised(x, train)).tolist() for code, x in tests.items()}
-    return by_english, {code: model.predict(_standardised(x, x)).tolist() for code, x in tests.items()}
-
-
-def _standardised(x: Float[np.ndarray, "n dim"], by: Float[np.ndarray, "m dim"]) -> Float[np.ndarray, "n dim"]:
-    deviation = by.std(axis=0, dtype=np.float64)
-    return (x - by.mean(axis=0, dtype=np.float64)) / np.where(deviation > 0, deviation, 1.0)
+    model.fit(english.transform(train)[order], np.array(labels)[order])
+    by_english = {code: model.predict(english.transform(x)).tolist() for code, x in tests.items()}
+    return by_english, {code: model.predict(StandardScaler().fit_transform(x)).tolist() for code, x in tests.items()}
 
 
 # Reviews are cut at 512 tokens, as in Xie et al.'s code.

@@ -21,8 +21,8 @@ from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = [
-    "SIZES", "Architecture", "Config", "activation", "block_keys", "causal", "kind_options", "layer_kinds", "number",
-    "require", "rotary", "weight_and_bias", "whole_sizes",
+    "SIZES", "Architecture", "Config", "activation", "block_keys", "causal", "kind_options", "layer_kinds",
+    "layer_names", "number", "require", "rotary", "weight_and_bias", "whole_sizes",
 ]  # fmt: skip
 
 Config = EncoderConfig | LaserConfig
@@ -121,6 +121,11 @@ def weight_and_bias(ours: str, theirs: str, *, bias: bool = True) -> dict[str, s
     """Returns the entries of a layer in ``keys``; a layer whose name ends in ``norm`` is a norm."""
     weight = "scale" if ours.endswith("norm") else "kernel"
     return {f"{ours}.{weight}": f"{theirs}.weight"} | ({f"{ours}.bias": f"{theirs}.bias"} if bias else {})
+
+
+def layer_names(ours: str, theirs: str, **layers: str) -> dict[str, str]:
+    """Returns our names of the layers in a part of a block, each with that of its tensors, in the part ``theirs``."""
+    return {f"{ours}.{layer}": f"{theirs}.{name}" for layer, name in layers.items()}
 
 
 def block_keys(layers: Mapping[str, str], *, bias: bool = True) -> dict[str, str]:

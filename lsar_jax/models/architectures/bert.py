@@ -23,13 +23,10 @@ TABLES = {
     **base.weight_and_bias("embeddings.norm", "embeddings.LayerNorm"),
 }
 _BLOCK = {
-    "attention.query": "encoder.layer.{}.attention.self.query",
-    "attention.key": "encoder.layer.{}.attention.self.key",
-    "attention.value": "encoder.layer.{}.attention.self.value",
+    **base.layer_names("attention", "encoder.layer.{}.attention.self", query="query", key="key", value="value"),
     "attention.out": "encoder.layer.{}.attention.output.dense",
     "attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
-    "feed.up": "encoder.layer.{}.intermediate.dense",
-    "feed.down": "encoder.layer.{}.output.dense",
+    **base.layer_names("feed", "encoder.layer.{}", up="intermediate.dense", down="output.dense"),
     "feed_norm": "encoder.layer.{}.output.LayerNorm",
 }
 

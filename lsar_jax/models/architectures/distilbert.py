@@ -11,13 +11,11 @@ __all__ = ["DISTILBERT"]
 
 _SIZES = base.SIZES | {"hidden": "dim", "blocks": "n_layers", "heads": "n_heads", "intermediate": "hidden_dim"}
 _BLOCK = {
-    "attention.query": "transformer.layer.{}.attention.q_lin",
-    "attention.key": "transformer.layer.{}.attention.k_lin",
-    "attention.value": "transformer.layer.{}.attention.v_lin",
-    "attention.out": "transformer.layer.{}.attention.out_lin",
+    **base.layer_names(
+        "attention", "transformer.layer.{}.attention", query="q_lin", key="k_lin", value="v_lin", out="out_lin"
+    ),
     "attention_norm": "transformer.layer.{}.sa_layer_norm",
-    "feed.up": "transformer.layer.{}.ffn.lin1",
-    "feed.down": "transformer.layer.{}.ffn.lin2",
+    **base.layer_names("feed", "transformer.layer.{}.ffn", up="lin1", down="lin2"),
     "feed_norm": "transformer.layer.{}.output_layer_norm",
 }
 

@@ -19,8 +19,7 @@ __all__ = ["GTE", "NEW", "SIZES", "TABLES"]
 SIZES = base.SIZES | {"token_types": "type_vocab_size"}
 TABLES = {ours: theirs for ours, theirs in bert.TABLES.items() if "position" not in ours}
 _BLOCK = {
-    "attention.inputs": "encoder.layer.{}.attention.qkv_proj",
-    "attention.out": "encoder.layer.{}.attention.o_proj",
+    **base.layer_names("attention", "encoder.layer.{}.attention", inputs="qkv_proj", out="o_proj"),
     "attention_norm": "encoder.layer.{}.attn_ln",
     "feed.down": "encoder.layer.{}.mlp.down_proj",
     "feed_norm": "encoder.layer.{}.mlp_ln",

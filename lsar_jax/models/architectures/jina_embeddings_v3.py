@@ -15,11 +15,9 @@ from lsar_jax.models.self_attention import AttentionConfig
 __all__ = ["JINA_V3"]
 
 _BLOCK = {
-    "attention.inputs": "encoder.layers.{}.mixer.Wqkv",
-    "attention.out": "encoder.layers.{}.mixer.out_proj",
+    **base.layer_names("attention", "encoder.layers.{}.mixer", inputs="Wqkv", out="out_proj"),
     "attention_norm": "encoder.layers.{}.norm1",
-    "feed.up": "encoder.layers.{}.mlp.fc1",
-    "feed.down": "encoder.layers.{}.mlp.fc2",
+    **base.layer_names("feed", "encoder.layers.{}.mlp", up="fc1", down="fc2"),
     "feed_norm": "encoder.layers.{}.norm2",
 }
 

@@ -30,13 +30,11 @@ _SIZES = base.SIZES | {
 _WORDS, _POSITIONS = "embed_tokens.weight", "embed_positions"
 _BLOCK = {
     "attention_norm": "layers.{}.self_attn_layer_norm",
-    "attention.query": "layers.{}.self_attn.q_proj",
-    "attention.key": "layers.{}.self_attn.k_proj",
-    "attention.value": "layers.{}.self_attn.v_proj",
-    "attention.out": "layers.{}.self_attn.out_proj",
+    **base.layer_names(
+        "attention", "layers.{}.self_attn", query="q_proj", key="k_proj", value="v_proj", out="out_proj"
+    ),
     "feed_norm": "layers.{}.final_layer_norm",
-    "feed.up": "layers.{}.fc1",
-    "feed.down": "layers.{}.fc2",
+    **base.layer_names("feed", "layers.{}", up="fc1", down="fc2"),
 }
 
 

@@ -21,11 +21,9 @@ __all__ = ["MODERNBERT", "ModernBertConfig"]
 
 _BLOCK = {
     "attention_norm": "layers.{}.attn_norm",
-    "attention.inputs": "layers.{}.attn.Wqkv",
-    "attention.out": "layers.{}.attn.Wo",
+    **base.layer_names("attention", "layers.{}.attn", inputs="Wqkv", out="Wo"),
     "feed_norm": "layers.{}.mlp_norm",
-    "feed.both": "layers.{}.mlp.Wi",
-    "feed.down": "layers.{}.mlp.Wo",
+    **base.layer_names("feed", "layers.{}.mlp", both="Wi", down="Wo"),
 }
 _BIASES = ("attention_bias", "mlp_bias", "norm_bias")
 

@@ -35,12 +35,9 @@ _NAMES = {
 }
 TABLES = gte.TABLES | base.weight_and_bias("embeddings.norm", "emb_ln")
 _BLOCK = {
-    "attention.inputs": "encoder.layers.{}.attn.Wqkv",
-    "attention.out": "encoder.layers.{}.attn.out_proj",
+    **base.layer_names("attention", "encoder.layers.{}.attn", inputs="Wqkv", out="out_proj"),
     "attention_norm": "encoder.layers.{}.norm1",
-    "feed.gate": "encoder.layers.{}.mlp.gate_proj",
-    "feed.up": "encoder.layers.{}.mlp.up_proj",
-    "feed.down": "encoder.layers.{}.mlp.down_proj",
+    **base.layer_names("feed", "encoder.layers.{}.mlp", gate="gate_proj", up="up_proj", down="down_proj"),
     "feed_norm": "encoder.layers.{}.norm2",
 }
 _EXPERTS = {

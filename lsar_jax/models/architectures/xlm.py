@@ -28,13 +28,9 @@ _TABLES = {
     **base.weight_and_bias("embeddings.norm", "layer_norm_emb"),
 }
 _BLOCK = {
-    "attention.query": "attentions.{}.q_lin",
-    "attention.key": "attentions.{}.k_lin",
-    "attention.value": "attentions.{}.v_lin",
-    "attention.out": "attentions.{}.out_lin",
+    **base.layer_names("attention", "attentions.{}", query="q_lin", key="k_lin", value="v_lin", out="out_lin"),
     "attention_norm": "layer_norm1.{}",
-    "feed.up": "ffns.{}.lin1",
-    "feed.down": "ffns.{}.lin2",
+    **base.layer_names("feed", "ffns.{}", up="lin1", down="lin2"),
     "feed_norm": "layer_norm2.{}",
 }
 

@@ -28,19 +28,11 @@ __all__ = ["BLOCK", "EUROBERT", "HEAD_NORMS", "LLAMA", "MINISTRAL3", "OF_CODE", 
 SIZES = base.SIZES | {"groups": "num_key_value_heads", "width": "head_dim"}
 BLOCK = {
     "attention_norm": "layers.{}.input_layernorm",
-    "attention.query": "layers.{}.self_attn.q_proj",
-    "attention.key": "layers.{}.self_attn.k_proj",
-    "attention.value": "layers.{}.self_attn.v_proj",
-    "attention.out": "layers.{}.self_attn.o_proj",
+    **base.layer_names("attention", "layers.{}.self_attn", query="q_proj", key="k_proj", value="v_proj", out="o_proj"),
     "feed_norm": "layers.{}.post_attention_layernorm",
-    "feed.gate": "layers.{}.mlp.gate_proj",
-    "feed.up": "layers.{}.mlp.up_proj",
-    "feed.down": "layers.{}.mlp.down_proj",
+    **base.layer_names("feed", "layers.{}.mlp", gate="gate_proj", up="up_proj", down="down_proj"),
 }
-HEAD_NORMS = {
-    "attention.query_norm": "layers.{}.self_attn.q_norm",
-    "attention.key_norm": "layers.{}.self_attn.k_norm",
-}
+HEAD_NORMS = base.layer_names("attention", "layers.{}.self_attn", query_norm="q_norm", key_norm="k_norm")
 _OPTIONS = {"epsilon": "rms_norm_eps", "rotary": "rope_parameters", "activation": "hidden_act"}
 _BIASED = {name: BLOCK[name] for name in ("attention.query", "attention.key", "attention.value")}
 

@@ -1,6 +1,7 @@
-"""The tables of ``docs/reference/papers.md``: a row for each card, and the data."""
+"""Writes the tables of ``docs/reference/papers.md`` from the cards: ``python -m docs.extensions.papers``."""
 
 import textwrap
+from pathlib import Path
 
 from eval.papers.card import PAPERS, Card, CardStep, Paper, command_line
 from eval.papers.plan import CardOptions
@@ -60,3 +61,8 @@ def _data() -> str:
         at = f"; commit {source.revision}" if source.revision else ""
         lines.append(f"| {source.name} | {f'`{source.path}`' if source.path else ''} | {source.where}{at} |")
     return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    path = Path(__file__).parents[1] / "reference" / "papers.md"
+    path.write_text(papers_page(path.read_text("utf-8")), "utf-8")

