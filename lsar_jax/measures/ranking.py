@@ -9,18 +9,9 @@ from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.retrieval import candidate_ranks, nearest
 
 __all__ = [
-    "bitext_f1",
-    "into_english",
-    "language_nmi",
-    "ndcg",
-    "paired_cosine",
-    "pool_precision",
-    "precision_of_ranks",
-    "probe_accuracy",
-    "probe_folds",
-    "recall",
-    "top1_hits",
-]
+    "bitext_f1", "into_english", "language_nmi", "ndcg", "paired_cosine", "pool_precision", "precision_of_ranks",
+    "probe_accuracy", "probe_folds", "recall", "top1_hits",
+]  # fmt: skip
 
 # Vectors that scores by CSLS are scaled against; None for scores by cosine.
 Bank = Float[np.ndarray, "row dim"] | None

@@ -17,17 +17,9 @@ from lsar_jax.report.held_out import Folds
 from lsar_jax.report.measured import Measured
 
 __all__ = [
-    "HITS",
-    "BeforeAfter",
-    "ExampleQuery",
-    "FoundSentence",
-    "HeldOutSearch",
-    "draw_examples",
-    "first_results",
-    "own_by_language",
-    "search_by_language",
-    "search_held_out",
-]
+    "HITS", "BeforeAfter", "ExampleQuery", "FoundSentence", "HeldOutSearch", "draw_examples", "first_results",
+    "own_by_language", "search_by_language", "search_held_out",
+]  # fmt: skip
 
 # The nearest sentences that an example shows.
 HITS = 3

@@ -22,16 +22,9 @@ from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.spec import EncoderSpec
 
 __all__ = [
-    "FORMAT",
-    "ByLanguage",
-    "Measured",
-    "Neighbours",
-    "Pool",
-    "Space",
-    "read_measured",
-    "spanned_rank",
+    "FORMAT", "ByLanguage", "Measured", "Neighbours", "Pool", "Space", "read_measured", "spanned_rank",
     "write_measured",
-]
+]  # fmt: skip
 
 # Format of the files of measures.
 FORMAT = "lsar_jax.measured.v2"

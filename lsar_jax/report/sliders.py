@@ -20,18 +20,9 @@ from lsar_jax.transforms.base import Step
 from lsar_jax.transforms.methods import METHODS, by_default
 
 __all__ = [
-    "BETWEEN",
-    "DEFAULT_METHODS",
-    "Front",
-    "at_ranks",
-    "fit_again",
-    "fit_layers",
-    "front_of",
-    "options_of",
-    "ranks_of",
-    "slides",
-    "strength_of",
-]
+    "BETWEEN", "DEFAULT_METHODS", "Front", "at_ranks", "fit_again", "fit_layers", "front_of", "options_of",
+    "ranks_of", "slides", "strength_of",
+]  # fmt: skip
 
 _log = logging.getLogger("lsar_jax")
 
