@@ -59,8 +59,7 @@ def import_function(place: str, what: str, kind: type) -> tuple[Callable[..., An
     digest = call(sha256, [Path(path)]).removeprefix("sha256:")[:12]
     function = call(_contents, path, digest).get(name)
     if not callable(function) or pinned not in (None, digest):
-        why = f"the file has another digest, {digest}" if callable(function) else "the file has no such function"
-        raise ValueError(f"{what} {place}: {why}")
+        raise ValueError(f"{what} {place}: {path}, of digest {digest}, has no such function")
 
     @functools.wraps(function)
     def checked(*arguments: Any, **options: Any) -> Any:

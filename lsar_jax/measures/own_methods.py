@@ -13,15 +13,12 @@ from lsar_jax.transforms.methods import FitMethod
 
 __all__ = ["add_methods"]
 
-# What a function may be fitted from, as its attribute ``needs`` says; see ``FitMethod``.
-_NEEDS = ("embeddings", "means", "languages", "pooled")
-
 
 def add_methods(places: Sequence[str]) -> dict[str, str]:
     """Adds functions to the methods that are compared, ``FITTED``, by their names without ``fit_``.
 
-    A function takes a mapping from language to embeddings, or to what its attribute ``needs`` says, and returns a
-    ``Transform``. It is called with this alone: the text is that of the space that it is tested in.
+    A function takes one argument, a mapping from language to embeddings, or to what its attribute ``needs`` names (see
+    ``FitMethod``), and returns a ``Transform``.
 
     Returns:
       The names, each with the function's place and a digest of its file, which tells results of two versions apart.
@@ -35,8 +32,8 @@ def add_methods(places: Sequence[str]) -> dict[str, str]:
         name = function.__name__.removeprefix("fit_").replace("_", "-")
         if name in (*get_args(MethodName), *added):
             raise ValueError(f"--method {place} is named {name}, as another method is; rename the function")
-        needs = getattr(function, "needs", _NEEDS[0])
-        check_choice(f"--method {place}: needs", needs, _NEEDS)
+        needs = getattr(function, "needs", "embeddings")
+        check_choice(f"--method {place}: needs", needs, ("embeddings", "means", "languages", "pooled"))
         FITTED[name], added[name] = FitMethod(partial(_fit, function), needs), pinned
     return added
 
