@@ -32,7 +32,7 @@ def add_methods(places: Sequence[str]) -> dict[str, str]:
         name = function.__name__.removeprefix("fit_").replace("_", "-")
         if name in (*get_args(MethodName), *added):
             raise ValueError(f"--method {place} is named {name}, as another method is; rename the function")
-        needs = getattr(function, "needs", "embeddings")
+        needs: Any = getattr(function, "needs", "embeddings")
         check_choice(f"--method {place}: needs", needs, ("embeddings", "means", "languages", "pooled"))
         FITTED[name], added[name] = FitMethod(partial(_fit, function), needs), pinned
     return added
