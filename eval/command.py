@@ -57,7 +57,7 @@ class Options(FitOptions, EncoderOptions):
     overwrite: bool = False
 
     # What --help shows, and with these the options of a task's own.
-    essential = ("encoder", "layers", "transforms", "method", "ranks", "fit_on", "out")
+    essential = ("encoder", "layers", "transforms", "ranks", "fit_on", "out")
 
     def pinned(self) -> Self:
         """Pins every Hub dataset that is read to its current commit."""
