@@ -44,9 +44,7 @@ def import_function(place: str, what: str, kind: type) -> tuple[Callable[..., An
       what: the option or argument that gives it, for errors.
       kind: what the function must return.
     """
-    if not (found := _PLACE.fullmatch(place)):
-        raise ValueError(f"{what} is {place!r}; give FILE.py:FUNCTION, such as mine.py:fit_mine")
-    path, name, pinned = found.groups()
+    path, name, pinned = found.groups() if (found := _PLACE.fullmatch(place)) else (place, "", None)
 
     def call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         try:
@@ -54,19 +52,19 @@ def import_function(place: str, what: str, kind: type) -> tuple[Callable[..., An
         except Exception as error:
             at = [f", line {frame.lineno}" for frame in extract_tb(error.__traceback__) if frame.filename == path]
             why = " ".join(f"{type(error).__name__}: {error}".split())
-            raise ValueError(f"{what} {path}:{name}{''.join(at[-1:])}: {why}") from error
+            raise ValueError(f"{what} {place}{''.join(at[-1:])}: {why}") from error
 
     digest = call(sha256, [Path(path)]).removeprefix("sha256:")[:12]
     function = call(_contents, path, digest).get(name)
     if not callable(function) or pinned not in (None, digest):
-        raise ValueError(f"{what} {place}: {path}, of digest {digest}, has no such function")
+        raise ValueError(f"{what} {place}: {path}, of digest {digest}, has no such function; give FILE.py:FUNCTION")
 
     @functools.wraps(function)
     def checked(*arguments: Any, **options: Any) -> Any:
         result = call(function, *arguments, **options)
         if isinstance(result, kind):
             return result
-        raise ValueError(f"{what} {path}:{name} returned a {type(result).__name__}, not a {kind.__name__}")
+        raise ValueError(f"{what} {place} returned a {type(result).__name__}, not a {kind.__name__}")
 
     return checked, f"{path}:{name}@{digest}"
 

@@ -78,7 +78,7 @@ def test_what_it_is_given_and_returns(mine, rng):
 @pytest.mark.parametrize(
     ("code", "place", "error"),
     [
-        ("", "mine.py", r"--method is 'mine\.py'; give FILE\.py:FUNCTION"),
+        ("", "mine.py", r"--method mine\.py: mine\.py, of digest .*; give FILE\.py:FUNCTION"),
         ("", "none.py:fit", r"--method none\.py:fit: FileNotFoundError: .*No such file"),
         ("fit_a = 3", "mine.py:fit_a", r"--method mine\.py:fit_a: mine\.py, of digest \w+, has no such function"),
         ("\n1 / 0", "mine.py:fit_a", r"--method mine\.py:fit_a, line 2: ZeroDivisionError: division by zero"),
