@@ -19,6 +19,7 @@ from eval.fitting import choose
 from eval.task import Task
 from lsar_jax.console.output import console, print_table
 from lsar_jax.corpora.tables import folder_of, pin
+from lsar_jax.measures.own_methods import add_methods
 from lsar_jax.measures.results import Result, by_method, write_results
 from lsar_jax.measures.run_record import recorded
 from lsar_jax.options.encoder import EncoderOptions
@@ -87,15 +88,18 @@ def command(
         """The task, with the options that its results record."""
         given = {key: getattr(options, key) for key, *_ in of_task}
         task = make(**given, **({"options": options} if "options" in parameters else {}))
-        return replace(task, options={key: _plain(getattr(options, key)) for key in (*given, *_OF_TEXT)})
+        kept = (*given, *_OF_TEXT, *(["method"] if options.method else []))
+        return replace(task, options={key: _plain(getattr(options, key)) for key in kept})
 
     def run(options: Any) -> Evaluation:
         """Measures, prints a table, and writes ``results.jsonl`` and figures to ``out``."""
+        own = add_methods(options.method)
+        options = replace(options, method=(*own.values(),))  # with digests, which the record compares
         if not_on_hub:
             folder_of(options.data, not_on_hub)
         with recorded(options):
             # What is fitted on is read at the commit that the results record.
-            pinned = options.pinned()
+            pinned = replace(options, transforms=(*options.transforms, *own)).pinned()
             return _run(pinned.made(), pinned)
 
     essential = (*Options.essential, *(key for key, *_ in of_task if key not in rare))

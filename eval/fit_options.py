@@ -19,6 +19,7 @@ class FitOptions:
 
     Attributes:
       transforms: methods to compare.
+      method: fit functions in files of your own to compare, too, as FILE.py:FUNCTION.
       ranks: ranks of LSAR, each in a row of its own; by default, one less than the number of languages it is fitted on.
       components: numbers of components that LIR removes, each in a row of its own.
       zero: dimensions that the method zero zeroes, such as 588 or 588,306, each in a row of its own.
@@ -40,6 +41,7 @@ class FitOptions:
     """
 
     transforms: tuple[MethodName, ...] = FEW_METHODS
+    method: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
     components: tuple[int, ...] = (1,)
     zero: tuple[str, ...] = ()

@@ -6,7 +6,6 @@ Each task writes to its own folder, and is skipped if that folder already has re
 Tasks without data are listed at the end, together with where to get their data.
 """
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -20,6 +19,7 @@ from lsar_jax import load_encoder
 from lsar_jax.checks import check_choice
 from lsar_jax.console.output import console
 from lsar_jax.measures.compared_methods import ALL_METHODS, FEW_METHODS, MethodName
+from lsar_jax.measures.own_methods import add_methods
 from lsar_jax.measures.run_record import already_run
 
 __all__ = ["Suite"]
@@ -37,6 +37,7 @@ class Suite:
       encoder: one or more of bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
       transforms: methods to compare; by default, as the profile says.
+      method: fit functions in files of your own to compare, too, as FILE.py:FUNCTION.
       scores: what tasks that search rank by: cosine, csls, or both.
       data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, flores200_dataset,
         NTREX-128, belebele, dictionaries and amazon.
@@ -51,6 +52,7 @@ class Suite:
     encoder: tuple[str, ...] = ("bundled",)
     layers: tuple[int, ...] = (8, 12)
     transforms: tuple[MethodName, ...] = ()
+    method: tuple[str, ...] = ()
     scores: tuple[Literal["cosine", "csls"], ...] = ("cosine",)
     data: Path = Path("data")
     out: Path = Path("results/all")
@@ -60,7 +62,7 @@ class Suite:
     overwrite: bool = False
 
     # What --help shows.
-    essential = ("profile", "encoder", "layers", "transforms", "scores", "data", "out", "tasks", "cache", "overwrite")
+    essential = ("profile", "encoder", "layers", "transforms", "method", "scores", "data", "out", "tasks", "overwrite")
 
     def run(self) -> None:
         """Runs the tasks, lists those without data, and writes the report; a failure is raised after all have run."""
@@ -100,10 +102,10 @@ class Suite:
             if self.tasks and not {name, task} & set(self.tasks):
                 continue
             folder = encoder if Path(encoder).is_dir() else encoder.replace("/", "-")
-            kind = getattr(importlib.import_module(TASKS[task].module), TASKS[task].kind)
             options: dict[str, Any] = {
                 "encoder": encoder,
                 **{name: getattr(self, name) for name in ("layers", "scores", "overwrite")},
+                "method": (*add_methods(self.method).values(),),
                 "transforms": self.transforms or (FEW_METHODS if self.profile == "small" else ALL_METHODS),
                 "cache": self.cache or self.out / "embeddings",
                 "out": self.out / Path(folder).name / name,
@@ -111,5 +113,5 @@ class Suite:
                 **entry.get("options", {}),
                 **{key: self.data / path for key, path in entry.get("paths", {}).items()},
             }
-            chosen.append((name if len(self.encoder) == 1 else f"{encoder}, {name}", kind(**options)))
+            chosen.append((name if len(self.encoder) == 1 else f"{encoder}, {name}", TASKS[task].options()(**options)))
         return chosen

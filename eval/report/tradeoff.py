@@ -28,7 +28,7 @@ __all__ = ["TITLE", "CostsAndGains", "blocks", "compare", "mean_gains", "over_se
 
 TITLE = "What each method costs and gains"
 # Options and attributes in which results of one column may differ: what a method was fitted on.
-_OF_FITS = ("fit_on", "fit_count", "fit_languages", "parallel")
+_OF_FITS = ("fit_on", "fit_count", "fit_languages", "parallel", "method")
 _OF_ENCODERS = ("revision", "pooling", "dtype", "max_length", "dim", "final_norm", "prompt")
 
 # Encoder and layer, method and column.

@@ -92,19 +92,12 @@ def geometry(
         )
     distances = english_distances(codes, uriel, options)
     return Task(
-        name="geometry",
-        title=_TITLE.format(len(codes)),
-        languages=codes,
+        name="geometry", title=_TITLE.format(len(codes)), languages=codes,
         parts=[{(_MEASURED, code): sentences for code, sentences in measured.texts.items()}],
-        scores=partial(_scores, measured, seeds),
-        own_text={"udhr": HALF} if text == "udhr" else {},
-        evaluated="by language",
-        of_layer=partial(_of_layer, distances),
-        searches=True,
-        every_layer=True,
-        least=3,
+        scores=partial(_scores, measured, seeds), own_text={"udhr": HALF} if text == "udhr" else {},
+        evaluated="by language", of_layer=partial(_of_layer, distances), searches=True, every_layer=True, least=3,
         draw=partial(_draw, measured, alone, distances["syntax"][1] if distances else ""),
-    )
+    )  # fmt: skip
 
 
 def _draw(

@@ -90,15 +90,9 @@ def preference(
             yield Score(metric, value, codes, sum(len(pool.question) for pool in pools))
 
     return Task(
-        name="preference",
-        title=f"Language preference, {text}",
-        languages=codes,
-        parts=[texts],
-        scores=scores,
-        own_text={"udhr": HALF} if text == "udhr" else {},
-        searches=True,
-        least=2,
-    )
+        name="preference", title=f"Language preference, {text}", languages=codes, parts=[texts], scores=scores,
+        own_text={"udhr": HALF} if text == "udhr" else {}, searches=True, least=2,
+    )  # fmt: skip
 
 
 def measures(x: Embedded, pool: MultilingualPool, bank: Bank = None) -> tuple[dict[str, QueryScores], HubMeasures]:

@@ -48,17 +48,10 @@ def udhr(languages: tuple[str, ...] = ()) -> Task:
         draw_meaning(planes, codes, paragraph, out / "space-dark.png", dark=True)
 
     return Task(
-        name="udhr",
-        title=f"The same paragraph in {len(test)} languages",
-        languages=list(test),
-        parts=[{("test", code): paragraphs for code, paragraphs in test.items()}],
-        scores=_scores,
-        own_text={"udhr": HALF},
-        searches=True,
-        draw=draw,
-        half_rank=True,
-        least=2,
-    )
+        name="udhr", title=f"The same paragraph in {len(test)} languages", languages=list(test),
+        parts=[{("test", code): paragraphs for code, paragraphs in test.items()}], scores=_scores,
+        own_text={"udhr": HALF}, searches=True, draw=draw, half_rank=True, least=2,
+    )  # fmt: skip
 
 
 def _scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:

@@ -36,7 +36,7 @@ def check_exportable(encoder: Any) -> None:
     static, exported = getattr(architecture, "module", "") == STATIC.module, getattr(architecture, "exported", None)
     layers = () if encoder.projection is None else encoder.projection.kinds
     unknown = ", ".join(sorted(set(encoder.pooling.split("+")).difference(["mean"] if static else MODES)))
-    normed = getattr(model, "norm", None) is not None and (model.norm_inner or layer == model.config.blocks)
+    normed = exported and getattr(model, "norm", None) and (model.norm_inner or layer == model.config.blocks)
     problems = {
         "it embeds the language, which sentence-transformers does not support": encoder.languages is not None,
         "there is no export of its architecture": exported is None,

@@ -34,6 +34,10 @@ class Command(NamedTuple):
     kind: str
     what: str
 
+    def options(self) -> Any:
+        """The dataclass of options, or a union of such classes; imports its module."""
+        return getattr(importlib.import_module(self.module), self.kind)
+
 
 def run(
     kind: Any,
@@ -145,18 +149,13 @@ def run_named(
         return _fail(f"unknown {noun} {name!r}; {nearest(name, commands)}", 2)
     try:
         if name in COMPLETION:
-            kinds = {name: _options(command) for name, command in commands.items()}
+            kinds = {name: command.options() for name, command in commands.items()}
             # Shells complete by the first word: python -m eval is then called by an alias.
             return run(subcommands(kinds), prog.replace("python -m ", "lsar-"), words)
-        options = _options(commands[name])
+        options = commands[name].options()
     except ImportError as error:
         return _fail(install_hint(error, f"{prog} {name}"), 1)
     return run(options, f"{prog} {name}", arguments)
-
-
-def _options(command: Command) -> Any:
-    """The dataclass of options of a command, or a union of such classes."""
-    return getattr(importlib.import_module(command.module), command.kind)
 
 
 def _connected(arguments: list[str]) -> list[str]:

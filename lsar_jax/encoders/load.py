@@ -16,6 +16,7 @@ from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.encoders.migration_hints import check_names
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
+from lsar_jax.extras import import_function
 from lsar_jax.hub import check_no_revision
 from lsar_jax.mesh import data_mesh, shares
 from lsar_jax.models.attention import attention_for
@@ -50,7 +51,9 @@ def load_encoder(
     Args:
       name_or_path: ``bundled`` (multilingual-e5-small with 4-bit weights, from the ``demo`` extra), a preset
         (``mbert``, ``labse``, ...; see ``PRESETS``), a folder written by transformers, PEFT, sentence-transformers
-        or ``lsar-jax convert``, or a Hub id. A folder in the working directory takes precedence over a preset.
+        or ``lsar-jax convert``, or a Hub id. A folder in the working directory takes precedence over a preset. Or a
+        function in a file of yours, ``FILE.py:FUNCTION``, that returns an encoder, given those of these options that
+        are not the defaults.
       revision: commit, tag or branch of a Hub id; by default the preset's, else the newest.
       adapter: name of the adapter (LoRA) that is merged into the weights: its folder's, ``default`` for the folder of
         the checkpoint, or a task of jina-embeddings-v3. By default ``default`` or the only one.
@@ -91,6 +94,11 @@ def load_encoder(
     check_flags(final_norm=final_norm)
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)
+    if ".py:" in str(name_or_path):
+        given = {"revision": revision, "adapter": adapter, "layer": layer, "pooling": pooling, "dim": dim, "mesh": mesh}
+        given |= {"final_norm": final_norm or None, "dtype": None if computed == jnp.float32 else computed.name}
+        make = import_function(str(name_or_path), "the encoder", SentenceEncoder)[0]
+        return make(**{name: value for name, value in given.items() if value is not None})
     mesh = _with_auto_axes(mesh)
     checkpoint, preset = open_checkpoint(str(name_or_path), revision, adapter)
     blocks = checkpoint.config.blocks

@@ -171,9 +171,9 @@ def check_methods(
 ) -> None:
     """Checks, before anything is encoded, that methods can be fitted with their options on these languages."""
     for name in names:
-        for value in varied.get(FITTED[name].varied) or (None,) if name in FITTED else ():
+        for options in FITTED[name].variants(varied) if name in FITTED else ():
             try:
-                FITTED[name].check({FITTED[name].varied: value}, languages, dim)
+                FITTED[name].check(options, languages, dim)
             except ValueError as error:
                 raise ValueError(f"--transforms has {name}: {error}") from error
 
@@ -201,17 +201,15 @@ def fit_methods(
     if moments is None:
         moments = {code: Moments.from_embeddings(value, second_moment=second) for code, value in x.items()}
     given: dict[str, Any] = {"means": moments, "languages": moments, "embeddings": x}
-    if "pooled" in needs:
-        given["pooled"] = pool_moments(moments)
+    given["pooled"] = pool_moments(moments) if "pooled" in needs else {}
     fitted: list[Method] = []
     for name in names:
         if name == "original":
             fitted.append(Method(name, {}))
             continue
         method = FITTED[name]
-        for value in varied.get(method.varied) or (None,):
-            options = {} if value is None else {method.varied: value}
-            fitted.append(Method.of(name, method(given[method.needs], source=source, **options).with_sample(x)))
+        fits = (method(given[method.needs], source=source, **options) for options in method.variants(varied))
+        fitted += [Method.of(name, fit.with_sample(x)) for fit in fits]
     return fitted
 
 
@@ -223,10 +221,7 @@ def fit_files(
     *,
     source: EncoderSpec | None = None,
 ) -> list[Method]:
-    """Fits a method of ``OF_FILES`` on each file of the evaluated sentences by itself, once for each varied value.
-
-    Here ``whitening`` and ``language-whitening`` are the same.
-    """
+    """Fits a method of ``OF_FILES`` on each evaluated file by itself; here, both whitenings are the same."""
     counts = Counter(languages[file] for file, rows in x.items() for _ in rows)
     if name in OF_SAMPLES:
         transform, parameters = OF_SAMPLES[name]
@@ -235,11 +230,11 @@ def fit_files(
     assert method.of_file is not None, "the method is one of OF_FILES"
     shown, fixed = method.of_file
     fitted = []
-    for value in varied.get(method.varied) or (None,):
-        options = {**fixed} if value is None else {**fixed, method.varied: value}
-        fits = {file: method.fit({languages[file]: rows}, source=source, **options) for file, rows in x.items()}
+    for options in method.variants(varied):
+        fit = partial(method.fit, source=source, **fixed, **options)
+        fits = {file: fit({languages[file]: rows}) for file, rows in x.items()}
         parameters = Method.of(shown, next(iter(fits.values()))).parameters
-        by_file = {file: partial(fit, language=languages[file]) for file, fit in fits.items()}
+        by_file = {file: partial(transform, language=languages[file]) for file, transform in fits.items()}
         fitted.append(Method(shown, parameters, None, by_file, counts))
     return fitted
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -102,8 +103,9 @@ def _inputs(command: Any) -> dict[str, list[str]]:
     """The names, sizes and modification times of the files that the options name."""
     inputs = {}
     for name, value in _values(command).items():
+        place = Path(re.sub(r"(?<=\.py):\w+$", "", str(value)))  # FILE.py:FUNCTION is a file
         # The current folder contains the results too.
-        if name == "revision" or not isinstance(value, Path | str) or (place := Path(value)) == Path():
+        if name == "revision" or not isinstance(value, Path | str) or place == Path():
             continue
         try:
             files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())

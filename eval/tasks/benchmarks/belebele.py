@@ -63,16 +63,10 @@ def belebele(
             yield from script_neighbours({code: x["p", code] for code in codes}, fitted)
 
     return Task(
-        name="belebele",
-        title=f"Belebele, {len(questions)} languages",
-        languages=list(dict.fromkeys([*questions, "en"])),
-        parts=[texts],
-        scores=scores,
-        evaluated="by language",
-        queries="q",
-        some=True,
+        name="belebele", title=f"Belebele, {len(questions)} languages", parts=[texts], scores=scores,
+        languages=list(dict.fromkeys([*questions, "en"])), evaluated="by language", queries="q", some=True,
         searches=True,
-    )
+    )  # fmt: skip
 
 
 def _pair_scores(

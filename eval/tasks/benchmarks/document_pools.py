@@ -63,15 +63,10 @@ def pool(
         yield from _scores(x, found, method.bank)
 
     return Task(
-        name=f"pool {text}",
-        title=f"Documents of {text} in {len(found.documents)} languages",
-        languages=list(dict.fromkeys([*found.documents, *found.queries, "en"])),
-        parts=[texts],
-        scores=scores,
-        queries="q",
-        searches=True,
-        least=2,
-    )
+        name=f"pool {text}", title=f"Documents of {text} in {len(found.documents)} languages", parts=[texts],
+        languages=list(dict.fromkeys([*found.documents, *found.queries, "en"])), scores=scores, queries="q",
+        searches=True, least=2,
+    )  # fmt: skip
 
 
 def _scores(x: Embedded, pool: DocumentPool, bank: Bank) -> Iterator[Score]:

@@ -92,16 +92,9 @@ def lareqa(
     texts = {("q", code): question_texts(q, question_text) for code, q in questions.items()}
     texts |= {("c", code): answer_texts(q, answer_text) for code, q in questions.items()}
     return Task(
-        name="lareqa",
-        title=f"Answers in a pool of {len(questions)} languages",
-        languages=list(questions),
-        parts=[texts],
-        scores=partial(_scores, questions, metrics, mix),
-        queries="q",
-        searches=True,
-        draw=draw,
-        least=2,
-    )
+        name="lareqa", title=f"Answers in a pool of {len(questions)} languages", languages=list(questions),
+        parts=[texts], scores=partial(_scores, questions, metrics, mix), queries="q", searches=True, draw=draw, least=2,
+    )  # fmt: skip
 
 
 def _scores(

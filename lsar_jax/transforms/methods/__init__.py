@@ -7,7 +7,7 @@ which methods are compared by default, and describes them. Limits of options sta
 
 import csv
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -79,6 +79,10 @@ class FitMethod:
     def varied(self) -> str:
         """The option that evaluations vary, the first of ``_VARIED`` that it has; empty for none."""
         return next((name for name in _VARIED if name in self.options), "")
+
+    def variants(self, values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+        """The options of each fit, by values of the option that evaluations vary; without values, its default."""
+        return [{self.varied: value} for value in values.get(self.varied, ())] or [{}]
 
     def check(self, options: Mapping[str, Any], languages: Collection[str], dim: int) -> None:
         """Checks options against what is known before any text is encoded; the fit itself checks the rest.
