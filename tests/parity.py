@@ -38,13 +38,9 @@ ARCHITECTURES = (
 BLOCK, MODEL = 1e-5, 1e-4
 LENGTHS = [12, 7, 1, 9]
 TEXTS = [
-    "the cat is here",
-    "a",
-    "",
-    "it was “the best” of times – so ‘they’ say… don’t you?",
-    "UPPER Case &amp; (brackets) 50 % «quoted» ; end",
-    "x y z " * 12,
-]
+    "the cat is here", "a", "", "it was “the best” of times – so ‘they’ say… don’t you?",
+    "UPPER Case &amp; (brackets) 50 % «quoted» ; end", "x y z " * 12,
+]  # fmt: skip
 
 
 def load(name, dtype="float32"):

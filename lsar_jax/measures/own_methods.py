@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, get_args
 
-from lsar_jax.checks import check_choice
+from lsar_jax.checks import check_choice, check_option
 from lsar_jax.extras import import_function
 from lsar_jax.measures.compared_methods import FITTED, MethodName
 from lsar_jax.spec import EncoderSpec
@@ -30,8 +30,8 @@ def add_methods(places: Sequence[str]) -> dict[str, str]:
     for place in places:
         function, pinned = import_function(place, "--method", Transform)
         name = function.__name__.removeprefix("fit_").replace("_", "-")
-        if name in (*get_args(MethodName), *added):
-            raise ValueError(f"--method {place} is named {name}, as another method is; rename the function")
+        free = name not in (*get_args(MethodName), *added)
+        check_option(free, f"a function of a name that no other method has, unlike {name}", method=place)
         needs: Any = getattr(function, "needs", "embeddings")
         check_choice(f"--method {place}: needs", needs, ("embeddings", "means", "languages", "pooled"))
         FITTED[name], added[name] = FitMethod(partial(_fit, function), needs), pinned

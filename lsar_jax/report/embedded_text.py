@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lsar_jax import corpora
+from lsar_jax.checks import check_option
 from lsar_jax.console.output import console
 from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.encoders import SentenceEncoder
@@ -134,10 +135,10 @@ def embed_reference(
         given = read_user_text(translations, (), _TRANSLATIONS, "yes", 0)
         known = {} if given.pairs else given.sentences
     codes = [code for code in embedded.text.codes if code in known]
+    if translations is not None:
+        languages = f"a folder with a file per language, of two or more of {', '.join(embedded.text.codes)}"
+        check_option(len(codes) >= 2, languages, translations=translations)
     if len(codes) < 2:
-        if translations is not None:
-            languages = ", ".join(embedded.text.codes)
-            raise ValueError(f"--translations {translations} needs a file per language, of two or more of {languages}")
         return embedded
     reference = {code: known[code] for code in codes}
     layers = [spec.layer for spec in embedded.specs]

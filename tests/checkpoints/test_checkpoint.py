@@ -125,14 +125,10 @@ def test_config_that_is_not_understood(folder, changes, message):
 @pytest.mark.parametrize(
     "name",
     [
-        "ADAPTER_CONFIG.JSON",
-        "adapter_model.safetensors",
-        "pytorch_adapter.bin",
-        "pytorch_lora_weights.bin",
-        "my-LoRA.pt",
-        "lora.safetensors",
+        "ADAPTER_CONFIG.JSON", "adapter_model.safetensors", "pytorch_adapter.bin", "pytorch_lora_weights.bin",
+        "my-LoRA.pt", "lora.safetensors",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("place", ["", "adapter", "a/b/c/d"])
 def test_adapters_are_refused(folder, place, name, tmp_path):
     (folder / place).mkdir(parents=True, exist_ok=True)

@@ -14,13 +14,9 @@ from tests.parity import GOLDEN, TEXTS
 from tests.rewriting import edit_json, move_module
 
 NAMES = {
-    "Transformer": "",
-    "Pooling": "1_Pooling",
-    "Dense": "2_Dense",
-    "Normalize": "3_Normalize",
-    "LayerNorm": "4_LayerNorm",
-    "Dropout": "5_Dropout",
-}
+    "Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_Normalize",
+    "LayerNorm": "4_LayerNorm", "Dropout": "5_Dropout",
+}  # fmt: skip
 
 
 @pytest.fixture

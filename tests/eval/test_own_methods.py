@@ -83,7 +83,7 @@ def test_what_it_is_given_and_returns(mine, rng):
         ("fit_a = 3", "mine.py:fit_a", r"--method mine\.py:fit_a: mine\.py, of digest \w+, has no such function"),
         ("\n1 / 0", "mine.py:fit_a", r"--method mine\.py:fit_a, line 2: ZeroDivisionError: division by zero"),
         ("def fit(", "mine.py:fit", r"--method mine\.py:fit: SyntaxError: .*line 1"),
-        ("def fit_mean(x): pass", "mine.py:fit_mean", "fit_mean is named mean, as another method is; rename"),
+        ("def fit_mean(x): pass", "mine.py:fit_mean", "that no other method has, unlike mean"),
         ("def fit(x): pass\nfit.needs = 'pairs'", "mine.py:fit", "needs 'pairs' is not one of embeddings, means"),
     ],
 )

@@ -14,13 +14,9 @@ from tests.made_results import made_result
 ROOT = Path(__file__).parents[2]
 # A result on the papers' data, by task: number of languages, number of queries, and the options that matter.
 DATA = {
-    "tatoeba": (36, 31_692, {}),
-    "bucc": (5, 35_000, {}),
-    "lareqa": (11, 13_090, {}),
-    "sts17": (2, 250, {}),
-    "geometry": (37, 59_926, {"text": "tatoeba"}),
-    "amazon": (4, 24_000, {}),
-}
+    "tatoeba": (36, 31_692, {}), "bucc": (5, 35_000, {}), "lareqa": (11, 13_090, {}), "sts17": (2, 250, {}),
+    "geometry": (37, 59_926, {"text": "tatoeba"}), "amazon": (4, 24_000, {}),
+}  # fmt: skip
 
 
 def result(task, metric, fit_on="text/oscar", **changes):

@@ -53,13 +53,8 @@ def asked(monkeypatch):
 
 
 SEEN = [
-    {},
-    {"causal": True},
-    {"window": 2},
-    {"causal": True, "window": 1},
-    {"window": 8},
-    {"causal": True, "window": 9},
-]
+    {}, {"causal": True}, {"window": 2}, {"causal": True, "window": 1}, {"window": 8}, {"causal": True, "window": 9},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", SEEN)
