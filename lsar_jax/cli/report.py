@@ -60,8 +60,8 @@ _FIGURE = (
     r"(mAP(-on-the-(UDHR|translations))?|accuracy-of-pairs|neighbours-in-the-own-language|language-identified-by-a-linear-classifier|"
     r"IsoScore|the-methods|by-(language|meaning)-(before|after))\.svg"
 )
-# Sentences of a language that the first answer is from.
-_FIRST = 100
+# Sentences of a language that the first answer is from, and its parts for cross-validation.
+_FIRST, _PARTS = 60, 2
 # The measures of the space in results.
 _MEASURES = (
     Metric("own language among neighbours", "lower"), Metric("own language without preference", "neither"),
@@ -158,7 +158,8 @@ class Report(TextFolderOptions):
         with console.capture():  # what is left out is said of the whole text
             text = self.read_text(_FIRST)
         thirds = [layers[round(share * (len(layers) - 1))] for share in (1 / 3, 2 / 3, 1)]
-        found = compare(self._embed(text, encoder, layers, quiet=True), self.transforms, self.ranks, thirds)
+        embedded = self._embed(text, encoder, layers, quiet=True)
+        found = compare(embedded, self.transforms, self.ranks, thirds, parts=_PARTS)
         best = most_neutral_or_best(found.measured)
         [original] = [entry for entry in found.originals if entry.layer == best.layer]
         console.print(

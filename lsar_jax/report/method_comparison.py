@@ -26,7 +26,7 @@ __all__ = ["Comparison", "compare", "difference", "most_neutral_or_best"]
 # Parts for cross-validation, and sentences of a language in the smallest.
 _FOLDS, _LEAST = 5, 5
 # Points of search below the best: beyond a layer that is so far below, none is expected to be the best.
-_FAR = 5.0
+_FAR = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +121,7 @@ def compare(
     work: tuple[Path, str] | None = None,
     *,
     every_layer: bool = True,
+    parts: int = _FOLDS,
 ) -> Comparison:
     """Measures all methods at the layers where the languages differ.
 
@@ -132,12 +133,13 @@ def compare(
       work: a folder in which the measures of each layer are kept, and a digest of the options; then each layer's result
         is printed, too.
       every_layer: whether to measure layers beyond one whose search is far below the best so far.
+      parts: the most parts for cross-validation.
     """
     spans = embedded.spans
     most = min(spans.values())
     varied = {"rank": tuple(ranks) or tuple(dict.fromkeys((max(1, most // 2), most)))}
     text = embedded.text
-    folds = Folds(text, min(_FOLDS, min(map(len, text.sentences.values())) // _LEAST), 0)
+    folds = Folds(text, min(parts, min(map(len, text.sentences.values())) // _LEAST), 0)
     found: dict[int, list[Measured]] = {}
     order = [layer for layer in order if layer in spans]
     measured = 0

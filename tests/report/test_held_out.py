@@ -5,12 +5,15 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.measures.compared_methods import Method
+from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.ranking import pool_precision, probe_folds
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.embedded_text import search_reference
 from lsar_jax.report.held_out import _joined, measure_search, measure_space, without
-from lsar_jax.report.measured import Pool
+from lsar_jax.report.measured import Measured, Pool
+from lsar_jax.report.method_comparison import _far_below
 from tests.report.planted_text import CODES, aligned, planted
+from tests.report.test_report_page import SPEC
 
 
 def test_search_of_held_out_lines_and_pairs(rng):
@@ -80,3 +83,9 @@ def test_lines_of_another_kind_stand_in_twice(rng):
     np.testing.assert_allclose(found.values, (as_they_are + 100) / 2, atol=1e-4)
     np.testing.assert_array_equal(found.clusters, np.tile(np.arange(40), 3))
     np.testing.assert_allclose(search_reference(lines, None, center).values, as_they_are, atol=1e-4)
+
+
+def test_layers_beyond_one_far_below_are_left_out():
+    scores = {5: 90.0, 4: 88.0, 3: 80.0}
+    found = {k: [Measured(SPEC, Method("x", {}), (), search=QueryScores(np.full(2, of)))] for k, of in scores.items()}
+    assert [_far_below(layer, 5, found) for layer in (5, 4, 3, 2, 1, 6)] == [False, False, False, True, True, False]
