@@ -75,7 +75,7 @@ class Report(TextFolderOptions):
     """How your text is placed by language, and which layer, method and rank to use on it.
 
     Attributes:
-      layers: hidden-state layers to compare, 0 for the embedding output; by default, all.
+      layers: hidden-state layers to compare, 0 for the embedding output; by default, those around the best.
       transforms: methods to compare.
       ranks: ranks of LSAR, each in a row of its own; by default, half and all of the dimensions that the means of the
         languages span.
@@ -150,6 +150,8 @@ class Report(TextFolderOptions):
         cache = self.cache or self.out / _WORK / "embeddings"
         embedded = embed(self, text, encoder, layers, cache=cache, **quiet)
         if encoder is None or embedded.text.aligned:
+            why = "left out: only with an encoder, text that is not aligned is searched elsewhere (--aligned no)"
+            check_option(self.translations is None, why, translations=self.translations)
             return embedded
         return embed_reference(embedded, encoder, self.max_length, cache, self.translations)
 
@@ -182,7 +184,7 @@ class Report(TextFolderOptions):
                 results.append(result_of(entry.spec, entry.method, metric, **given).resampled(entry.search))
             hubs = [value for of in entry.hubs for value in mean_hubs([of]).values()]
             for metric, value in zip(_MEASURES, (entry.own, entry.expected, *entry.space, *hubs), strict=True):
-                given |= {"languages": tuple(text.codes), "value": value, "n": text.count}
+                given |= {"languages": tuple(text.codes), "value": value, "n": len(entry.parts[0].rows)}
                 results.append(result_of(entry.spec, entry.method, metric, **given))
         return results
 

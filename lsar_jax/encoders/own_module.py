@@ -43,7 +43,8 @@ def make_encoder(
     last = len(module.config.widths) - 1
     layer = last if layer is None else whole_number("layer", layer, 0, last, "the layers of the module")
     _check_states(module, pooling)
-    revision = f"weights:{digest(*map(np.asarray, jax.tree.leaves(module)))}"
+    weights = [leaf for leaf in jax.tree.leaves(module) if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)]
+    revision = f"weights:{digest(*map(np.asarray, weights))}"
     spec = EncoderSpec(type(module).__name__, revision, layer, pooling, jnp.dtype(module.dtype).name)
     tokens = FastTokenizer(getattr(tokenizer, "backend_tokenizer", tokenizer), 0, module.config.longest)
     mesh = data_mesh()

@@ -29,7 +29,7 @@ def add_methods(places: Sequence[str]) -> dict[str, str]:
     added: dict[str, str] = {}
     for place in places:
         function, pinned = import_function(place, "--method", Transform)
-        name = function.__name__.removeprefix("fit_").replace("_", "-")
+        name = pinned.rpartition("@")[0].rpartition(":")[2].removeprefix("fit_").replace("_", "-")
         free = name not in (*get_args(MethodName), *added)
         check_option(free, f"a function of a name that no other method has, unlike {name}", method=place)
         needs: Any = getattr(function, "needs", "embeddings")

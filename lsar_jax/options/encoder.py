@@ -23,7 +23,7 @@ class EncoderOptions:
     """The encoder of text.
 
     Attributes:
-      encoder: bundled, a preset, a folder, or a Hub id.
+      encoder: bundled, a preset, a folder, a Hub id, or FILE.py:FUNCTION.
       revision: commit, tag or branch of a Hub id.
       adapter: name of the adapter that is merged into the weights, where there are several.
       pooling: pooling of the tokens, such as mean, cls, last or mean+cls; by default, the checkpoint's own.

@@ -24,8 +24,8 @@ from lsar_jax.spec import EncoderSpec
 
 __all__ = ["Embedded", "embed", "embed_reference", "search_reference"]
 
-# Most translations that are searched.
-_TRANSLATIONS = 1000
+# Most lines of translations that are searched.
+_TRANSLATIONS = 200
 
 # Language -> embeddings at each layer.
 Layers = Mapping[str, Float[np.ndarray, "layer _ dim"]]

@@ -139,7 +139,8 @@ def _measure_fold(
     # Pairs are searched language by language, a pool of all languages is not: it is kept small.
     searched = fold.held_out if text.pairs else fold.few
     codes = [code for code, rows in fold.few.items() for _ in range(rows.sum())]
-    probed = probe_folds(codes, np.concatenate([text.units[code][rows] for code, rows in fold.few.items()]).tolist())
+    units = np.concatenate([text.units[code][rows] for code, rows in fold.few.items()])
+    probed = probe_folds(codes, units.tolist()) if whole else units
     for method in methods:
         test = method.transform_languages({code: rows[searched[code]] for code, rows in x.items()})
         pool = np.concatenate([rows[fold.few[code][searched[code]]] for code, rows in test.items()])

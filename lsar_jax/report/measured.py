@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Format of the files of measures.
-FORMAT = "lsar_jax.measured.v2"
+FORMAT = "lsar_jax.measured.v3"
 
 # Language -> embeddings.
 ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]

@@ -149,7 +149,9 @@ def compare(
                 continue
             [spec] = [spec for spec in embedded.specs if spec.layer == layer]
             x = embedded.at(layer)
-            kept = None if work is None else work[0] / f"layer-{layer}-{_digest(work[1], spec, text, x)}.safetensors"
+            kept = (
+                None if work is None else work[0] / f"layer-{layer}-{_digest(work[1], spec, embedded, x)}.safetensors"
+            )
             what, layers = f"layer {layer}" if spec.pooling else "the vectors", len(order) - len(found)
             advance = partial(_advance, partial(meter, most=not every_layer), f"measuring {what}", measured, layers)
             measured += kept is None or not kept.is_file()  # layers that an interrupted report measured take no time
@@ -160,18 +162,18 @@ def compare(
                 console.print(f"{where}{difference(found[layer], embedded.metric)}")
     if left_out := sorted({*order} - {*found}):
         console.print(
-            f"left out layer {' '.join(map(str, left_out))}, beyond layers with worse search (--layers adds them)"
+            f"left out layer {' '.join(map(str, left_out))}, beyond layers with worse search (--layers names those to measure)"
         )
     return Comparison(folds, embedded, [entry for layer in spans for entry in found.get(layer, ())])
 
 
 def _far_below(layer: int, first: int, found: Mapping[int, Sequence[Measured]]) -> bool:
-    """Whether the layer before this one, from the first on, was left out, or its search is far below the best."""
-    before = found.get(layer + (layer < first) - (layer > first))
+    """Whether the two layers before this one, from the first on, have search far below the best, or were left out."""
     scores = {of: most_neutral_or_best(measured).score for of, measured in found.items() if measured[0].search}
-    if before is None or not scores:
-        return bool(scores)
-    return max(scores.values()) - most_neutral_or_best(before).score > _FAR
+    step = (layer < first) - (layer > first)
+    before = [scores[of] for of in (layer + step, layer + 2 * step) if of in scores]
+    enough = len(before) == 2 or layer + step not in scores
+    return bool(scores) and enough and all(max(scores.values()) - score > _FAR for score in before)
 
 
 def most_neutral_or_best(measured: Sequence[Measured]) -> Measured:
@@ -215,10 +217,11 @@ def _fit(
     return fitted
 
 
-def _digest(options: str, spec: EncoderSpec, text: UserText, x: ByLanguage) -> str:
+def _digest(options: str, spec: EncoderSpec, embedded: Embedded, x: ByLanguage) -> str:
     """A digest of what is measured, for the name of a file."""
-    units = {code: unit.tolist() for code, unit in text.units.items()}
-    digest = hashlib.sha256(json.dumps([FORMAT, options, spec.to_dict(), text.form, units]).encode())
+    text, units = embedded.text, {code: unit.tolist() for code, unit in embedded.text.units.items()}
+    what = [FORMAT, options, spec.to_dict(), text.form, units, dict(embedded.reference)]
+    digest = hashlib.sha256(json.dumps(what).encode())
     for rows in x.values():
         digest.update(np.ascontiguousarray(rows).data)
     return digest.hexdigest()[:16]

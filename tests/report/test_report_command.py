@@ -169,7 +169,7 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake)
     assert "the 50 paragraphs of the Universal Declaration of Human Rights in 2 of its languages" in printed
     assert "Recommended: layer 1, center. It raises search (mAP on the UDHR) from " in printed
     assert "The best that needs no language is layer 1, original" in printed
-    assert "Take care: 47 of them are sentences of the text, too" in printed
+    assert "Take care: 47 lines that are searched, over all languages, are sentences of the text, too" in printed
     assert {r["metric"] for r in read(tmp_path / "out")} > {"mAP on the UDHR"}
     # All layers are the same.
     assert "Not settled: layer 2 has methods that are not significantly worse by the declaration" in printed
