@@ -160,10 +160,8 @@ def compare(
             if work is not None:
                 where = f"{what}: " if spec.pooling else ""
                 console.print(f"{where}{difference(found[layer], embedded.metric)}")
-    if left_out := sorted({*order} - {*found}):
-        console.print(
-            f"left out layer {' '.join(map(str, left_out))}, beyond layers with worse search (--layers names those to measure)"
-        )
+    if left_out := " ".join(map(str, sorted({*order} - {*found}))):
+        console.print(f"left out layer {left_out}, beyond layers with worse search (--layers names those to measure)")
     return Comparison(folds, embedded, [entry for layer in spans for entry in found.get(layer, ())])
 
 
