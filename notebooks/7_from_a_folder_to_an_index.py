@@ -37,7 +37,7 @@
 
 # %% [markdown]
 # **2.** The report: how much of the language is in the vectors, and which layer, method and rank to use. Without
-# `--layers`, it compares the best layers, and without `--transforms` eleven methods. They are the maps that need no
+# `--layers`, it compares the best layers, and without `--transforms` eleven methods; here, maps that need no
 # language, since one index will hold text in several.
 
 # %% language="bash"
