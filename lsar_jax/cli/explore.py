@@ -74,6 +74,7 @@ class Explore(TextFolderOptions):
         page = explore(
             embedded.x, text.sentences, layers=layers, units=text.units if text.aligned else None,
             methods=None if self.transforms == DEFAULT_METHODS else self.transforms, tsne=self.tsne, title=self.title,
+            show_progress=True,
         )  # fmt: skip
         usage = usage_of(self, encoder)
         page = replace(page, usage=replace(usage, fit_options=self._fit_options(text), reading=self._reading(usage)))

@@ -1,7 +1,8 @@
 """``explore``: one page to look at embeddings before and after transforms of any rank."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from jaxtyping import Float, Int
 from lsar_jax.arrays import check_floats
 from lsar_jax.checks import check_flags, whole_number, whole_numbers
 from lsar_jax.corpora.text_rules import shortened
+from lsar_jax.encoders.progress import Meter
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
 from lsar_jax.measures.compared_methods import Method
@@ -43,6 +45,7 @@ def explore(
     count: int = 2000,
     tsne: bool = False,
     title: str = "Language in embeddings",
+    show_progress: bool = False,
 ) -> Explorer:
     """Makes a page to look at embeddings before and after transforms: a map, and the neighbours of each sentence.
 
@@ -60,6 +63,7 @@ def explore(
       count: number of sentences on the page, as many of each language and drawn at random, translations together.
       tsne: whether to draw t-SNE, too, for which scikit-learn is needed and seconds to minutes.
       title: title of the page.
+      show_progress: whether to say how far it is.
 
     Returns:
       A page, which a notebook shows; ``save`` writes it to a file.
@@ -76,7 +80,7 @@ def explore(
       >>> lj.explore(x, texts, units={code: range(30) for code in x}).about
       '90 sentences in 3 languages, 1 layer'
     """
-    check_flags(tsne=tsne)
+    check_flags(tsne=tsne, show_progress=show_progress)
     by_layer, names = _by_layer(x, layers)
     text = _text(texts, units, {code: len(rows) for code, rows in by_layer[0].items()})
     if methods is not None and (isinstance(methods, str) or not {*methods} or {*methods} - {*METHODS}):
@@ -88,13 +92,14 @@ def explore(
     pool = Pool(language, unit)
     pools = import_extra("threadpoolctl", "report", "the explorer")
     # BLAS's threads wait for each other without sleeping, which on processors that are in use takes most of the time.
-    with pools.threadpool_limits(1, "blas"):
+    with pools.threadpool_limits(1, "blas"), Meter(show_progress) as meter:
         fitted = fit_layers(by_layer, names, methods)
         shown = []
         for number, (name, embedded) in enumerate(zip(names, by_layer, strict=True)):
             spec = EncoderSpec("x", "", number, "", "")  # only its name is known
             part = {code: vectors[rows[code]] for code, vectors in embedded.items()}
-            layer = _layer(part, spec, fitted[number], pool, _STATES // len(by_layer), tsne)
+            advance = partial(_advance, meter, number, len(names))
+            layer = _layer(part, spec, fitted[number], pool, _STATES // len(by_layer), tsne, advance)
             shown.append({"name": str(name)} | layer)
     data = {
         "languages": text.codes, "language": language.tolist(), "unit": None if unit is None else unit.tolist(),
@@ -109,8 +114,9 @@ def explore(
 
 
 def _layer(
-    x: ByLanguage, spec: EncoderSpec, methods: Sequence[Method], pool: Pool, states: int, tsne: bool
-) -> dict[str, Any]:
+    x: ByLanguage, spec: EncoderSpec, methods: Sequence[Method], pool: Pool, states: int, tsne: bool,
+    advance: Callable[[float], object],
+) -> dict[str, Any]:  # fmt: skip
     """Returns the data of a layer, in JSON's types: for each method and rank, lists of neighbours, shares and a map."""
     sliders = sum(map(slides, methods))
     most = max((states - 1 - len(methods) + sliders) // max(sliders, 1), 2)
@@ -119,15 +125,17 @@ def _layer(
     written: list[dict[str, Any]] = []
     states_of: list[dict[str, Any]] = []
     every = [Method("original", {}), *methods]
-    for method in every:
+    for number, method in enumerate(every):
         ranks, plane = ranks_of(method, most), None
         written.append({"name": method.name, "ranks": ranks, "first": len(measured), "options": options_of(method)})
-        for at_rank in at_ranks(method, ranks):
+        variants = at_ranks(method, ranks)
+        for done, at_rank in enumerate(variants, 1):
             y = _transformed(at_rank, x)
             measured.append(Measured(spec, at_rank, [pool.search(y)]))
             plane, variance = language_plane(y, pool.language, plane)  # turned towards the last rank's
             planes.append(plane)
             states_of.append(_shares(pool, measured[-1]) | {"variance": variance})
+            advance((number + done / len(variants)) / len(every))
         written[-1]["by_language"] = measured[-1].needs_language
         if measured[-1].moves:
             between = [Measured(spec, of, [pool.search(_transformed(of, x))]) for of in method.at_strengths(BETWEEN)]
@@ -143,6 +151,10 @@ def _layer(
         "planes": packed(np.stack([*map(_in_12_bits, planes)])),
         "tsne": packed(np.stack([*map(_in_12_bits, drawn)])) if tsne else "",
     }
+
+
+def _advance(meter: Meter, layer: int, layers: int, share: float) -> None:
+    meter("measuring neighbours and maps", layer + share, layers)
 
 
 def _transformed(method: Method, x: ByLanguage) -> Float[np.ndarray, "sentence dim"]:

@@ -29,10 +29,11 @@ def check_vectors(data, x):
     assert np.allclose(layer["cosines"][:, 0] / 1000, best, atol=6e-4)
 
 
-def test_text_is_encoded_at_each_layer(tmp_path, fake, refused):
+def test_text_is_encoded_at_each_layer(tmp_path, fake, refused, capsys, all_progress):
     folder, out = write(tmp_path / "text", LINES), tmp_path / "page.html"
     options = ["explore", str(folder), *ENCODER, "--layers", "1", "3", "--transforms", "lsar", "--out", str(out)]
     assert main([*options, "--aligned", "yes"]) == 0
+    assert "measuring neighbours and maps (50%)" in capsys.readouterr().out
     data, fitting, loading = saved(out)
     assert ([layer["name"] for layer in data["layers"]], data["languages"]) == (["1", "3"], list(CODES))
     assert "<title>Language in text</title>" in out.read_text(encoding="utf-8")
