@@ -4,6 +4,7 @@ import functools
 import importlib
 import re
 import runpy
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from traceback import extract_tb
@@ -72,6 +73,7 @@ def import_function(place: str, what: str, kind: type) -> tuple[Callable[..., An
 @functools.cache
 def _contents(path: str, digest: str) -> dict[str, Any]:
     """Runs a file, once for each digest of it, and returns what it defines."""
+    sys.path.append(str(Path(path).resolve().parent))  # so that it imports files beside it
     return runpy.run_path(path, run_name=Path(path).stem)
 
 

@@ -1,6 +1,7 @@
 """Fit functions in files of the user's own, such as the one of the how-to page, compared beside the library's."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -92,3 +93,12 @@ def test_errors_are_one_line(mine, code, place, error):
     with pytest.raises(ValueError, match=error) as caught:
         add_methods([place])
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_imports_those_beside_it(mine, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    folder = mine.parent / "mine"
+    folder.mkdir()
+    (folder / "beside_mine.py").write_text("def fit_a(x): return x\n")
+    (folder / "m.py").write_text("from beside_mine import fit_a\n")
+    assert [*add_methods([f"{folder}/m.py:fit_a"])] == ["a"]
