@@ -6,8 +6,8 @@ In cross-validation, each method is fitted on all folds of the text but one, and
 (``lsar_jax.report.held_out``). The recommended layer and method are those with the highest score in search: if line i
 has the same content in all files, each sentence searches the sentences of all languages for its translations (mAP);
 with pairs, the other side of its language's pairs (accuracy, from and into English). In text that is not aligned, there
-is nothing to search for: the transforms are then fitted on all of it and scored on the Universal Declaration of Human
-Rights (UDHR) in the same languages, which is aligned, but is text of another kind.
+is nothing to search for: the transforms are then fitted on all of it and scored on translations that are given, or on
+the Universal Declaration of Human Rights (UDHR) in the same languages, which is aligned, but is text of another kind.
 
 Written to ``--out``: ``report.html``, one page with figures that needs no other file; ``transform.safetensors``, the
 recommended transform, fitted on all of the text; ``calibration.safetensors``, thresholds of its scores, if lines are
