@@ -50,7 +50,7 @@ def import_function(place: str, what: str, kind: type) -> tuple[Callable[..., An
     def call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         try:
             return function(*arguments, **options)
-        except Exception as error:
+        except Exception as error:  # whatever the user's code raises
             at = [f", line {frame.lineno}" for frame in extract_tb(error.__traceback__) if frame.filename == path]
             why = " ".join(f"{type(error).__name__}: {error}".split())
             raise ValueError(f"{what} {place}{''.join(at[-1:])}: {why}") from error

@@ -1,7 +1,6 @@
 """The description of an architecture, and helpers to read and check ``config.json``.
 
-An architecture turns ``config.json`` into the sizes of a Flax module, builds the module, and maps each of its leaves to
-a tensor of the checkpoint.
+An architecture turns ``config.json`` into the sizes of a Flax module, builds it, and maps its leaves to tensors.
 """
 
 import re
@@ -124,7 +123,7 @@ def weight_and_bias(ours: str, theirs: str, *, bias: bool = True) -> dict[str, s
 
 
 def layer_names(ours: str, theirs: str, **layers: str) -> dict[str, str]:
-    """Returns our names of the layers in a part of a block, each with that of its tensors, in the part ``theirs``."""
+    """Returns, for each layer of a part of a block, its name in our module and its name in the checkpoint."""
     return {f"{ours}.{layer}": f"{theirs}.{name}" for layer, name in layers.items()}
 
 
