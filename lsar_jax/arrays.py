@@ -48,8 +48,10 @@ _LEAST = 2.0**-103
 
 
 def row_bucket(count: int, most: int = _MOST_ROWS) -> int:
-    """The power of two to which ``count`` rows are padded, but at most ``most``."""
-    return min(most, 1 << max(0, count - 1).bit_length())
+    """The rows to which ``count`` are padded: a power of two, or above 1,024 a multiple of its eighth, to ``most``."""
+    power = 1 << max(0, count - 1).bit_length()
+    step = power // 8 if power > 1024 else power
+    return min(most, max(1, -(-count // step)) * step)
 
 
 def to_device(x: AnyArray) -> Float[Array, "*shape"]:
