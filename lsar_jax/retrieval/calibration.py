@@ -218,9 +218,15 @@ def calibrate(x: Mapping[str, Embeddings], transform: Transform, *, local_scalin
         raise ValueError(f"the lines of the languages are {counts}; give the same number of lines in at least two")
     moved = {code: np.asarray(transform(rows, code)) for code, rows in x.items()}
     bank = transform.bank if local_scaling else None
-    pairs = tuple(permutations(moved, 2))
-    found = [find_matches(moved[a], moved[b], bank=bank) for a, b in pairs]
-    matches = Matches(*map(np.stack, zip(*found, strict=True)))
+    pairs, found = tuple(permutations(moved, 2)), dict[tuple[str, str], Sequence[np.ndarray]]()
+    for b, candidates in moved.items():
+        # All languages search the candidates at once: they are scaled once, and small searches wait for Python.
+        others = [code for code in moved if code != b]
+        right = np.tile(np.arange(len(candidates)), len(others))
+        of = find_matches(np.concatenate([moved[a] for a in others]), candidates, right=right, bank=bank)
+        split = (np.split(part, len(others)) for part in of)
+        found |= {(a, b): parts for a, parts in zip(others, zip(*split, strict=True), strict=True)}
+    matches = Matches(*map(np.stack, zip(*map(found.__getitem__, pairs), strict=True)))
     return Calibration(
         pairs, matches, counts[pairs[0][0]], local_scaling, digests_of(transform, local_scaling), transform.source
     )
