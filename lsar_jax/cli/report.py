@@ -161,7 +161,8 @@ class Report(TextFolderOptions):
             text = self.read_text(_FIRST)
         thirds = [layers[round(share * (len(layers) - 1))] for share in (1 / 3, 2 / 3, 1)]
         embedded = self._embed(text, encoder, layers, quiet=True)
-        found = compare(embedded, self.transforms, self.ranks, thirds, parts=_PARTS)
+        quick = [name for name in self.transforms if name == "original" or FITTED[name].needs == "means"]
+        found = compare(embedded, quick, self.ranks, thirds, parts=_PARTS)
         best = most_neutral_or_best(found.measured)
         [original] = [entry for entry in found.originals if entry.layer == best.layer]
         console.print(

@@ -17,7 +17,7 @@ from lsar_jax.languages import canonical_keys
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.explorer_page import Explorer, look_of_language
-from lsar_jax.report.measured import ByLanguage, Measured, Pool
+from lsar_jax.report.measured import ByLanguage, Measured, Neighbours, Pool, in_threads
 from lsar_jax.report.page_kit import Usage, packed
 from lsar_jax.report.planes import Plane, flat, language_plane
 from lsar_jax.report.sliders import BETWEEN, at_ranks, fit_layers, options_of, ranks_of, slides
@@ -30,8 +30,10 @@ __all__ = ["Explorer", "explore"]
 
 # Characters of a sentence that the page shows.
 _SHOWN = 300
-# Lists of neighbours of 2,000 sentences that a page of five megabytes has room for: at each layer, those before, and
-# after each method and each rank of its slider.
+# A page with more sentences has five neighbours of each, and measures strengths with so many queries.
+_MANY = 2000
+# Lists of neighbours of so many that a page of five megabytes has room for: at each layer, those before, and after each
+# method and each rank of its slider.
 _STATES = 50
 
 
@@ -51,7 +53,8 @@ def explore(
 
     The page is one HTML file that loads nothing. In it, languages can be hidden, and the layer, the method and the rank
     of the removed subspace can be chosen. The transforms are fitted on all of ``x``. For 2,000 sentences at two layers,
-    the page has about 5 MB; of many ranks, or at many layers, it has fewer, evenly spaced.
+    the page has about 5 MB; of many ranks, or at many layers, it has fewer, evenly spaced. With more sentences, it has
+    the five nearest of each, and fewer ranks.
 
     Args:
       x: language -> raw embeddings ``[n, dim]``, or of several layers ``[layer, n, dim]``; at least two languages.
@@ -89,9 +92,10 @@ def explore(
     rows = _drawn(text, count)
     language = np.repeat(np.arange(len(rows)), [len(sample) for sample in rows.values()])
     unit = np.concatenate([text.units[code][sample] for code, sample in rows.items()]) if text.aligned else None
-    pool = Pool(language, unit)
+    pool = Pool(language, unit, 10 if len(language) <= _MANY else 5)
     pools = import_extra("threadpoolctl", "report", "the explorer")
     # BLAS's threads wait for each other without sleeping, which on processors that are in use takes most of the time.
+    states = _STATES * _MANY // max(_MANY, len(language)) // len(by_layer)
     with pools.threadpool_limits(1, "blas"), Meter(show_progress) as meter:
         fitted = fit_layers(by_layer, names, methods)
         shown = []
@@ -99,7 +103,7 @@ def explore(
             spec = EncoderSpec("x", "", number, "", "")  # only its name is known
             part = {code: vectors[rows[code]] for code, vectors in embedded.items()}
             advance = partial(_advance, meter, number, len(names))
-            layer = _layer(part, spec, fitted[number], pool, _STATES // len(by_layer), tsne, advance)
+            layer = _layer(part, spec, fitted[number], pool, states, tsne, advance)
             shown.append({"name": str(name)} | layer)
     data = {
         "languages": text.codes, "language": language.tolist(), "unit": None if unit is None else unit.tolist(),
@@ -125,31 +129,37 @@ def _layer(
     written: list[dict[str, Any]] = []
     states_of: list[dict[str, Any]] = []
     every = [Method("original", {}), *methods]
+    few = slice(None, None, -(-len(pool.language) // _MANY))
+
+    def found(of: Method, few: slice = slice(None)) -> tuple[Float[np.ndarray, "sentence dim"], Neighbours]:
+        y = np.concatenate([*of.transform_languages(x).values()])
+        return y, pool.search(y, few)
+
     for number, method in enumerate(every):
         ranks, plane = ranks_of(method, most), None
         written.append({"name": method.name, "ranks": ranks, "first": len(measured), "options": options_of(method)})
         variants = at_ranks(method, ranks)
-        for done, at_rank in enumerate(variants, 1):
-            y = _transformed(at_rank, x)
-            measured.append(Measured(spec, at_rank, [pool.search(y)]))
+        for at_rank, (y, near) in zip(variants, in_threads(found, variants), strict=True):
+            measured.append(Measured(spec, at_rank, [near]))
             plane, variance = language_plane(y, pool.language, plane)  # turned towards the last rank's
             planes.append(plane)
-            states_of.append(_shares(pool, measured[-1]) | {"variance": variance})
-            advance((number + done / len(variants)) / len(every))
+            by_language = {"own_of": pool.by_language(near.own), "found_of": pool.by_language(near.found)}
+            states_of.append(_shares(near) | by_language | {"variance": variance})
+            advance((number + (len(measured) - written[-1]["first"]) / len(variants)) / len(every))
         written[-1]["by_language"] = measured[-1].needs_language
         if measured[-1].moves:
-            between = [Measured(spec, of, [pool.search(_transformed(of, x))]) for of in method.at_strengths(BETWEEN)]
-            written[-1]["strengths"] = [states_of[0], *(_shares(pool, of) for of in between), states_of[-1]]
-    drawn = flat({entry.label: _transformed(entry, x) for entry in every}).values() if tsne else ()
-    near = [entry.parts[0] for entry in measured]
+            between = in_threads(partial(found, few=few), method.at_strengths(BETWEEN))
+            written[-1]["strengths"] = [states_of[0], *(_shares(near) for _, near in between), states_of[-1]]
+    drawn = flat({of.label: np.concatenate([*of.transform_languages(x).values()]) for of in every}) if tsne else {}
+    lists = [entry.parts[0] for entry in measured]
     return {
         "methods": written[1:],
         "states": states_of,
         # A sentence's lists stand beside each other: those of near ranks and methods are alike, and take little space.
-        "near": packed(np.stack([entry.rows for entry in near], axis=1)),
-        "cosines": packed(np.rint(1000 * np.stack([entry.cosines for entry in near], axis=1))),
+        "near": packed(np.stack([near.rows for near in lists], axis=1)),
+        "cosines": packed(np.rint(100 * np.stack([near.cosines for near in lists], axis=1))),
         "planes": packed(np.stack([*map(_in_12_bits, planes)])),
-        "tsne": packed(np.stack([*map(_in_12_bits, drawn)])) if tsne else "",
+        "tsne": packed(np.stack([*map(_in_12_bits, drawn.values())])) if tsne else "",
     }
 
 
@@ -157,20 +167,10 @@ def _advance(meter: Meter, layer: int, layers: int, share: float) -> None:
     meter("measuring neighbours and maps", layer + share, layers)
 
 
-def _transformed(method: Method, x: ByLanguage) -> Float[np.ndarray, "sentence dim"]:
-    return np.concatenate(list(method.transform_languages(x).values()))
-
-
-def _shares(pool: Pool, measured: Measured) -> dict[str, Any]:
-    """The shares of neighbours of all sentences and by language, in JSON's types."""
-    [near] = measured.parts
+def _shares(near: Neighbours) -> dict[str, Any]:
+    """The shares of neighbours of all sentences, in JSON's types."""
     found = near.found[~np.isnan(near.found)]
-    return {
-        "own": measured.own / 100,
-        "own_of": pool.by_language(near.own),
-        "found": float(found.mean()) if len(found) else None,
-        "found_of": pool.by_language(near.found),
-    }
+    return {"own": float(near.own.mean()), "found": float(found.mean()) if len(found) else None}
 
 
 def _in_12_bits(plane: Plane) -> Float[np.ndarray, "sentence 2"]:

@@ -14,7 +14,16 @@ from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.ranking import pool_precision, probe_accuracy, probe_folds, top1_hits
 from lsar_jax.moments import Moments, merge_moments
 from lsar_jax.options.user_text import UserText
-from lsar_jax.report.measured import ByLanguage, Measured, Neighbours, Pool, Space, read_measured, write_measured
+from lsar_jax.report.measured import (
+    ByLanguage,
+    Measured,
+    Neighbours,
+    Pool,
+    Space,
+    in_threads,
+    read_measured,
+    write_measured,
+)
 from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base.sample import sample_rows
@@ -119,10 +128,10 @@ def measure_layer(
         for of_method in _measure_fold(folds.text, x, scaled, fold, whole=number == 0):
             found[-1].append(of_method)
             advance((number + len(found[-1]) / len(fitted)) / folds.count)
-    measured = []
-    for method, of_method in zip(methods, zip(*found, strict=True), strict=True):
+    measured, elsewhere = [], [None] * len(methods) if search is None else in_threads(search, methods)
+    for method, of_method, found_by in zip(methods, zip(*found, strict=True), elsewhere, strict=True):
         near, spaces, searches, hubs = zip(*of_method, strict=True)
-        found_by = _joined(searches) if search is None else search(method)
+        found_by = found_by or _joined(searches)
         measured.append(Measured(spec, method, near, spaces[0], found_by, np.asarray(hubs[0])))
     if kept is not None:
         write_measured(kept, measured)
@@ -141,17 +150,19 @@ def _measure_fold(
     codes = [code for code, rows in fold.few.items() for _ in range(rows.sum())]
     units = np.concatenate([text.units[code][rows] for code, rows in fold.few.items()])
     probed = probe_folds(codes, units.tolist()) if whole else units
-    for method in methods:
+
+    def measure(method: Method) -> _OfFold:
         test = method.transform_languages({code: rows[searched[code]] for code, rows in x.items()})
         pool = np.concatenate([rows[fold.few[code][searched[code]]] for code, rows in test.items()])
         search = measure_search(test, text, searched) if text.aligned else None
         near = fold.pool.search(pool)
         if not whole:
-            yield near, None, search, None
-            continue
+            return near, None, search, None
         scaled = nearest_others(pool.astype(np.float32), fold.pool.k, method.bank)[1]
         hubs = hub_measures(near.rows, len(pool)), hub_measures(scaled, len(pool))
-        yield near, measure_space(pool, codes, probed), search, hubs
+        return near, measure_space(pool, codes, probed), search, hubs
+
+    return in_threads(measure, methods)
 
 
 def measure_search(x: ByLanguage, text: UserText, held_out: Rows) -> QueryScores:

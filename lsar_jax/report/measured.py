@@ -4,17 +4,20 @@ Both transform sentences of all languages by the method, and search each sentenc
 in each fold of the text, by a fit on the other folds; the explorer in the text of the fit.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import nan
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.encoders.progress import Meter
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.retrieval.preference import fair_share, top_k_share
@@ -22,12 +25,15 @@ from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.spec import EncoderSpec
 
 __all__ = [
-    "FORMAT", "ByLanguage", "Measured", "Neighbours", "Pool", "Space", "read_measured", "spanned_rank",
+    "FORMAT", "ByLanguage", "Measured", "Neighbours", "Pool", "Space", "in_threads", "read_measured", "spanned_rank",
     "write_measured",
 ]  # fmt: skip
 
 # Format of the files of measures.
 FORMAT = "lsar_jax.measured.v3"
+
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
 
 # Language -> embeddings.
 ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
@@ -57,36 +63,40 @@ class Pool:
     Attributes:
       language: number of the language of each, from 0.
       unit: sentences of the same unit in different languages are translations; None if that is not known.
+      most: most neighbours that are looked at.
     """
 
     language: Int[np.ndarray, " sentence"]
     unit: Int[np.ndarray, " sentence"] | None = None
+    most: int = 10
 
     @property
     def k(self) -> int:
-        """How many neighbours are looked at: ten, but in a small pool at most a third of it."""
-        return max(1, min(10, (len(self.language) - 1) // 3))
+        """How many neighbours are looked at: in a small pool, at most a third of it."""
+        return max(1, min(self.most, (len(self.language) - 1) // 3))
 
     @property
     def fair(self) -> float:
         """The share of neighbours in the sentence's language that is expected if language does not matter."""
         return fair_share(np.bincount(self.language))
 
-    def search(self, x: Float[np.ndarray, "sentence dim"]) -> Neighbours:
-        """Finds the neighbours of each sentence by the cosine of embeddings."""
-        cosines, rows = nearest_others(x.astype(np.float32), self.k)
-        return self.neighbours(rows, cosines)
+    def search(self, x: Float[np.ndarray, "sentence dim"], few: slice = slice(None)) -> Neighbours:
+        """Finds the neighbours of each sentence, or of a few, by the cosine of embeddings."""
+        cosines, rows = nearest_others(x.astype(np.float32), self.k, rows=few)
+        return self.neighbours(rows, cosines, few)
 
-    def neighbours(self, rows: Int[np.ndarray, "sentence k"], cosines: Float[np.ndarray, "sentence k"]) -> Neighbours:
+    def neighbours(
+        self, rows: Int[np.ndarray, "few k"], cosines: Float[np.ndarray, "few k"], few: slice = slice(None)
+    ) -> Neighbours:
         """Returns neighbours that were found, with the shares of them."""
-        own = top_k_share(rows, self.language, self.language).shares
+        own = top_k_share(rows, self.language, self.language[few]).shares
         found = np.full(len(rows), np.nan)
         if self.unit is not None:
             _, unit = np.unique(self.unit, return_inverse=True)
             counts = np.zeros((unit.max() + 1, self.language.max() + 1), int)
             np.add.at(counts, (unit, self.language), 1)
-            others = counts.sum(axis=1)[unit] - counts[unit, self.language]
-            right = (unit[rows] == unit[:, None]) & (self.language[rows] != self.language[:, None])
+            others = (counts.sum(axis=1)[unit] - counts[unit, self.language])[few]
+            right = (unit[rows] == unit[few, None]) & (self.language[rows] != self.language[few, None])
             found[others > 0] = (right.sum(axis=1) / np.clip(others, 1, self.k))[others > 0]
         return Neighbours(rows, cosines, own, self.fair, found)
 
@@ -167,6 +177,17 @@ class Measured:
     def needs_language(self) -> bool:
         """Whether its transform needs the language of each sentence."""
         return self.method.transform is not None and self.method.transform.languages is not None
+
+
+def in_threads(function: Callable[[_Item], _Found], items: Sequence[_Item], text: str = "") -> Iterator[_Found]:
+    """Yields what a function returns for each item, in order: a small search leaves cores to another.
+
+    With a text, it is shown how far this is.
+    """
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads, Meter(bool(text)) as meter:
+        for number, found in enumerate(threads.map(function, items), 1):
+            meter(text, number, len(items))
+            yield found
 
 
 def write_measured(path: Path, measured: Sequence[Measured]) -> None:

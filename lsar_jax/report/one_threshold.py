@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from lsar_jax.console.output import console
-from lsar_jax.report.measured import Measured
+from lsar_jax.report.measured import Measured, in_threads
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.sliders import fit_again, strength_of
 from lsar_jax.retrieval.calibration import Calibration, calibrate, digests_of
+from lsar_jax.transforms import Transform
 
 __all__ = ["COLUMNS", "TITLE", "calibrations_of", "rows_of"]
 
@@ -44,14 +45,17 @@ def calibrations_of(found: Comparison, entry: Measured) -> dict[str, Calibration
     lines = {code: of[rows[code]] for code, of in x.items()}
     again = fit_again(entry.method, {code: of[~rows[code]] for code, of in x.items()}).transform
     assert again is not None, "the method has one"
-    fitted, calibrations = again.at_strength(strength_of(entry)), {}
-    for name, chosen in (("original", fitted.at_strength(0)), (entry.method.label, fitted)):
-        for scaled in (False, True):
-            made = calibrate(lines, chosen, local_scaling=scaled)
-            calibrations[f"{name}, {'CSLS' if scaled else 'cosine'}"] = replace(
-                made, digests=digests_of(transform if chosen is fitted else chosen, scaled), source=transform.source
-            )
-    return calibrations
+    fitted = again.at_strength(strength_of(entry))
+
+    def made(scores: tuple[str, Transform, bool]) -> tuple[str, Calibration]:
+        name, chosen, scaled = scores
+        digests = digests_of(transform if chosen is fitted else chosen, scaled)
+        of_fit = calibrate(lines, chosen, local_scaling=scaled)
+        return f"{name}, {'CSLS' if scaled else 'cosine'}", replace(of_fit, digests=digests, source=transform.source)
+
+    both = ("original", fitted.at_strength(0)), (entry.method.label, fitted)
+    scores = [(*of, scaled) for of in both for scaled in (False, True)]
+    return dict(in_threads(made, scores, "choosing thresholds"))
 
 
 def rows_of(calibrations: Mapping[str, Calibration]) -> list[list[Any]]:

@@ -13,6 +13,7 @@ from scipy.linalg import eigh  # here: a limit of threads holds for what is load
 
 from lsar_jax.arrays import unit_rows
 from lsar_jax.extras import import_extra
+from lsar_jax.report.measured import in_threads
 
 __all__ = [
     "COLOURS", "MARKERS", "Plane", "draw_languages", "draw_units", "flat", "language_plane", "line", "lines", "mark",
@@ -98,7 +99,8 @@ def plain_tsne(x: Float[np.ndarray, "vector dim"], perplexity: int, **options: A
 
 def flat(panels: Mapping[str, Float[np.ndarray, "vector dim"]]) -> dict[str, Plane]:
     """The t-SNE of each panel's unit vectors, whose distances rank as cosines do."""
-    return {name: tsne(np.asarray(unit_rows(jnp.asarray(x)))) for name, x in panels.items()}
+    unit = [np.asarray(unit_rows(jnp.asarray(x))) for x in panels.values()]
+    return dict(zip(panels, in_threads(tsne, unit), strict=True))
 
 
 def draw_languages(axis: Any, plane: Plane, languages: Sequence[str], faint: str) -> None:

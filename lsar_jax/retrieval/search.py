@@ -153,15 +153,15 @@ def csls_scores(scores: Float[AnyArray, "query k"], scale: Float[AnyArray, "quer
 
 
 def nearest_others(
-    x: Float[AnyArray, "vector dim"], k: int, bank: Float[AnyArray, "row dim"] | None = None
-) -> tuple[Float[np.ndarray, "vector k"], Int[np.ndarray, "vector k"]]:
-    """Returns the cosines, or CSLS scores with a bank, and the rows of the k other rows nearest to each, best first."""
+    x: Float[AnyArray, "vector dim"], k: int, bank: Float[AnyArray, "row dim"] | None = None, rows: slice = slice(None)
+) -> tuple[Float[np.ndarray, "few k"], Int[np.ndarray, "few k"]]:
+    """Returns the cosines, or CSLS scores with a bank, and the k other rows nearest to each of ``rows``, best first."""
     if bank is None:
-        scores, near = map(np.asarray, nearest(x, x, k + 1))
+        scores, near = map(np.asarray, nearest(x[rows], x, k + 1))
     else:
-        left, right = scaled_sides(x, x, bank)
+        left, right = scaled_sides(x[rows], x, bank)
         scores, near = map(np.asarray, nearest(left, right, min(max(k, LOCAL) + 1, len(x)), metric="dot"))
-    itself = near == np.arange(len(near))[:, None]
+    itself = near == np.arange(len(x))[rows, None]
     itself[~itself.any(axis=1), -1] = True  # copies have pushed the row out of its own neighbours
     scores, near = (part[~itself].reshape(len(near), -1) for part in (scores, near))
     if bank is not None:  # the row itself is not one of its results

@@ -88,7 +88,7 @@ def test_neighbours_and_cosines_are_those_of_whole_vectors(case, right):
         shown = np.take_along_axis(similar, lists.astype(int), 1)
         best = np.take_along_axis(similar, near(similar, 10), 1)
         assert np.allclose(shown, best, atol=1e-5), (name, rank)
-        assert np.allclose(layer["cosines"][:, number] / 1000, shown, atol=6e-4)
+        assert np.allclose(layer["cosines"][:, number] / 100, shown, atol=5.1e-3)
         # The test sees a page that removes a direction too few.
         if rank:
             wrong = np.take_along_axis(cosines(right[name, rank - 1]), lists.astype(int), 1)
@@ -120,6 +120,18 @@ def test_the_shares_at_strengths_are_those_of_the_highest_rank_in_part(case, rig
         for strength, state in zip((0, 0.25, 0.5, 0.75, 1), method["strengths"], strict=True):
             nearest = near(cosines(original + strength * (whole - original)), 10)
             assert state["own"] == pytest.approx((language[nearest] == language[:, None]).mean(), abs=2e-3)
+
+
+def test_of_many_sentences_lists_are_short_and_few_queries_measure_strengths(case, right, monkeypatch):
+    monkeypatch.setattr(explorer, "_MANY", LINES)
+    data = data_of(lj.explore(case[0], texts(), units=dict.fromkeys(CODES, range(LINES))).html)
+    [layer], language, original = data["layers"], np.repeat(np.arange(4), LINES), applied(None, case[0])
+    assert data["k"] == 5
+    assert [len(method["ranks"]) for method in layer["methods"] if method["ranks"]] == [2, 2]
+    for method in layer["methods"]:
+        between = (original + right[method["name"], method["ranks"] and method["ranks"][-1]]) / 2
+        own = language[near(cosines(between), 5)] == language[:, None]
+        assert method["strengths"][2]["own"] == pytest.approx(own[::4].mean(), abs=2e-3)
 
 
 def test_the_map_shows_languages_apart_and_turns_no_more_than_it_must(case, right):

@@ -51,7 +51,7 @@ const explorer = document.getElementById("data") && (() => {
   function neighbours(row, number) {
     const { near, cosines, states } = layer(), start = (row * states.length + number) * k;
     const list = (all) => [...all.subarray(start, start + k)];
-    return list(near).map((other, place) => ({ row: other & 0xffff, cosine: list(cosines)[place] / 1000 }));
+    return list(near).map((other, place) => ({ row: other & 0xffff, cosine: list(cosines)[place] / 100 }));
   }
 
   /** The places of all sentences on the map. */
@@ -137,7 +137,7 @@ const explorer = document.getElementById("data") && (() => {
   }
 
   function neighbour({ row, cosine }) {
-    const notes = [note("small", ` ${cosine.toFixed(3)}`)];
+    const notes = [note("small", ` ${cosine.toFixed(2)}`)];
     if (translates(state.chosen, row)) notes.push(note("right", " ✓ translation"));
     if (same(state.chosen, row)) notes.push(note("same", " own language"));
     return entry(row, ...notes);
