@@ -58,7 +58,7 @@ for code, paragraphs in lj.corpora.udhr("all", ["de", "en", "sw", "th"]).items()
 
 # %% language="bash"
 # cd results/look
-# lsar-jax fit lsar lsar.safetensors --rank 3 --data de=vectors/de en=vectors/en sw=vectors/sw th=vectors/th
+# lsar-jax fit lsar lsar.safetensors --rank 3 --texts vectors
 
 # %% [markdown]
 # **4.** Apply it to all vectors, those of the documents and those of the queries. Text can be given instead.

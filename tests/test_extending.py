@@ -70,7 +70,7 @@ def test_a_transform(checkout, rng):
         x = rng.normal(scale=0.01, size=(50, 16)) + 10 * np.array(place) @ plane + offset
         np.save(checkout / f"{code}.npy", x)
     data = [f"{code}={code}.npy" for code in ("de", "en", "th")]
-    fit = ["lsar_jax", "fit", "principal-components", "pc.safetensors", "--components", 2, "--data", *data]
+    fit = ["lsar_jax", "fit", "principal-components", "pc.safetensors", "--components", 2, "--texts", *data]
     task = ["eval", "udhr", "--encoder", TINY, "--max-length", 24, "--layers", 2, "--languages", "de", "en", "th"]
     said = run(
         checkout,

@@ -1,6 +1,7 @@
 """``lsar-jax encode``: encodes text of any length into a folder of shards; a job that was stopped goes on."""
 
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,14 +9,19 @@ import tyro
 
 from lsar_jax import embeddings
 from lsar_jax.console.output import decomposed_note
+from lsar_jax.corpora.by_language import named_files
 from lsar_jax.corpora.records import input_path
 from lsar_jax.embeddings.manifest import FILE_NAME, WORK
 from lsar_jax.files import check_outside
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.shard import ShardOption
+from lsar_jax.options.texts import stem_of
 from lsar_jax.transforms import Transform
 
 __all__ = ["Encode", "summary"]
+
+# Files of a folder that are read, each named after its language.
+_TEXT = [r"(.*?)\.(?:txt|jsonl|csv|tsv|parquet)(?:\.gz)?"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Encode(ShardOption, InputOptions):
     Attributes:
       paths: text files with one sentence per line, JSON lines (.jsonl, .jsonlines, .jl, .ndjson, .json), .csv, .tsv or
         parquet files (.parquet, .pq), all but parquet perhaps compressed (.gz), or - for standard input; and, last, the
-        folder to write.
+        folder to write. Or a folder with a file per language, such as de.txt, for which OUT/de is written, and so on.
       dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; by default, all.
       transform: a file that lsar-jax fit or Transform.save wrote.
       language: language code of all sentences, or auto; needed if the encoder or the transform depends on it.
@@ -61,7 +67,10 @@ class Encode(ShardOption, InputOptions):
         if len(self.paths) < 2:
             raise ValueError("give the files to encode, or - for standard input, and then the folder to write")
         inputs, out = list(map(input_path, self.paths[:-1])), Path(self.paths[-1])
-        self.check_text(inputs)
+        jobs = {out: inputs}
+        if len(inputs) == 1 and inputs[0].is_dir():
+            jobs = {out / stem_of(path): [path] for path in named_files(inputs[0], _TEXT, None, "{}.txt").values()}
+        self.check_text([*chain(*jobs.values())])
         for path in self.encoder_files():
             check_outside(out, path)
         transform = None if self.transform is None else Transform.load(self.transform)
@@ -70,11 +79,15 @@ class Encode(ShardOption, InputOptions):
             encoder = encoder.with_transform(transform)
         names = ("text", "ids", "language", "max_length", "normalize", "store", "format", "shard_rows")
         options = {name: getattr(self, name) for name in names}
-        embeddings.encode(encoder, inputs, out, **options, shard=(shard := self.place()), show_progress=True)
-        if (out / FILE_NAME).is_file():
-            print(summary(out))
-        else:
-            self.finish(out, shard, out / WORK)
+        shard, uses_language = self.place(), encoder.uses_language or (transform and transform.languages)
+        for folder, paths in jobs.items():
+            if folder != out and uses_language:
+                options["language"] = self.language or folder.name
+            embeddings.encode(encoder, paths, folder, **options, shard=shard, show_progress=True)
+            if (folder / FILE_NAME).is_file():
+                print(summary(folder))
+            else:
+                self.finish(folder, shard, folder / WORK)
 
 
 def summary(out: Path) -> str:

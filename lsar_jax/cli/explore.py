@@ -19,6 +19,7 @@ from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
 from lsar_jax.languages import code_or_none
 from lsar_jax.options.text_folder import TextFolderOptions
+from lsar_jax.options.texts import files_in, stem_of
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.embedded_text import embed
 from lsar_jax.report.explorer import explore
@@ -90,14 +91,15 @@ class Explore(TextFolderOptions):
         place, suffix = (self.place, ".txt") if self.vectors is None else (self.vectors, ".npy")
         paths = [path for path in place.glob("*") if path.suffix == suffix or (self.vectors and path.is_dir())]
         paths.sort(key=Path.is_file)  # de.npy is read where de is a folder, too
-        found = {code_or_none(path.name.removesuffix(suffix)): path for path in paths}
+        found = {code_or_none(stem_of(path)): path for path in paths}
         if not found.keys() >= {*text.codes} or self.dtype != "float32":
             return ""
+        files = sorted(found[code] for code in text.codes)
         words = [] if self.vectors else ["--encoder", self.encoder, "--max-length", str(self.max_length)]
         for option in () if self.vectors else _OF_ENCODER:
             if (value := getattr(self, option)) not in (None, False):
                 words += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
-        return shlex.join([*words, "--data", *(f"{code}={found[code]}" for code in text.codes)])
+        return shlex.join([*words, "--texts", *map(str, [place] if files == files_in(place) else files)])
 
     def _reading(self, usage: Usage) -> str:
         """Python that makes ``x`` as this command does."""

@@ -8,6 +8,7 @@ subcommand with the options of its fit function.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, make_dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Union
@@ -18,17 +19,16 @@ import tyro
 
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.checks import whole_number
-from lsar_jax.corpora.records import input_path
 from lsar_jax.embeddings import open as open_folder
 from lsar_jax.embeddings.job import NUMBER, new_output
 from lsar_jax.embeddings.job_shares import WHOLE
 from lsar_jax.files import write_text
-from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.mining.job import notes_of
 from lsar_jax.moments import Moments, load_moments, merge_moments, save_moments
 from lsar_jax.options.file_job import FileJob
 from lsar_jax.options.fit_parts import kind_of_all, one_space, reduced
 from lsar_jax.options.inputs import Reader, check_distinct, is_vectors, open_vectors
+from lsar_jax.options.texts import Texts, texts_of
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier
 from lsar_jax.transforms.base.blend import Blend
@@ -48,22 +48,23 @@ class FitEmbeddings(FileJob):
 
     Attributes:
       out: the file to write the transform to.
-      data: one or more LANGUAGE=FILE, where FILE is text that lsar-jax encode reads (a sentence per line, .jsonl or
-        .parquet with a column text, and the like, perhaps .gz; blank sentences are skipped), a .npy file of float
-        vectors with one row per sentence, or a folder that lsar-jax encode wrote. A language may have several.
-      limit: maximum number of sentences per file; by default, all, or 10,000 for CBIE and LangSAE.
+      texts: what to fit on: a folder of files, or files, each named after its language, of text that lsar-jax encode
+        reads (de.txt, de.jsonl.gz; blank sentences are skipped), of float vectors with one row per sentence (de.npy),
+        or folders that it wrote (de); tables with the columns language and text (.parquet, .jsonl, .csv, .tsv), which
+        are read once more for each language; or LANGUAGE=PATH. A language may have several.
+      limit: maximum number of sentences of a language per file; by default, all, or 10,000 for CBIE and LangSAE.
       strength: how much of the transform to apply, from 0 (embeddings unchanged) to 1.
     """
 
     name: ClassVar[str] = ""
     # What --help shows, and with these the options of the method.
     essential: ClassVar[tuple[str, ...]] = (
-        "out", "encoder", "layer", "data", "limit", "moments", "identifier", "save", "shard"
+        "out", "encoder", "layer", "texts", "limit", "moments", "identifier", "save", "shard"
     )  # fmt: skip
     method: ClassVar[FitMethod]
 
     out: tyro.conf.Positional[Path]
-    data: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     limit: int | None = None
     strength: float = 1.0
     # Options of methods that are fitted on moments.
@@ -75,21 +76,15 @@ class FitEmbeddings(FileJob):
         self._check()
         self.run_job([path for path in (self.out, self.save) if path is not None], self.inputs)
 
-    @property
-    def files(self) -> dict[str, list[Path]]:
-        """The files of each language of ``data``, in the order of the languages."""
-        files: dict[str, list[Path]] = {}
-        for item in self.data:
-            code, sign, name = item.partition("=")
-            if not (code and sign and name):
-                raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, such as de=german.txt")
-            files.setdefault(language_code(code), []).append(input_path(name))
-        return canonical_keys(files)
+    @cached_property
+    def found(self) -> Texts:
+        """The files of each language."""
+        return texts_of(self.texts, self.text)
 
     @property
     def inputs(self) -> dict[str, Sequence[Path]]:
         """The files of each option that names files."""
-        return {**{f"--data {code}": paths for code, paths in self.files.items()}, "--moments": self.moments}
+        return {**{f"--texts {code}": paths for code, paths in self.found.files.items()}, "--moments": self.moments}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -99,7 +94,7 @@ class FitEmbeddings(FileJob):
     def whole(self) -> None:
         """Fits on all files."""
         with self._open() as (reader, source):
-            x = {code: reader.embeddings(code, paths) for code, paths in self.files.items()}
+            x = {code: reader.embeddings(code, paths) for code, paths in self.found.files.items()}
         self._write(self.method(x, source=source, **self.options))
 
     def _write(self, transform: Transform) -> None:
@@ -115,18 +110,18 @@ class FitEmbeddings(FileJob):
     def _check(self) -> None:
         """Raises an error, before anything is read, if files or options do not go together."""
         Blend.of(self.strength, 0)
-        files = self.files
+        files = self.found.files
         if not files and not self.moments:
             also = " or --moments FILE ..." if isinstance(self, FitMoments) else ""
-            raise ValueError(f"there is nothing to fit on; give --data LANGUAGE=FILE ...{also}")
+            raise ValueError(f"there is nothing to fit on; give --texts, such as a folder with de.txt and en.txt{also}")
         if self.limit is not None:
             whole_number("limit", self.limit, 1, 1 << 62, "sentences")
             if not files:
-                raise ValueError("--limit is given, but there are no files of --data to limit; omit it")
+                raise ValueError("--limit is given, but --texts, which it limits, is not; omit it")
         paths = list(chain.from_iterable(files.values()))
         text = [path for path in paths if not is_vectors(path)]
         if 0 < len(text) < len(paths):
-            raise ValueError("--data mixes text and vectors, but the vectors' encoder is not known; fit on one kind")
+            raise ValueError("--texts mixes text and vectors, but the vectors' encoder is not known; fit on one kind")
         self.check_text(text)
         for option, given in self.inputs.items():
             check_distinct(option, given)
@@ -138,13 +133,13 @@ class FitEmbeddings(FileJob):
         self, languages: Collection[str] = (), shard: tuple[int, int] = WHOLE
     ) -> Iterator[tuple[Reader, EncoderSpec | None]]:
         """Yields the reader of the files, and the spec of their encoder; ``languages`` are fitted on without files."""
-        encoder, paths = self.opened, list(chain.from_iterable(self.files.values()))
+        encoder, paths = self.opened, list(chain.from_iterable(self.found.files.values()))
         opened = [open_folder(path).spec if path.is_dir() else None for path in paths]
         spec = encoder.spec if encoder else one_space(opened or [None])
         if paths:
             dim = encoder.dim if encoder else open_vectors(paths[0]).shape[1]
-            self.method.check(self.options, {*self.files, *languages}, dim)
-        reader = Reader(encoder, self.max_length, self.limit, self.text, paths, shard)
+            self.method.check(self.options, {*self.found.files, *languages}, dim)
+        reader = Reader(encoder, self.max_length, self.limit, self.text, paths, shard, self.found.tables)
         with reader.meter:
             yield reader, spec
         if reader.blank:
@@ -156,7 +151,7 @@ class FitMoments(FitEmbeddings):
     """Fits a transform on moments, which can also be saved and have an identifier fitted on them.
 
     Attributes:
-      moments: files of moments that earlier runs saved, for example for parts of a corpus; used instead of --data, or
+      moments: files of moments that earlier runs saved, for example for parts of a corpus; used instead of --texts, or
         in addition to it.
       identifier: let the transform detect the language itself (language="auto").
       save: a file to save the moments to, with the second moments that the method needs or all --moments have.
@@ -171,7 +166,7 @@ class FitMoments(FitEmbeddings):
     def whole(self) -> None:
         """Fits on all files."""
         x, source, reader = self._sums(WHOLE)
-        self._end(x, source, reader.sample(self.files))
+        self._end(x, source, reader.sample(self.found.files))
 
     def share(self, shard: tuple[int, int], folder: Path) -> dict[str, Any]:
         """Writes the moments of every n-th block of rows, and share 0 the sample."""
@@ -179,7 +174,7 @@ class FitMoments(FitEmbeddings):
         if not path.is_file():
             x, source, reader = self._sums(shard)
             if shard[0] == 0:
-                sample = {code: np.asarray(rows, np.float32) for code, rows in reader.sample(self.files).items()}
+                sample = {code: np.asarray(rows, np.float32) for code, rows in reader.sample(self.found.files).items()}
                 save_arrays(folder / _SAMPLE, sample, format=_FORMAT, header=None)
             if x:
                 save_moments(path, x, source=source)
@@ -204,8 +199,8 @@ class FitMoments(FitEmbeddings):
         kind = kind_of_all([moments for moments, _ in saved], needed, self.name)
         parts = [reduced(moments, kind) for moments, _ in saved if shard[0] == 0]
         with self._open({code for moments, _ in saved for code in moments}, shard) as (reader, spec):
-            source = one_space([*([spec] if self.files else []), *(origin for _, origin in saved)])
-            for code, paths in self.files.items():
+            source = one_space([*([spec] if self.found.files else []), *(origin for _, origin in saved)])
+            for code, paths in self.found.files.items():
                 found = (reader.moments(path, code, kind != "means") for path in paths)
                 parts += [reduced({code: moments}, kind) for moments in found if moments is not None]
         return merge_moments(*parts) if parts else {}, source, reader

@@ -21,7 +21,7 @@ __all__ = ["FileJob"]
 
 # Options that need not be alike in all shares, paths of files that are compared by their digests, and what a merge
 # adds to the record.
-_FREE = ("shard", "arguments", "overwrite", "out", "save", "data", "moments", "written")
+_FREE = ("shard", "arguments", "overwrite", "out", "save", "texts", "moments", "written")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Reads text, vectors and encoded folders: as moments, with at most one block in memory, or as embeddings."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -37,7 +37,8 @@ _MOST_IN_MEMORY = 10_000
 class Reader:
     """Reads files, up to ``limit`` lines or rows of each, as embeddings or moments; ``text`` is as for ``Records``.
 
-    It counts the blank lines that it skips. In a ``shard`` of a job, it sums every n-th block of rows. While ``meter``
+    Of ``tables``, which are read once for each language, it reads the rows of one language at a time. It counts the
+    blank lines that it skips. In a ``shard`` of a job, it sums every n-th block of rows. While ``meter``
     is open, it says how much of ``paths``, which are all files to read, is read.
     """
 
@@ -49,9 +50,10 @@ class Reader:
         text: str | None,
         paths: Sequence[Path] = (),
         shard: tuple[int, int] = WHOLE,
+        tables: Collection[Path] = (),
     ) -> None:
         self.encoder, self.max_length, self.limit, self.text = encoder, max_length, limit, text
-        self.shard, self.blank, self.meter = shard, 0, Meter()
+        self.tables, self.shard, self.blank, self.meter = tables, shard, 0, Meter()
         # Of text, because a pipe is read once.
         self._samples: dict[str, StreamSample[str]] = defaultdict(lambda: StreamSample(SAMPLE))
         # How much there is up to a limit, or in a pipe, is not known.
@@ -70,10 +72,10 @@ class Reader:
                     moments = Moments.from_blocks(blocks, second_moment=second)
             else:
                 assert self.encoder is not None
-                lines = enumerate(self._samples[code].watch(self._sentences(path)))
+                lines = enumerate(self._samples[code].watch(self._sentences(path, code)))
                 if texts := _unless_empty(text for place, text in lines if place // _LINES % count == number):
                     moments = self.encoder.moments(texts, second_moment=second, **self._options(code))
-            if moments is None and (count == 1 or self._is_empty(path)):
+            if moments is None and (count == 1 or self._is_empty(path, code)):
                 raise ValueError("there are no embeddings")
             self._finish(path)
             assert not isinstance(moments, list)  # of one layer
@@ -89,7 +91,7 @@ class Reader:
                 parts += self._blocks(path, limit)
             else:
                 assert self.encoder is not None
-                sentences = list(islice(self._sentences(path), limit))
+                sentences = list(islice(self._sentences(path, code), limit))
                 parts.append(np.asarray(self.encoder.encode(sentences, **self._options(code))))
             self._finish(path)
         return np.concatenate(parts)
@@ -136,10 +138,11 @@ class Reader:
         done = self._count if self._total is None else self._finished + self._position
         self.meter(text.format(self._count), done, self._total)
 
-    def _is_empty(self, path: Path) -> bool:
+    def _is_empty(self, path: Path, code: str) -> bool:
         """Whether no share has rows of a file."""
-        whole = Reader(self.encoder, self.max_length, self.limit, self.text)
-        return _unless_empty(whole._blocks(path, self.limit) if is_vectors(path) else whole._sentences(path)) is None
+        whole = Reader(self.encoder, self.max_length, self.limit, self.text, tables=self.tables)
+        rows = whole._blocks(path, self.limit) if is_vectors(path) else whole._sentences(path, code)
+        return _unless_empty(rows) is None
 
     def _finish(self, path: Path) -> None:
         """Begins with another file."""
@@ -152,12 +155,14 @@ class Reader:
         language = code if self.encoder is not None and self.encoder.uses_language else None
         return {"language": language, "max_length": self.max_length, "show_progress": self._advance}
 
-    def _sentences(self, path: Path) -> Iterator[str]:
-        records = Records([path], self.text if has_columns(path) else None)
-        for record in islice(records, self.limit):
+    def _sentences(self, path: Path, code: str) -> Iterator[str]:
+        table = "language" if path in self.tables else None
+        records = Records([path], self.text if has_columns(path) else None, table)
+        rows = records.by_language() if table else ((code, record.text) for record in records)
+        for text in islice((text for language, text in rows if language == code), self.limit):
             self._position = records.position
-            if record.text.strip():
-                yield record.text
+            if text.strip():
+                yield text
             else:
                 self.blank += 1
 

@@ -45,10 +45,9 @@ class TextFolderOptions(EncoderOptions):
     @property
     def place(self) -> Path:
         """The folder or file of the text."""
-        if self.texts is None and (self.vectors is None or not is_parquet(self.vectors)):
-            raise ValueError("name a folder of text, such as mycorpus/ with de.txt and en.txt")
         place = self.texts or self.vectors
-        assert place is not None
+        if place is None or (self.texts is None and not is_parquet(place)):
+            raise ValueError("name a folder of text, such as mycorpus/ with de.txt and en.txt")
         return place
 
     @property

@@ -15,7 +15,6 @@ from jaxtyping import Float, Int
 
 from lsar_jax import corpora, languages, transforms
 from lsar_jax.arrays import padded_rows
-from lsar_jax.checks import errors_of
 from lsar_jax.console.output import console
 from lsar_jax.corpora.by_language import group_by
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled
@@ -180,10 +179,7 @@ def _first_places(path: Path, vectors: np.ndarray | Embeddings, file: Path, line
 
 def _rows(path: Path) -> list[tuple[str, str]]:
     """The language and the sentence of each row of a file with columns."""
-    rows = list(Records([path], ids="language"))
-    with errors_of(path):
-        codes = map(languages.language_code, languages.check_codes([str(of.id) for of in rows], first=1))
-    return [(code, of.text.strip()) for code, of in zip(codes, rows, strict=True)]
+    return [(code, text.strip()) for code, text in Records([path], ids="language").by_language()]
 
 
 def _read_columns(path: Path, codes: Sequence[str], count: int, seed: int) -> UserText:

@@ -24,7 +24,7 @@ def folder(tmp_path, rng):
         np.save(tmp_path / f"{code}.npy", rng.standard_normal((30, 32)).astype(np.float32))
         (tmp_path / f"{code}.txt").write_text("abc\ndef g\nh\n")
     data = [f"{code}={tmp_path / code}.npy" for code in CODES]
-    assert main(["fit", "lsar", str(tmp_path / "t"), "--data", *data, "--save", str(tmp_path / "m")]) == 0
+    assert main(["fit", "lsar", str(tmp_path / "t"), "--texts", *data, "--save", str(tmp_path / "m")]) == 0
     (tmp_path / "link").hardlink_to(tmp_path / "de.npy")
     (tmp_path / "same.npy").hardlink_to(tmp_path / "de.npy")
     (tmp_path / "soft").symlink_to(tmp_path / "de.npy")
@@ -39,8 +39,8 @@ READ = "is also an input or another output; choose another file"
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("fit lsar de.npy --data de=de.npy en=en.npy --overwrite", f"de.npy {READ}"),
-        ("fit lsar link --data de=de.npy en=en.npy --overwrite", f"link {READ}"),
+        ("fit lsar de.npy --texts de=de.npy en=en.npy --overwrite", f"de.npy {READ}"),
+        ("fit lsar link --texts de=de.npy en=en.npy --overwrite", f"link {READ}"),
         ("fit lsar m --moments m --overwrite", f"m {READ}"),
         ("fit lsar new --moments m --save m --overwrite", f"m {READ}"),
         ("fit lsar t --moments m --save t --overwrite", f"t {READ}"),
@@ -56,8 +56,8 @@ READ = "is also an input or another output; choose another file"
         ("apply t de.txt part/config.json --encoder {copy} --overwrite", f"part/config.json {READ}"),
         ("fit lsar /dev/null --moments m --overwrite", "/dev/null is not a file, and will not be replaced by one"),
         ("fit lsar new --moments m m", "--moments has m twice; omit one"),
-        ("fit lsar new --data de=de.npy en=en.npy de=same.npy", "--data de has same.npy twice; omit one"),
-        ("fit lsar new --moments m --limit 5", "--limit is given, but there are no files of --data"),
+        ("fit lsar new --texts de=de.npy en=en.npy de=same.npy", "--texts de has same.npy twice; omit one"),
+        ("fit lsar new --moments m --limit 5", "--limit is given, but --texts, which it limits, is not"),
         ("apply t de.npy new --language klingon", "'klingon' is not a language code"),
     ],
 )
@@ -79,10 +79,10 @@ def test_no_file_is_lost(folder, monkeypatch, refused, command, message):
         ("apply t de.txt out", "de.txt is read as text, which needs an encoder; give --encoder bundled"),
         ("apply t objects.npy out", "which numpy.save writes: Array can't be memory-mapped: Python objects"),
         ("apply t de.npy nowhere/out", "there is no folder nowhere"),
-        ("fit lsar new --data de=de.txt en=en.txt --encoder {tiny} --rank 2", "rank is 2; it must be a whole number"),
-        ("fit lsar new --data de=de.txt --encoder {tiny}", "1 language is given (de); at least 2 are needed"),
-        ("fit center new --data de=de.txt en=empty.txt --encoder {tiny}", "empty.txt is empty"),
-        ("fit cbie new --data de=de.txt --encoder {tiny} --clusters 0", "clusters is 0; it must be a whole number"),
+        ("fit lsar new --texts de=de.txt en=en.txt --encoder {tiny} --rank 2", "rank is 2; it must be a whole number"),
+        ("fit lsar new --texts de=de.txt --encoder {tiny}", "1 language is given (de); at least 2 are needed"),
+        ("fit center new --texts de=de.txt en=empty.txt --encoder {tiny}", "empty.txt is empty"),
+        ("fit cbie new --texts de=de.txt --encoder {tiny} --clusters 0", "clusters is 0; it must be a whole number"),
     ],
 )
 def test_what_is_found_before_the_work(folder, monkeypatch, refused, command, message):

@@ -141,7 +141,7 @@ def folder(tmp_path, monkeypatch):
     Path("a.ndjson").write_text("\n\n".join(json.dumps({"content": text}) for text in TEXTS))
     Path("a.csv").write_text("content\n" + "".join('"' + text.replace('"', '""') + '"\n' for text in TEXTS))
     np.save("a.npy", np.random.default_rng(0).standard_normal((30, 32)).astype(np.float32))
-    assert main(["fit", "center", "t", "--data", "de=a.npy", "en=a.npy"]) == 0
+    assert main(["fit", "center", "t", "--texts", "de=a.npy", "en=a.npy"]) == 0
     return tmp_path
 
 
@@ -149,16 +149,16 @@ def folder(tmp_path, monkeypatch):
     ("command", "message"),
     [
         ("encode a.txt out --text content", "a.txt is text, which has no column 'content'; leave out --text"),
-        ("fit lsar out --data de=a.txt en=a.txt --text content", "a.txt is text, which has no column 'content'"),
+        ("fit lsar out --texts de=a.txt en=a.txt --text content", "a.txt is text, which has no column 'content'"),
         ("apply t a.txt out --text content", "a.txt is text, which has no column 'content'"),
         ("encode a.ndjson out", "field 'text' is not in a.ndjson, line 1; it has content"),
-        ("fit lsar out --data de=a.ndjson en=a.ndjson", "field 'text' is not in a.ndjson, line 1; it has content"),
+        ("fit lsar out --texts de=a.ndjson en=a.ndjson", "field 'text' is not in a.ndjson, line 1; it has content"),
         ("apply t a.csv out --language de", "field 'text' is not in a.csv; it has content"),
         ("encode /dev/null out", "/dev/null is empty"),
         ("encode /dev/zero out", "/dev/zero, line 1 is longer than 4 MiB"),
         ("encode - out", "standard input is closed; give a file"),
         ("encode - - out", "standard input can be read only once; write it to a file"),
-        ("fit lsar out --data de=- en=-", "standard input can be read only once"),
+        ("fit lsar out --texts de=- en=-", "standard input can be read only once"),
         ("mine - - out", "- is given for both sides; give two collections"),
         ("encode . out", ". is not a file; give one"),
     ],
@@ -177,7 +177,7 @@ def test_vectors_of_another_kind(folder, refused, name):
         x.tofile(path)
     Path("pointer.npy").write_bytes(POINTER)
     message = IS_POINTER if "pointer" in name else "is not a .npy file of floats, which numpy.save writes"
-    for command in (["apply", "t", name, "out"], ["fit", "lsar", "out", "--data", f"de={name}", f"en={name}"]):
+    for command in (["apply", "t", name, "out"], ["fit", "lsar", "out", "--texts", f"de={name}", f"en={name}"]):
         assert f"{name} {message}" in refused(main, command)
 
 

@@ -16,7 +16,7 @@ def vectors(rng, tmp_path):
     x = {code: rng.standard_normal((50 + i, 12)).astype(np.float32) + 3 * i for i, code in enumerate(CODES)}
     for code, rows in x.items():
         np.save(tmp_path / f"{code}.npy", rows)
-    return x, ["--data", *(f"{code}={tmp_path / code}.npy" for code in CODES)]
+    return x, ["--texts", *(f"{code}={tmp_path / code}.npy" for code in CODES)]
 
 
 FITS = {
@@ -68,7 +68,7 @@ def test_fit_from_text_equals_python(tmp_path):
     sentences = {"de": ["abc", "bcd ef", "c"], "en": ["hij", "h", "ij i", "g"]}
     for code, lines in sentences.items():
         (tmp_path / f"{code}.txt").write_text("\n\n".join(lines) + "\n")
-    data = ["--data", *(f"{code}={tmp_path / code}.txt" for code in sentences)]
+    data = ["--texts", *(f"{code}={tmp_path / code}.txt" for code in sentences)]
     out, saved = tmp_path / "t", tmp_path / "m"
     command = ["fit", "center", str(out), *data, "--encoder", str(TINY), "--layer", "2"]
     assert main([*command, "--save", str(saved), "--identifier"]) == 0
@@ -90,9 +90,9 @@ def test_moments_of_parts(vectors, tmp_path):
     x, _ = vectors
     paths = {code: str(tmp_path / f"{code}.npy") for code in CODES}
     first, second, out = (str(tmp_path / name) for name in ("first", "second", "t"))
-    data = ["--data", *(f"{code}={paths[code]}" for code in ("de", "en"))]
+    data = ["--texts", *(f"{code}={paths[code]}" for code in ("de", "en"))]
     assert main(["fit", "lir", out, *data, "--save", first]) == 0
-    data = ["--data", *(f"{code}={paths[code]}" for code in ("en", "fr", "zh"))]
+    data = ["--texts", *(f"{code}={paths[code]}" for code in ("en", "fr", "zh"))]
     assert main(["fit", "lir", out, *data, "--save", second, "--overwrite"]) == 0
     assert main(["fit", "leace", out, "--moments", first, second, "--save", str(tmp_path / "all"), "--overwrite"]) == 0
     # A method that needs less leaves what was saved as rich as it was.
@@ -117,13 +117,13 @@ def test_parts_of_different_encoders_are_not_mixed(vectors, tmp_path, refused):
 
 
 MISTAKES = [
-    ("lsar {out}", "there is nothing to fit on; give --data"),
-    ("lsar {out} --data de", "--data 'de' is not LANGUAGE=FILE"),
-    ("lsar {out} --data de=nowhere.npy", "there is no nowhere.npy in "),
-    ("lsar {out} --data de={de} en={ints}", "ints.npy must be a numpy or jax array of floats"),
-    ("lsar {out} --data de={de} en={nan}", "nan.npy: the embeddings hold NaN, infinity or a number too large"),
+    ("lsar {out}", "there is nothing to fit on; give --texts"),
+    ("lsar {out} --texts {folder}/fr {de}", "there is no text at"),
+    ("lsar {out} --texts de=nowhere.npy", "there is no nowhere.npy in "),
+    ("lsar {out} --texts de={de} en={ints}", "ints.npy must be a numpy or jax array of floats"),
+    ("lsar {out} --texts de={de} en={nan}", "nan.npy: the embeddings hold NaN, infinity or a number too large"),
     ("lsar {out} --moments nowhere", "there is no moments file at nowhere"),
-    ("lsar {out} --data de={de} en={text} --encoder bundled", "--data mixes text and vectors"),
+    ("lsar {out} --texts de={de} en={text} --encoder bundled", "--texts mixes text and vectors"),
     ("lir {out} --moments {means}", "lir needs second moments by language, but the saved moments have means; save"),
 ]
 
@@ -148,7 +148,7 @@ def test_refusals(vectors, tmp_path, refused, arguments, message):
 def test_options_of_another_method_are_refused(tmp_path, capsys, command):
     method, *option = command.split()
     with pytest.raises(SystemExit) as ended:
-        main(["fit", method, str(tmp_path / "t"), "--data", "de=de.npy", *option])
+        main(["fit", method, str(tmp_path / "t"), "--texts", "de=de.npy", *option])
     assert ended.value.code == 2
     assert option[0] in capsys.readouterr().err
 
@@ -161,7 +161,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, rng):
         data = [f"{code}={tmp_path / code}.npy" for code in ("de", "en")]
         for shift, item in enumerate(data):
             np.save(item[3:], np.tile(block + np.float16(shift), (blocks, 1)))
-        peaks.append(peak_memory("fit", "lsar", tmp_path / "t", "--overwrite", "--data", *data))
+        peaks.append(peak_memory("fit", "lsar", tmp_path / "t", "--overwrite", "--texts", *data))
     assert peaks[1] - peaks[0] < 50
 
 
@@ -172,8 +172,8 @@ def test_encoded_folders(tmp_path, capsys, refused, all_progress):
         (tmp_path / f"{code}.txt").write_text("\n".join(lines) + "\n")
         lj.embeddings.encode(encoder, [tmp_path / f"{code}.txt"], tmp_path / code, shard_rows=2)
     out = [str(tmp_path / name) for name in ("from-text", "from-folders")]
-    text = ["--data", *(f"{code}={tmp_path / code}.txt" for code in sentences), "--encoder", str(TINY), "--layer", "2"]
-    folders = ["--data", *(f"{code}={tmp_path / code}" for code in sentences)]
+    text = ["--texts", *(f"{code}={tmp_path / code}.txt" for code in sentences), "--encoder", str(TINY), "--layer", "2"]
+    folders = ["--texts", *(f"{code}={tmp_path / code}" for code in sentences)]
     for method, options in (("center", ["--limit", "4"]), ("cbie", ["--components", "1", "--clusters", "1"])):
         assert main(["fit", method, out[0], *text, *options, "--overwrite"]) == 0
         assert main(["fit", method, out[1], *folders, *options, "--overwrite"]) == 0
@@ -199,7 +199,7 @@ def test_encoded_folders(tmp_path, capsys, refused, all_progress):
     # Vectors of another space, and an output in a folder that is read.
     lj.embeddings.encode(lj.load_encoder(str(TINY), layer=1), [tmp_path / "en.txt"], tmp_path / "other")
     for command, message in (
-        (["fit", "center", out[1], "--data", f"de={tmp_path / 'de'}", f"en={tmp_path / 'other'}", "--overwrite"],
+        (["fit", "center", out[1], "--texts", f"de={tmp_path / 'de'}", f"en={tmp_path / 'other'}", "--overwrite"],
          "the parts are embeddings of different encoders: layer 2, not 1"),
         (["apply", out[1], tmp_path / "other", tmp_path / "z.npy", "--language", "en"],
          "fitted on other embeddings than those of "),

@@ -20,9 +20,9 @@ from tests.embeddings.test_job import words
 SHARES = 3
 TEXT = ["--encoder", str(TINY), "--layer", "1"]
 DATA = {
-    "text": ["--data", "de=de.txt", "fr=fr.txt", *TEXT],
-    "vectors": ["--data", "de=de.npy", "fr=fr.npy"],
-    "folders": ["--data", "de=de", "fr=fr"],
+    "text": ["--texts", "de=de.txt", "fr=fr.txt", *TEXT],
+    "vectors": ["--texts", "de=de.npy", "fr=fr.npy"],
+    "folders": ["--texts", "de=de", "fr=fr"],
 }
 APPLY = ["apply", "t", "de.npy", "out", "--language", "de"]
 JOBS = {"fit": ["fit", "lir", "out", *DATA["vectors"], "--save", "sums"], "apply": APPLY}
@@ -138,7 +138,7 @@ def test_shares_that_do_not_belong_together_are_refused(job, refused):
     before = np.load("de.npy")
     np.save("de.npy", before + 1)
     for again in (["merge", "out"], [*command, *shares]):
-        assert f"other options: {'--data de' if job == 'fit' else 'vectors'} was ['" in refused(main, again)
+        assert f"other options: {'--texts de' if job == 'fit' else 'vectors'} was ['" in refused(main, again)
     np.save("de.npy", before)
     Path("out").write_text("mine")  # in the meantime
     assert "out already exists" in refused(main, ["merge", "out"])
@@ -173,17 +173,17 @@ def test_what_cannot_be_shared(refused):
     Path("blank.txt").write_text("\n \n")
     made_folder(Path("blank"), np.ones((2, 32), np.float32), [" ", ""])
     for name, more in (("blank.txt", ["de=de.txt", *TEXT]), ("blank", ["de=de"])):
-        fit = ["fit", "center", f"{name}.out", "--data", f"de={name}", *more, "--shard", "1/2"]
+        fit = ["fit", "center", f"{name}.out", "--texts", f"de={name}", *more, "--shard", "1/2"]
         assert f"{name}: there are no embeddings" in refused(main, fit)
 
 
 def test_small_files_are_in_different_shares_and_their_last_rows_and_the_weights_are_compared(refused):
     np.save("de.npy", np.ones((9000, 32), np.float32))
-    vectors = ["fit", "center", "out", "--data", "de=de.npy", "en=fr.npy", "fr=fr.npy", "--limit", "9"]
+    vectors = ["fit", "center", "out", "--texts", "de=de.npy", "en=fr.npy", "fr=fr.npy", "--limit", "9"]
     run(vectors, 2, 1, 0)
     assert [path.stat().st_size > 0 for path in Path("out.job").glob("*/moments-*")] == [True] * SHARES
     np.load("de.npy", mmap_mode="r+")[-1] = 2
-    assert "other options: --data de was ['" in refused(main, [*vectors, "--shard", "1/3"])
+    assert "other options: --texts de was ['" in refused(main, [*vectors, "--shard", "1/3"])
     shutil.copytree(TINY, "bert")
     text = ["fit", "center", "text", *DATA["text"][:3], "--encoder", "bert"]
     run(text, 0)

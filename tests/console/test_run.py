@@ -19,7 +19,7 @@ def command(tmp_path, rng):
     """A command that prints the name of a file which ASCII, and UTF-8, cannot encode."""
     np.save(tmp_path / "a.npy", rng.standard_normal((30, 8)).astype(np.float32))
     name = tmp_path / "ü\udcff"
-    return ["fit", "center", str(name), "--data", f"de={tmp_path}/a.npy", f"en={tmp_path}/a.npy"]
+    return ["fit", "center", str(name), "--texts", f"de={tmp_path}/a.npy", f"en={tmp_path}/a.npy"]
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])

@@ -142,7 +142,7 @@ def test_the_code_fits_what_is_chosen_and_encodes_as_was_measured(open_page, cas
     right = fit_mean_then_lsar({code: rows[1] for code, rows in x.items()}, 3)
     assert np.allclose(made["vectors"], right(x["ar"][1]), atol=1e-6)
     usage = Usage(
-        "lj.load_encoder('E', layer={layer})", "max_length=9, language='{language}'", "--encoder E --data ar=a.txt"
+        "lj.load_encoder('E', layer={layer})", "max_length=9, language='{language}'", "--encoder E --texts a.txt"
     )
     page.set_content(replace(case[2], usage=usage)._repr_html_())  # as a notebook shows it
     frame = page.frame_locator("iframe")
@@ -150,7 +150,7 @@ def test_the_code_fits_what_is_chosen_and_encodes_as_was_measured(open_page, cas
     assert frame.locator("#verdict").inner_text() == expected(case[0], 0, "lsar", first_rank(case[0]), EN)[2]
     frame.locator("#method").select_option(label="lir")
     assert frame.locator("#command").text_content() == (
-        "lsar-jax fit lir lir.safetensors --layer 8 --encoder E --data ar=a.txt"
+        "lsar-jax fit lir lir.safetensors --layer 8 --encoder E --texts a.txt"
     )
     loading = frame.locator("#loading").text_content()
     assert "encoder = lj.load_encoder('E', layer=8).with_transform(transform)\n" in loading

@@ -37,7 +37,7 @@ def test_text_is_encoded_at_each_layer(tmp_path, fake, refused, capsys, all_prog
     data, fitting, loading = saved(out)
     assert ([layer["name"] for layer in data["layers"]], data["languages"]) == (["1", "3"], list(CODES))
     assert "<title>Language in text</title>" in out.read_text(encoding="utf-8")
-    read = f"{shlex.join(ENCODER)} --max-length 128 --data {' '.join(f'{code}={folder / code}.txt' for code in CODES)}"
+    read = f"{shlex.join(ENCODER)} --max-length 128 --texts {folder}"
     assert fitting == f"lsar-jax fit lsar lsar.safetensors --rank {{rank}} --layer {{layer}} {read}"
     assert f"encoder = lj.load_encoder({ENCODER[1]!r}, layer={{layer}}).with_transform" in loading
     assert "encode(sentences, normalize=True, max_length=128)" in loading
@@ -60,7 +60,7 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
     assert main([*options, str(tmp_path), "--aligned", "yes"]) == 0
     data, fitting, loading = saved(tmp_path / "page.html")
     assert data["layers"][0]["name"] == ""
-    assert fitting.endswith(f"--rank {{rank}} --data {' '.join(f'{code}={tmp_path / code}.npy' for code in x)}")
+    assert fitting.endswith(f"--rank {{rank}} --texts {tmp_path}")
     assert 'transform(np.load("vectors.npy"))' in loading
     lines = [1, *(row for row in range(2, len(LINES) + 2) if row != 5)]
     assert [text.split(" ", 1)[1] for text in data["texts"][:25]] == [["", LINES[3], *LINES][row] for row in lines]

@@ -163,7 +163,7 @@ def test_text_and_names_of_strangers_are_escaped(rng, form):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("lir", "(<code>--data</code>) or with other <code>--components</code> or with an identifier of the language"),
+        ("lir", "(<code>--texts</code>) or with other <code>--components</code> or with an identifier of the language"),
         ("cbie", "cbie cannot be fitted again from <code>moments.safetensors</code>: it needs the embeddings"),
     ],
 )

@@ -1,0 +1,102 @@
+"""Folders, files and tables of text or vectors that ``--texts`` names, by language."""
+
+import shlex
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lsar_jax.corpora.records import Records, has_columns, input_path
+from lsar_jax.corpora.row_files import file_rows
+from lsar_jax.embeddings.manifest import FILE_NAME, WORK
+from lsar_jax.languages import code_or_none, language_code
+
+__all__ = ["Texts", "files_in", "stem_of", "texts_of"]
+
+
+class Texts(NamedTuple):
+    """Files by language.
+
+    Attributes:
+      files: files and encoded folders of each language, in the order of the codes.
+      tables: those of them that have text of several languages, each of which has them, and the column ``language``.
+    """
+
+    files: dict[str, list[Path]]
+    tables: Collection[Path]
+
+
+def texts_of(items: Sequence[str], column: str | None = None) -> Texts:
+    """Finds the files of each language; a table is read to its end for its languages.
+
+    Args:
+      items: each a folder, whose files are read as if each were named; a file or an encoded folder that is named after
+        its language; a table with the column ``language``; or LANGUAGE=PATH, which folders then leave out.
+      column: the column of sentences in tables; by default, ``text``.
+
+    Raises:
+      FileNotFoundError: there is nothing to read.
+      ValueError: a folder has two files of a language, a file is not named after one, or a table lacks a column or
+        names what is no language.
+    """
+    files: dict[str, list[Path]] = {}
+    tables, given = set[Path](), {input_path(item.partition("=")[2]) for item in items if "=" in item}
+    for item in items:
+        code, sign, name = item.partition("=")
+        inside: dict[str, Path] = {}
+        for path in [input_path(name)] if sign else [path for path in files_in(input_path(item)) if path not in given]:
+            codes = [language_code(code)] if sign else _languages_of(path, column, item)
+            if len(codes) > 1:
+                tables.add(path)
+            elif (other := inside.setdefault(codes[0], path)) != path:
+                command = f"--texts {shlex.quote(str(other))}"
+                raise ValueError(f"{other} and {path} are both for {codes[0]!r}; name the files, such as {command}")
+            for found in codes:
+                files.setdefault(found, []).append(path)
+    return Texts(dict(sorted(files.items())), tables)
+
+
+def files_in(path: Path) -> list[Path]:
+    """Returns what there is to read in a folder, or the path itself if it is a file or an encoded folder.
+
+    Raises FileNotFoundError if there is nothing.
+    """
+    if _is_encoded(path) or (path.exists() and not path.is_dir()):
+        return [path]
+    folder = path if path.is_dir() else path.parent
+    there = [file for file in sorted(folder.glob("*")) if not file.name.startswith(".")]
+    found = [file for file in there if _is_encoded(file) or (file.is_file() and _is_read(file))]
+    if found and path.is_dir():
+        return found
+    # A file whose language is not known, if there is one, is the likeliest.
+    example = min(found or [folder / "german.txt"], key=lambda file: code_or_none(stem_of(file)) is not None)
+    code = code_or_none(stem_of(example)) or code_or_none(stem_of(path)) or "de"
+    command = shlex.join(["--texts", f"{code}={example}"])
+    has = f"{folder} has {', '.join(file.name for file in there) or 'nothing'}"
+    raise FileNotFoundError(f"there is no text at {path}; {has}; give a file with its language, such as {command}")
+
+
+def stem_of(path: Path) -> str:
+    """The name of a file without its suffixes, or of a folder."""
+    return path.name if path.is_dir() else Path(path.name.removesuffix(".gz")).stem
+
+
+def _is_encoded(path: Path) -> bool:
+    return (path / FILE_NAME).is_file() or (path / WORK).is_dir()
+
+
+def _is_read(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith((".txt", ".npy")) or has_columns(path)
+
+
+def _languages_of(path: Path, column: str | None, item: str) -> list[str]:
+    """The languages of a table with a column of them, or the one that a path is named after."""
+    columns = [*next(file_rows(path), ("", {}))[1]] if has_columns(path) else []
+    lacking = [name for name in ("language", column or "text") if name not in columns]
+    if not lacking:
+        return sorted({code for code, _ in Records([path], column, "language").by_language()})
+    if "language" in lacking and (code := code_or_none(stem_of(path))):
+        return [code]
+    why = f"has no column {lacking[0]}, only {', '.join(columns)}" if columns else "is not named after a language"
+    given = [f"de={path}"] if "language" in lacking else ["--text", "NAME"]
+    words = [item, *given] if Path(item).is_dir() or "language" not in lacking else given
+    raise ValueError(f"{path} {why}; give, for example, {shlex.join(['--texts', *words])}")
