@@ -69,7 +69,9 @@ class Encode(ShardOption, InputOptions):
         inputs, out = list(map(input_path, self.paths[:-1])), Path(self.paths[-1])
         jobs = {out: inputs}
         if len(inputs) == 1 and inputs[0].is_dir():
-            jobs = {out / stem_of(path): [path] for path in named_files(inputs[0], _TEXT, None, "{}.txt").values()}
+            advice = f"encode it alone, as in lsar-jax encode {inputs[0] / 'german.txt'} {out / 'de'}"
+            named = named_files(inputs[0], _TEXT, None, "{}.txt", advice)
+            jobs = {out / stem_of(path): [path] for path in named.values()}
         self.check_text([*chain(*jobs.values())])
         for path in self.encoder_files():
             check_outside(out, path)

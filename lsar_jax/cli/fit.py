@@ -139,7 +139,7 @@ class FitEmbeddings(FileJob):
         if paths:
             dim = encoder.dim if encoder else open_vectors(paths[0]).shape[1]
             self.method.check(self.options, {*self.found.files, *languages}, dim)
-        reader = Reader(encoder, self.max_length, self.limit, self.text, paths, shard, self.found.tables)
+        reader = Reader(encoder, self.max_length, self.limit, self.text, self.found, shard)
         with reader.meter:
             yield reader, spec
         if reader.blank:
@@ -166,7 +166,7 @@ class FitMoments(FitEmbeddings):
     def whole(self) -> None:
         """Fits on all files."""
         x, source, reader = self._sums(WHOLE)
-        self._end(x, source, reader.sample(self.found.files))
+        self._end(x, source, reader.sample())
 
     def share(self, shard: tuple[int, int], folder: Path) -> dict[str, Any]:
         """Writes the moments of every n-th block of rows, and share 0 the sample."""
@@ -174,7 +174,7 @@ class FitMoments(FitEmbeddings):
         if not path.is_file():
             x, source, reader = self._sums(shard)
             if shard[0] == 0:
-                sample = {code: np.asarray(rows, np.float32) for code, rows in reader.sample(self.found.files).items()}
+                sample = {code: np.asarray(rows, np.float32) for code, rows in reader.sample().items()}
                 save_arrays(folder / _SAMPLE, sample, format=_FORMAT, header=None)
             if x:
                 save_moments(path, x, source=source)

@@ -11,6 +11,7 @@ from lsar_jax.cli.encode import summary
 from lsar_jax.console.command_line import parse
 from lsar_jax.embeddings.job_shares import ARGUMENTS, found_by_shares, share_count
 from lsar_jax.files import read_json
+from lsar_jax.options.texts import is_encoded
 
 __all__ = ["Merge"]
 
@@ -20,16 +21,19 @@ class Merge:
     """Ends a job that ran in shares (--shard I/N), once all are done, with the result of one process.
 
     Attributes:
-      out: what the job writes: the folder of encode, or the file of fit, apply or mine.
+      out: what the job writes: the folder of encode, also of a folder of text, or the file of fit, apply or mine.
     """
 
     out: tyro.conf.Positional[Path]
 
     def run(self) -> None:
         """Ends the job, and prints what it wrote."""
-        if (self.out / ".job").is_dir() or (self.out / "manifest.json").is_file():
-            embeddings.merge(self.out)
-            print(summary(self.out))
+        # Of a folder of text, a folder for each language.
+        folders = [folder for folder in (self.out, *sorted(self.out.glob("*"))) if is_encoded(folder)]
+        for folder in folders:
+            embeddings.merge(folder)
+            print(summary(folder))
+        if folders:
             return
         beside = self.out.absolute().with_name(f"{self.out.absolute().name}.job")
         if share_count(beside) == 1:

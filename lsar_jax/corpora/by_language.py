@@ -101,5 +101,5 @@ def named_files(
             else:
                 add_once(found, code, path)
         elif match and match.re.pattern == patterns[-1] and wanted is None:
-            raise ValueError(f"{path} is not named after a language; rename it, or choose the languages to read")
+            raise ValueError(f"{path} is not named after a language; rename it, or choose languages, or {advice}")
     return chosen(dict(sorted((others | found).items())), wanted, folder, form, f"; {advice}")

@@ -90,14 +90,9 @@ class HubFiles:
 
 
 def hub(
-    id: str | Path,
-    language: str,
-    *,
-    revision: str | None = None,
-    split: str = "train",
-    field: str = "text",
+    id: str | Path, language: str, *, revision: str | None = None, split: str = "train", field: str = "text",
     count: int | None = COUNT,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Returns the first sentences of one language in a dataset, by its filter in ``HUB_SETS``, or the first lines.
 
     Args:

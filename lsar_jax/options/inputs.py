@@ -1,7 +1,7 @@
 """Reads text, vectors and encoded folders: as moments, with at most one block in memory, or as embeddings."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -19,6 +19,7 @@ from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import check_file, same_file
 from lsar_jax.moments import Moments
+from lsar_jax.options.texts import Texts
 from lsar_jax.transforms.base.sample import SAMPLE, StreamSample, evenly_spaced
 
 __all__ = ["BLOCK", "InputName", "Reader", "check_distinct", "is_vectors", "open_vectors", "read_rows"]
@@ -37,23 +38,17 @@ _MOST_IN_MEMORY = 10_000
 class Reader:
     """Reads files, up to ``limit`` lines or rows of each, as embeddings or moments; ``text`` is as for ``Records``.
 
-    Of ``tables``, which are read once for each language, it reads the rows of one language at a time. It counts the
-    blank lines that it skips. In a ``shard`` of a job, it sums every n-th block of rows. While ``meter``
-    is open, it says how much of ``paths``, which are all files to read, is read.
+    It counts the blank lines that it skips. In a ``shard`` of a job, it sums every n-th block of rows. While ``meter``
+    is open, it says how much of what was ``found`` is read; tables of several languages are read once for each.
     """
 
     def __init__(
-        self,
-        encoder: SentenceEncoder | None,
-        max_length: int | None,
-        limit: int | None,
-        text: str | None,
-        paths: Sequence[Path] = (),
-        shard: tuple[int, int] = WHOLE,
-        tables: Collection[Path] = (),
-    ) -> None:
+        self, encoder: SentenceEncoder | None, max_length: int | None, limit: int | None, text: str | None,
+        found: Texts, shard: tuple[int, int] = WHOLE,
+    ) -> None:  # fmt: skip
         self.encoder, self.max_length, self.limit, self.text = encoder, max_length, limit, text
-        self.tables, self.shard, self.blank, self.meter = tables, shard, 0, Meter()
+        self.found, self.shard, self.blank, self.meter = found, shard, 0, Meter()
+        paths = list(chain.from_iterable(found.files.values()))
         # Of text, because a pipe is read once.
         self._samples: dict[str, StreamSample[str]] = defaultdict(lambda: StreamSample(SAMPLE))
         # How much there is up to a limit, or in a pipe, is not known.
@@ -96,9 +91,9 @@ class Reader:
             self._finish(path)
         return np.concatenate(parts)
 
-    def sample(self, files: Mapping[str, Sequence[Path]]) -> dict[str, np.ndarray]:
+    def sample(self) -> dict[str, np.ndarray]:
         """Returns embeddings of evenly spaced sentences or vectors of the files of each language that were read."""
-        x: dict[str, np.ndarray] = {}
+        x, files = dict[str, np.ndarray](), self.found.files
         for code, paths in files.items():
             if code in self._samples:
                 assert self.encoder is not None
@@ -140,7 +135,7 @@ class Reader:
 
     def _is_empty(self, path: Path, code: str) -> bool:
         """Whether no share has rows of a file."""
-        whole = Reader(self.encoder, self.max_length, self.limit, self.text, tables=self.tables)
+        whole = Reader(self.encoder, self.max_length, self.limit, self.text, self.found)
         rows = whole._blocks(path, self.limit) if is_vectors(path) else whole._sentences(path, code)
         return _unless_empty(rows) is None
 
@@ -156,7 +151,7 @@ class Reader:
         return {"language": language, "max_length": self.max_length, "show_progress": self._advance}
 
     def _sentences(self, path: Path, code: str) -> Iterator[str]:
-        table = "language" if path in self.tables else None
+        table = "language" if path in self.found.tables else None
         records = Records([path], self.text if has_columns(path) else None, table)
         rows = records.by_language() if table else ((code, record.text) for record in records)
         for text in islice((text for language, text in rows if language == code), self.limit):

@@ -10,7 +10,7 @@ from lsar_jax.corpora.row_files import file_rows
 from lsar_jax.embeddings.manifest import FILE_NAME, WORK
 from lsar_jax.languages import code_or_none, language_code
 
-__all__ = ["Texts", "files_in", "stem_of", "texts_of"]
+__all__ = ["Texts", "files_in", "is_encoded", "stem_of", "texts_of"]
 
 
 class Texts(NamedTuple):
@@ -60,11 +60,11 @@ def files_in(path: Path) -> list[Path]:
 
     Raises FileNotFoundError if there is nothing.
     """
-    if _is_encoded(path) or (path.exists() and not path.is_dir()):
+    if is_encoded(path) or (path.exists() and not path.is_dir()):
         return [path]
     folder = path if path.is_dir() else path.parent
     there = [file for file in sorted(folder.glob("*")) if not file.name.startswith(".")]
-    found = [file for file in there if _is_encoded(file) or (file.is_file() and _is_read(file))]
+    found = [file for file in there if is_encoded(file) or (file.is_file() and _is_read(file))]
     if found and path.is_dir():
         return found
     # A file whose language is not known, if there is one, is the likeliest.
@@ -80,7 +80,8 @@ def stem_of(path: Path) -> str:
     return path.name if path.is_dir() else Path(path.name.removesuffix(".gz")).stem
 
 
-def _is_encoded(path: Path) -> bool:
+def is_encoded(path: Path) -> bool:
+    """Whether ``lsar-jax encode`` wrote a folder, or began to."""
     return (path / FILE_NAME).is_file() or (path / WORK).is_dir()
 
 

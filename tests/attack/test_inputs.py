@@ -160,7 +160,6 @@ def folder(tmp_path, monkeypatch):
         ("encode - - out", "standard input can be read only once; write it to a file"),
         ("fit lsar out --texts de=- en=-", "standard input can be read only once"),
         ("mine - - out", "- is given for both sides; give two collections"),
-        ("encode . out", ". is not a file; give one"),
     ],
 )
 def test_inputs_are_refused(folder, refused, monkeypatch, command, message):

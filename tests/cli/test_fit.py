@@ -118,7 +118,6 @@ def test_parts_of_different_encoders_are_not_mixed(vectors, tmp_path, refused):
 
 MISTAKES = [
     ("lsar {out}", "there is nothing to fit on; give --texts"),
-    ("lsar {out} --texts {folder}/fr {de}", "there is no text at"),
     ("lsar {out} --texts de=nowhere.npy", "there is no nowhere.npy in "),
     ("lsar {out} --texts de={de} en={ints}", "ints.npy must be a numpy or jax array of floats"),
     ("lsar {out} --texts de={de} en={nan}", "nan.npy: the embeddings hold NaN, infinity or a number too large"),
