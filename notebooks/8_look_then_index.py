@@ -38,9 +38,7 @@ for code, paragraphs in lj.corpora.udhr("all", ["de", "en", "sw", "th"]).items()
 
 # %% language="bash"
 # cd results/look
-# for code in de en sw th; do
-#     lsar-jax encode text/$code.txt vectors/$code --encoder bundled --layer 8 > encode.log 2>&1
-# done
+# lsar-jax encode text vectors --encoder bundled --layer 8 > encode.log 2>&1
 # ls vectors
 
 # %% [markdown]

@@ -61,9 +61,8 @@ class Duplicates(InputOptions):
         transform = None if self.transform is None else Transform.load(self.transform)
         work = notes_of(self.out)
         with work_folder(work, self.out, f"lock|text/({FILES})?"):
-            folder = path
-            if not path.is_dir():
-                folder = work / "text"
+            folder = path if path.is_dir() else work / "text"
+            if folder is not path:
                 self.encode_file(self.load(transform), path, folder, self.language)
             groups, sentences = write_duplicates(
                 embeddings.open(folder), self.out, threshold, error=error, transform=transform,

@@ -20,9 +20,6 @@ from lsar_jax.transforms import Transform
 
 __all__ = ["Encode", "summary"]
 
-# Files of a folder that are read, each named after its language.
-_TEXT = [r"(.*?)\.(?:txt|jsonl|csv|tsv|parquet)(?:\.gz)?"]
-
 
 @dataclass(frozen=True)
 class Encode(ShardOption, InputOptions):
@@ -70,7 +67,7 @@ class Encode(ShardOption, InputOptions):
         jobs = {out: inputs}
         if len(inputs) == 1 and inputs[0].is_dir():
             advice = f"encode it alone, as in lsar-jax encode {inputs[0] / 'german.txt'} {out / 'de'}"
-            named = named_files(inputs[0], _TEXT, None, "{}.txt", advice)
+            named = named_files(inputs[0], [r"(.*?)\.(txt|jsonl|csv|tsv|parquet)(\.gz)?"], None, "{}.txt", advice)
             jobs = {out / stem_of(path): [path] for path in named.values()}
         self.check_text([*chain(*jobs.values())])
         for path in self.encoder_files():

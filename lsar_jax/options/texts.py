@@ -34,9 +34,8 @@ def texts_of(items: Sequence[str], column: str | None = None) -> Texts:
       column: the column of sentences in tables; by default, ``text``.
 
     Raises:
-      FileNotFoundError: there is nothing to read.
-      ValueError: a folder has two files of a language, a file is not named after one, or a table lacks a column or
-        names what is no language.
+      ValueError: there is nothing to read, a folder has two files of a language, a file is not named after one, or a
+        table lacks a column or names what is no language.
     """
     files: dict[str, list[Path]] = {}
     tables, given = set[Path](), {input_path(item.partition("=")[2]) for item in items if "=" in item}
@@ -48,8 +47,7 @@ def texts_of(items: Sequence[str], column: str | None = None) -> Texts:
             if len(codes) > 1:
                 tables.add(path)
             elif (other := inside.setdefault(codes[0], path)) != path:
-                command = f"--texts {shlex.quote(str(other))}"
-                raise ValueError(f"{other} and {path} are both for {codes[0]!r}; name the files, such as {command}")
+                raise _refusal(f"{other} and {path} are both for {codes[0]!r}; name the files", other)
             for found in codes:
                 files.setdefault(found, []).append(path)
     return Texts(dict(sorted(files.items())), tables)
@@ -58,7 +56,7 @@ def texts_of(items: Sequence[str], column: str | None = None) -> Texts:
 def files_in(path: Path) -> list[Path]:
     """Returns what there is to read in a folder, or the path itself if it is a file or an encoded folder.
 
-    Raises FileNotFoundError if there is nothing.
+    Raises ValueError if there is nothing.
     """
     if is_encoded(path) or (path.exists() and not path.is_dir()):
         return [path]
@@ -70,9 +68,8 @@ def files_in(path: Path) -> list[Path]:
     # A file whose language is not known, if there is one, is the likeliest.
     example = min(found or [folder / "german.txt"], key=lambda file: code_or_none(stem_of(file)) is not None)
     code = code_or_none(stem_of(example)) or code_or_none(stem_of(path)) or "de"
-    command = shlex.join(["--texts", f"{code}={example}"])
-    has = f"{folder} has {', '.join(file.name for file in there) or 'nothing'}"
-    raise FileNotFoundError(f"there is no text at {path}; {has}; give a file with its language, such as {command}")
+    has = ", ".join(file.name for file in there) or "nothing"
+    raise _refusal(f"there is no text at {path}; {folder} has {has}; give a file's language", f"{code}={example}")
 
 
 def stem_of(path: Path) -> str:
@@ -86,7 +83,7 @@ def is_encoded(path: Path) -> bool:
 
 
 def _is_read(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith((".txt", ".npy")) or has_columns(path)
+    return path.name.lower().removesuffix(".gz").endswith((".txt", ".npy")) or has_columns(path)
 
 
 def _languages_of(path: Path, column: str | None, item: str) -> list[str]:
@@ -98,6 +95,11 @@ def _languages_of(path: Path, column: str | None, item: str) -> list[str]:
     if "language" in lacking and (code := code_or_none(stem_of(path))):
         return [code]
     why = f"has no column {lacking[0]}, only {', '.join(columns)}" if columns else "is not named after a language"
-    given = [f"de={path}"] if "language" in lacking else ["--text", "NAME"]
-    words = [item, *given] if Path(item).is_dir() or "language" not in lacking else given
-    raise ValueError(f"{path} {why}; give, for example, {shlex.join(['--texts', *words])}")
+    if "language" not in lacking:
+        raise _refusal(f"{path} {why}; name that of the sentences", item, "--text", "NAME")
+    raise _refusal(f"{path} {why}; give its code", *([item] if Path(item).is_dir() else []), f"de={path}")
+
+
+def _refusal(why: str, *words: object) -> ValueError:
+    """An error that ends in the command to give."""
+    return ValueError(f"{why}, such as {shlex.join(['--texts', *map(str, words)])}")
