@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from lsar_jax.checks import errors_of
 from lsar_jax.corpora.row_files import has_columns, is_parquet, rows_in
 from lsar_jax.corpora.text_files import LONGEST, decoded_lines, unpacked
 from lsar_jax.files import check_file, sha256
-from lsar_jax.languages import check_codes, language_code
+from lsar_jax.languages import language_code
 
 __all__ = [
     "STANDARD_INPUT",
@@ -111,9 +110,10 @@ class Records:
     def by_language(self) -> Iterator[tuple[str, str]]:
         """Yields the language that the column of ids names, and the sentence; ValueError where it names none."""
         for row, record in enumerate(self, start=1):
-            with errors_of(self.paths[record.source]):
-                [code] = check_codes([str(record.id)], first=row)
-            yield language_code(code), record.text
+            try:
+                yield language_code(record.id), record.text
+            except ValueError as error:
+                raise ValueError(f"{self.paths[record.source]}: row {row}: {error}") from error
 
     def _read(self, path: Path, name: str, digest: Any) -> Iterator[tuple[str, str | None]]:
         text = "text" if self.text is None else self.text

@@ -21,6 +21,7 @@ SHARES = 3
 TEXT = ["--encoder", str(TINY), "--layer", "1"]
 DATA = {
     "text": ["--texts", "de=de.txt", "fr=fr.txt", *TEXT],
+    "table": ["--texts", "t.tsv", *TEXT],
     "vectors": ["--texts", "de=de.npy", "fr=fr.npy"],
     "folders": ["--texts", "de=de", "fr=fr"],
 }
@@ -39,6 +40,8 @@ def here(rng, tmp_path, monkeypatch):
         lines = words(rng, rows)
         lines[1] = " "
         Path(f"{code}.txt").write_text("".join(f"{line}\n" for line in lines))
+        with Path("t.tsv").open("a") as table:
+            table.writelines([*["text\tlanguage\n"] * (code == "de"), *(f"{line}\t{code}\n" for line in lines)])
         x = rng.standard_normal((rows, 32)).astype(np.float32) + 1
         np.save(f"{code}.npy", x)
         made_folder(tmp_path / code, x, lines)
