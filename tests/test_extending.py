@@ -69,8 +69,8 @@ def test_a_transform(checkout, rng):
     for code, place in {"de": (1, 0), "en": (0, 2), "th": (-1, -2)}.items():
         x = rng.normal(scale=0.01, size=(50, 16)) + 10 * np.array(place) @ plane + offset
         np.save(checkout / f"{code}.npy", x)
-    data = [f"{code}={code}.npy" for code in ("de", "en", "th")]
-    fit = ["lsar_jax", "fit", "principal-components", "pc.safetensors", "--components", 2, "--texts", *data]
+    data = ["--texts", "de.npy", "en.npy", "th.npy"]
+    fit = ["lsar_jax", "fit", "principal-components", "pc.safetensors", "--components", 2, *data]
     task = ["eval", "udhr", "--encoder", TINY, "--max-length", 24, "--layers", 2, "--languages", "de", "en", "th"]
     said = run(
         checkout,
