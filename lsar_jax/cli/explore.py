@@ -17,9 +17,7 @@ import tyro
 from lsar_jax.console.output import console
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
-from lsar_jax.languages import code_or_none
 from lsar_jax.options.text_folder import TextFolderOptions
-from lsar_jax.options.texts import files_in, stem_of
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.embedded_text import embed
 from lsar_jax.report.explorer import explore
@@ -88,20 +86,16 @@ class Explore(TextFolderOptions):
 
     def _fit_options(self, text: UserText) -> str:
         """The options of ``lsar-jax fit`` that read the same text; empty if there are none, as for pairs."""
-        place, suffix = (self.place, ".txt") if self.vectors is None else (self.vectors, ".npy")
-        paths = [path for path in place.glob("*") if path.suffix == suffix or (self.vectors and path.is_dir())]
-        paths.sort(key=Path.is_file)  # de.npy is read where de is a folder, too
-        found = {code_or_none(stem_of(path)): path for path in paths}
-        if not found.keys() >= {*text.codes} or self.dtype != "float32":
+        items = self.items if self.vectors is None else [str(self.vectors)]
+        if text.pairs or self.languages or self.dtype != "float32" or (self.vectors and self.vectors.is_file()):
             return ""
-        files = sorted(found[code] for code in text.codes)
         words = [] if self.vectors else ["--encoder", self.encoder, "--max-length", str(self.max_length)]
         for option in () if self.vectors else _OF_ENCODER:
             if (value := getattr(self, option)) not in (None, False):
                 words += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
-        return shlex.join([*words, "--texts", *map(str, [place] if files == files_in(place) else files)])
+        return shlex.join([*words, "--texts", *items])
 
     def _reading(self, usage: Usage) -> str:
         """Python that makes ``x`` as this command does."""
-        paths = {name: f"Path({str(path)!r})" for name, path in (("place", self.place), ("vectors", self.vectors))}
-        return filled("reading.txt", options=self, usage=usage, **paths).strip()
+        vectors = f"Path({str(self.vectors)!r})"
+        return filled("reading.txt", options=self, usage=usage, items=[*self.items], vectors=vectors).strip()

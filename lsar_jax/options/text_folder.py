@@ -1,5 +1,6 @@
 """The options of the report and the explorer: text of the user's, and the encoder of it or its vectors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import tyro
 from lsar_jax.checks import check_option
 from lsar_jax.corpora.records import is_parquet
 from lsar_jax.options.encoder import EncoderOptions
+from lsar_jax.options.texts import stem_of
 from lsar_jax.options.user_text import Aligned, UserText, read_user_text
 
 __all__ = ["TextFolderOptions"]
@@ -18,8 +20,9 @@ class TextFolderOptions(EncoderOptions):
     """Text, and the encoder of it or its vectors.
 
     Attributes:
-      texts: folder with a text file per language, or with parallel text of English and other languages; or one file
-        with the columns language and text (parquet, .jsonl, .csv or .tsv); by default the parquet file of the vectors.
+      texts: folder of files, or files, each named after its language (de.txt, de.jsonl.gz) or LANGUAGE=PATH; folder of
+        parallel text of English and other languages; or tables with the columns language and text (parquet, .jsonl,
+        .csv or .tsv); by default the parquet file of the vectors.
       vectors: vectors of the text, of any model; by default, the text is encoded. For a folder of text, a folder with
         de.npy, or a folder de that lsar-jax encode wrote, for de.txt, with a vector for each line. For a file, a .npy
         file with a vector for each row, or a parquet file with them in the column vector.
@@ -32,7 +35,7 @@ class TextFolderOptions(EncoderOptions):
       overwrite: replace earlier output.
     """
 
-    texts: tyro.conf.Positional[Path | None] = None
+    texts: tyro.conf.Positional[tuple[str, ...]] = ()
     vectors: Path | None = None
     layers: tuple[int, ...] | None = None
     cache: Path | None = None
@@ -43,22 +46,20 @@ class TextFolderOptions(EncoderOptions):
     overwrite: bool = False
 
     @property
-    def place(self) -> Path:
-        """The folder or file of the text."""
-        place = self.texts or self.vectors
-        if place is None or (self.texts is None and not is_parquet(place)):
+    def items(self) -> Sequence[str]:
+        """The folders and files of the text."""
+        if not self.texts and (self.vectors is None or not is_parquet(self.vectors)):
             raise ValueError("name a folder of text, such as mycorpus/ with de.txt and en.txt")
-        return place
+        return self.texts or [str(self.vectors)]
 
     @property
     def title(self) -> str:
         """The title of a page."""
-        place = self.place.resolve()
-        return f"Language in {place.name if place.is_dir() else place.stem}"
+        return f"Language in {stem_of(Path(self.items[0].partition('=')[2] or self.items[0]).resolve())}"
 
     def read_text(self, count: int | None = None) -> UserText:
         """Reads the text, at most ``count`` sentences a language."""
-        return read_user_text(self.place, self.languages, count or self.count, self.aligned, 0, self.columns)
+        return read_user_text(self.items, self.languages, count or self.count, self.aligned, 0, self.columns)
 
     def check_vectors(self) -> None:
         """Raises ValueError for options of the encoder beside vectors."""

@@ -10,7 +10,7 @@ from lsar_jax.corpora.row_files import file_rows
 from lsar_jax.embeddings.manifest import FILE_NAME, WORK
 from lsar_jax.languages import code_or_none, language_code
 
-__all__ = ["Texts", "files_in", "is_encoded", "stem_of", "texts_of"]
+__all__ = ["Texts", "is_encoded", "stem_of", "texts_of"]
 
 
 class Texts(NamedTuple):
@@ -25,13 +25,14 @@ class Texts(NamedTuple):
     tables: Collection[Path]
 
 
-def texts_of(items: Sequence[str], column: str | None = None) -> Texts:
+def texts_of(items: Sequence[str], column: str | None = None, *, vectors: bool = True) -> Texts:
     """Finds the files of each language; a table is read to its end for its languages.
 
     Args:
       items: each a folder, whose files are read as if each were named; a file or an encoded folder that is named after
         its language; a table with the column ``language``; or LANGUAGE=PATH, which folders then leave out.
       column: the column of sentences in tables; by default, ``text``.
+      vectors: whether to find vectors and encoded folders, too, in folders.
 
     Raises:
       ValueError: there is nothing to read, a folder has two files of a language, a file is not named after one, or a
@@ -42,27 +43,25 @@ def texts_of(items: Sequence[str], column: str | None = None) -> Texts:
     for item in items:
         code, sign, name = item.partition("=")
         inside: dict[str, Path] = {}
-        for path in [input_path(name)] if sign else [path for path in files_in(input_path(item)) if path not in given]:
+        found = [input_path(name)] if sign else _files_in(input_path(item), vectors)
+        for path in [path for path in found if sign or path not in given]:
             codes = [language_code(code)] if sign else _languages_of(path, column, item)
             if len(codes) > 1:
                 tables.add(path)
             elif (other := inside.setdefault(codes[0], path)) != path:
                 raise _refusal(f"{other} and {path} are both for {codes[0]!r}; name the files", other)
-            for found in codes:
-                files.setdefault(found, []).append(path)
+            for code in codes:
+                files.setdefault(code, []).append(path)
     return Texts(dict(sorted(files.items())), tables)
 
 
-def files_in(path: Path) -> list[Path]:
-    """Returns what there is to read in a folder, or the path itself if it is a file or an encoded folder.
-
-    Raises ValueError if there is nothing.
-    """
+def _files_in(path: Path, vectors: bool) -> list[Path]:
+    """Returns what there is to read in a folder, or the path itself if it is a file or an encoded folder."""
     if is_encoded(path) or (path.exists() and not path.is_dir()):
         return [path]
     folder = path if path.is_dir() else path.parent
     there = [file for file in sorted(folder.glob("*")) if not file.name.startswith(".")]
-    found = [file for file in there if is_encoded(file) or (file.is_file() and _is_read(file))]
+    found = [file for file in there if (is_encoded(file) and vectors) or (file.is_file() and _is_read(file, vectors))]
     if found and path.is_dir():
         return found
     # A file whose language is not known, if there is one, is the likeliest.
@@ -82,8 +81,8 @@ def is_encoded(path: Path) -> bool:
     return (path / FILE_NAME).is_file() or (path / WORK).is_dir()
 
 
-def _is_read(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith((".txt", ".npy")) or has_columns(path)
+def _is_read(path: Path, vectors: bool) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith((".txt", ".npy")[: 1 + vectors]) or has_columns(path)
 
 
 def _languages_of(path: Path, column: str | None, item: str) -> list[str]:
@@ -101,5 +100,5 @@ def _languages_of(path: Path, column: str | None, item: str) -> list[str]:
 
 
 def _refusal(why: str, *words: object) -> ValueError:
-    """An error that ends in the command to give."""
-    return ValueError(f"{why}, such as {shlex.join(['--texts', *map(str, words)])}")
+    """An error that ends in what to give in place of the paths that were given."""
+    return ValueError(f"{why}, such as {shlex.join(map(str, words))}")

@@ -3,26 +3,28 @@
 Copies of a sentence, ignoring case, digits and punctuation, are left out: one could be found for a translation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import itemgetter
+from itertools import chain
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax import corpora, languages, transforms
+from lsar_jax import languages, transforms
 from lsar_jax.arrays import padded_rows
 from lsar_jax.console.output import console
-from lsar_jax.corpora.by_language import group_by
+from lsar_jax.corpora.builders.parallel import Parallel
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled
 from lsar_jax.corpora.records import Records, is_parquet
 from lsar_jax.corpora.row_files import file_rows
 from lsar_jax.corpora.text_rules import text_key
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.options.inputs import open_vectors
+from lsar_jax.options.texts import Texts, stem_of, texts_of
 from lsar_jax.retrieval import nearest
 
 __all__ = ["Aligned", "UserText", "finds_lines", "read_user_text", "read_user_vectors"]
@@ -96,29 +98,27 @@ class UserText:
 
 
 def read_user_text(
-    folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int, columns: Sequence[str] = ()
+    items: Sequence[str], codes: Sequence[str], count: int, aligned: Aligned, seed: int, columns: Sequence[str] = ()
 ) -> UserText:
     """Reads text, as ``TextFolderOptions.texts`` describes it; of each language, ``count`` sentences, drawn at random.
 
     Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; see ``finds_lines``.
     """
-    if folder.is_file():
-        text = _read_columns(folder, codes, count, seed)
-    elif not folder.is_dir() or not any(folder.iterdir()):
-        forms = "a file per language there, with a sentence in each line, such as de.txt, or parallel text (en-de.tsv)"
-        raise FileNotFoundError(f"there is no folder {folder}, or it is empty; put {forms}")
-    elif any(folder.glob("*.txt")):
-        if tables := sorted([*folder.glob("*.tsv"), *folder.glob("*.*-*.*")]):
-            raise ValueError(f"{folder} has both a file per language and parallel text ({tables[0].name}); give one")
-        text = _read_files(folder, codes, count, aligned, seed)
-    else:
+    where, folder, pairs = " ".join(items), Path(items[0]), dict[str, Any]()
+    with suppress(FileNotFoundError):  # there are none
+        pairs = Parallel(folder).files
+    if pairs and any(folder.glob("*.txt")):
+        raise ValueError(f"{folder} has both a file per language and parallel text ({next(iter(pairs))}); give one")
+    if pairs:
         text = _read_pairs(folder, codes, count, seed, columns)
+    else:
+        text = _read_files(items, codes, count, aligned, seed)
     if aligned == "yes" and not text.aligned:
-        raise ValueError(f"--aligned yes needs a folder with as many lines in every file, unlike {folder}; omit it")
+        raise ValueError(f"--aligned yes needs as many lines in the file of every language, unlike {where}; omit it")
     counts = {code: len(sentences) for code, sentences in text.sentences.items()}
     if len(counts) < 2 or min(counts.values()) < _LEAST:
         advice = f"give two languages or more, each with at least {_LEAST}, by --languages, or use --aligned no"
-        raise ValueError(f"{folder} has {counts} different sentences; {advice}")
+        raise ValueError(f"{where} has {counts} different sentences; {advice}")
     return text
 
 
@@ -131,29 +131,33 @@ def finds_lines(x: Mapping[str, Float[np.ndarray, "sentence dim"]]) -> bool:
     return bool(min(found) >= min(1.0, _ABOVE_CHANCE / len(first)))
 
 
-def read_user_vectors(path: Path, folder: Path, text: UserText) -> dict[str, Float[np.ndarray, "sentence dim"]]:
-    """Returns the vectors in ``path`` of text that ``read_user_text`` read from ``folder``, by language.
+def read_user_vectors(path: Path, items: Sequence[str], text: UserText) -> dict[str, Float[np.ndarray, "sentence dim"]]:
+    """Returns the vectors in ``path`` of text that ``read_user_text`` read from ``items``, by language.
 
     Raises:
       FileNotFoundError: there are no vectors of a language.
       ValueError: there are more or fewer vectors than lines, their widths differ, a value is not finite, or the text is
         pairs.
     """
-    x = {}
-    if folder.is_file():
-        rows, vectors = _rows(folder), _open(path)
-        places = _first_places(path, vectors, folder, rows)
+    x, where = {}, " ".join(items)
+    found = Texts({}, ()) if text.pairs else texts_of(items, vectors=False)
+    if len(items) == 1 and Path(items[0]) in found.tables:
+        vectors = _open(path)
+        rows = [*Records([*found.tables], ids="language").by_language()]
+        places = _first_places(path, vectors, where, [(code, line.strip()) for code, line in rows])
         for code, sentences in text.sentences.items():
             x[code] = np.asarray(vectors)[[places[code, sentence] for sentence in sentences]]
-    elif text.pairs or not path.is_dir():
-        raise ValueError(f"--vectors {path} must be a folder with de.npy for de.txt in {folder}, which has {text.form}")
+    elif text.pairs or found.tables or not path.is_dir():
+        raise ValueError(f"--vectors {path} must be a folder with de.npy for de.txt in {where}, which has {text.form}")
     else:
-        for code, file in corpora.language_files(folder, ".txt", text.codes).items():
-            found = next((place for place in (path / f"{file.stem}.npy", path / file.stem) if place.exists()), None)
-            if found is None:
-                raise FileNotFoundError(f"there is no {file.stem}.npy and no folder {file.stem} in {path}")
-            vectors, lines = open_vectors(found), [line.strip() for line in corpora.lines(file)]
-            place = _first_places(found, vectors, file, lines)
+        lines = _lines(found, text.codes)
+        for code in text.codes:
+            name = stem_of(found.files[code][0])
+            of = next((place for place in (path / f"{name}.npy", path / name) if place.exists()), None)
+            if of is None:
+                raise FileNotFoundError(f"there is no {name}.npy and no folder {name} in {path}")
+            vectors = open_vectors(of)
+            place = _first_places(of, vectors, where, lines[code])
             x[code] = np.asarray(vectors)[[place[sentence] for sentence in text.sentences[code]]]
     padded_rows({f"{path}, {code}": rows for code, rows in x.items()})  # their floats, widths and finite values
     return x
@@ -170,23 +174,26 @@ def _open(path: Path) -> np.ndarray | Embeddings:
         raise ValueError(f"{path}: the column vector must hold lists of as many floats in every row") from error
 
 
-def _first_places(path: Path, vectors: np.ndarray | Embeddings, file: Path, lines: Sequence[K]) -> dict[K, int]:
+def _first_places(path: Path, vectors: np.ndarray | Embeddings, text: str, lines: Sequence[K]) -> dict[K, int]:
     """Where each line stands first; raises ValueError unless there are as many vectors as lines."""
     if len(vectors) != len(lines):
-        raise ValueError(f"{path} has {len(vectors)} vectors, and {file} {len(lines)} lines")
+        raise ValueError(f"{path} has {len(vectors)} vectors, and {text} {len(lines)} lines")
     return {line: number for number, line in reversed(list(enumerate(lines)))}
 
 
-def _rows(path: Path) -> list[tuple[str, str]]:
-    """The language and the sentence of each row of a file with columns."""
-    return [(code, text.strip()) for code, text in Records([path], ids="language").by_language()]
-
-
-def _read_columns(path: Path, codes: Sequence[str], count: int, seed: int) -> UserText:
-    rows = group_by(_rows(path), itemgetter(0))
-    texts = {code: [sentence for _, sentence in of_code] for code, of_code in rows.items()}
-    chosen = dict.fromkeys(languages.own_name(code, texts, str(path)) for code in codes) or sorted(texts)
-    return _not_aligned({code: texts[code] for code in chosen}, count, np.random.default_rng(seed))
+def _lines(found: Texts, codes: Collection[str]) -> dict[str, list[str]]:
+    """The sentences of each language, without space around them; a table is read once."""
+    lines: dict[str, list[str]] = {code: [] for code in codes}
+    for path in dict.fromkeys(chain.from_iterable(found.files.values())):
+        if path in found.tables:
+            rows = Records([path], ids="language").by_language()
+        else:
+            [code] = [code for code, paths in found.files.items() if path in paths]
+            rows = ((code, record.text) for record in (Records([path]) if code in lines else ()))
+        for code, sentence in rows:
+            if code in lines:
+                lines[code].append(sentence.strip())
+    return lines
 
 
 def _not_aligned(texts: Mapping[str, Sequence[str]], count: int, rng: np.random.Generator) -> UserText:
@@ -199,17 +206,17 @@ def _not_aligned(texts: Mapping[str, Sequence[str]], count: int, rng: np.random.
     return UserText(sentences, {}, {}, False).not_aligned()
 
 
-def _read_files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
-    paths = corpora.language_files(folder, ".txt", codes or None)
-    texts = {code: [line.strip() for line in corpora.lines(path)] for code, path in paths.items()}
+def _read_files(items: Sequence[str], codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
+    found, where = texts_of(items, vectors=False), " ".join(items)
+    texts = _lines(found, dict.fromkeys(languages.own_name(code, found.files, where) for code in codes) or found.files)
     counts = {code: len(text) for code, text in texts.items()}
-    same = len(set(counts.values())) == 1
+    same = len(set(counts.values())) == 1 and not found.tables
     rng = np.random.default_rng(seed)
     if not same or aligned == "no":
         return _not_aligned(texts, count, rng)
     rows = {code: _different(text) for code, text in texts.items()}
     shared = reduce(np.intersect1d, rows.values())
-    _print_left_out(max(counts.values()) - len(shared), f"lines of {folder} that are blank or repeated in a language")
+    _print_left_out(max(counts.values()) - len(shared), f"lines of {where} that are blank or repeated in a language")
     shared = np.sort(rng.permutation(shared)[:count])
     sentences = {code: [text[i] for i in shared] for code, text in texts.items()}
     return UserText(sentences, dict.fromkeys(texts, np.arange(len(shared))), {}, True)

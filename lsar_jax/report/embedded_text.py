@@ -98,7 +98,7 @@ def embed(
     """Encodes a text, or reads its vectors; it counts as not aligned if its embeddings say so and the user does not.
 
     Args:
-      options: place of the text and of its vectors.
+      options: where the text and its vectors are.
       text: the text.
       encoder: the encoder; None for vectors.
       layers: its layers.
@@ -107,7 +107,7 @@ def embed(
     """
     if encoder is None:
         assert options.vectors is not None
-        x = {code: rows[None] for code, rows in read_user_vectors(options.vectors, options.place, text).items()}
+        x = {code: rows[None] for code, rows in read_user_vectors(options.vectors, options.items, text).items()}
         specs = [EncoderSpec(f"{options.vectors}", "", 0, "", "")]  # only their name is known
     else:
         x = encode_all(encoder, text.sentences, layers, options.max_length, {code: code for code in text.codes}, cache)
@@ -132,7 +132,7 @@ def embed_reference(
     """
     known = corpora.udhr("all")
     if translations is not None:
-        given = read_user_text(translations, (), _TRANSLATIONS, "yes", 0)
+        given = read_user_text([str(translations)], (), _TRANSLATIONS, "yes", 0)
         known = {} if given.pairs else given.sentences
     codes = [code for code in embedded.text.codes if code in known]
     if translations is not None:

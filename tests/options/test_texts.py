@@ -40,17 +40,17 @@ def test_every_form_of_text_and_of_vectors(capsys):
     need("pyarrow.parquet").write_table(need("pyarrow").Table.from_pylist(ROWS), tables[-1])
     right = fitted("corpus", *ENCODER)
     assert "on 75 sentences: de 25, en 25, fr 25" in capsys.readouterr().out
+    text = read_user_text(["corpus"], (), 1000, "auto", 0)
     files = ["corpus/de.txt corpus/en.txt corpus/fr.txt", "other/en.txt fr=other/fr.txt de=other/german.txt"]
     for form in (*files, "other de=other/german.txt", *tables):
         assert fitted(*form.split(), *ENCODER) == right, form
+        assert read_user_text(form.split(), (), 1000, "auto", 0).sentences == text.sentences
     assert fitted("corpus", *ENCODER, "--limit", "9") == fitted("t.csv", *ENCODER, "--limit", "9") != right
-    text = read_user_text(Path("corpus"), (), 1000, "auto", 0)
-    assert all(read_user_text(Path(table), (), 1000, "auto", 0).sentences == text.sentences for table in tables)
     for shard in ("0/2", "1/2"):
         assert main(["encode", "corpus", "vectors", *ENCODER, "--shard-rows", "9", "--shard", shard]) == 0
     assert main(["merge", "vectors"]) == main(["encode", "corpus", "whole", *ENCODER, "--shard-rows", "9"]) == 0
     right = fitted("vectors")
-    for code, x in read_user_vectors(Path("vectors"), Path("corpus"), text).items():
+    for code, x in read_user_vectors(Path("vectors"), ["corpus"], text).items():
         np.save(f"corpus/{code}.npy", x)
     for form in ("whole", "vectors/de vectors/en vectors/fr", "corpus/de.npy corpus/en.npy fr=corpus/fr.npy"):
         assert fitted(*form.split()) == right, form
@@ -70,13 +70,13 @@ def test_files_of_a_folder_are_encoded_each_in_its_language(refused):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("corpus/xx.txt", "no text at corpus/xx.txt; corpus has de.txt, en.txt, fr.txt; .* --texts de=corpus/de.txt"),
-        ("other/de.txt", "other has en.txt, fr.txt, german.txt; .* such as --texts de=other/german.txt"),
-        ("empty", "at empty; empty has nothing; .* such as --texts de=empty/german.txt"),
-        ("other", "other/german.txt is not named after a language; give .* --texts other de=other/german.txt"),
-        ("empty/a.csv", "a.csv has no column language, only id, text; give its code, such as --texts de=empty/a.csv"),
-        ("empty/b.csv", "has no column text, only language, content; .* --texts empty/b.csv --text NAME"),
-        ("corpus", "corpus/de.txt and corpus/deu.jsonl are both for .de.; .* such as --texts corpus/de.txt"),
+        ("corpus/xx.txt", "no text at corpus/xx.txt; corpus has de.txt, en.txt, fr.txt; .* such as de=corpus/de.txt"),
+        ("other/de.txt", "other has en.txt, fr.txt, german.txt; .* such as de=other/german.txt"),
+        ("empty", "at empty; empty has nothing; .* such as de=empty/german.txt"),
+        ("other", "other/german.txt is not named after a language; give .* such as other de=other/german.txt"),
+        ("empty/a.csv", "a.csv has no column language, only id, text; give its code, such as de=empty/a.csv"),
+        ("empty/b.csv", "has no column text, only language, content; .* such as empty/b.csv --text NAME"),
+        ("corpus", "corpus/de.txt and corpus/deu.jsonl are both for .de.; .* such as corpus/de.txt"),
         ("xyzzy=corpus/de.txt", "'xyzzy' is not a language code"),
     ],
 )  # fmt: skip

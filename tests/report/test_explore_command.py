@@ -127,6 +127,6 @@ def test_one_file_holds_text_languages_and_vectors(tmp_path, rng, refused):
     assert all((made["x"][code] == x[code]).all() for code in ("fr", "de"))
     options = ["explore", str(file), *options, "--overwrite"]
     assert "known languages are de, en, fr" in refused(main, [*options, "--languages", "sw", "de"])
-    assert "--aligned yes needs a folder" in refused(main, [*options, "--aligned", "yes"])
+    assert "--aligned yes needs as many lines" in refused(main, [*options, "--aligned", "yes"])
     parquet.write_table(pyarrow.table(columns | {"vector": [[1.0]] + 74 * [[1.0, 2.0]]}), file)
     assert "the column vector must hold lists of as many floats" in refused(main, [*options, "--vectors", str(file)])
