@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 __all__ = [
-    "center",
     "cluster_enhancement",
     "experts",
     "joint",
@@ -21,20 +20,22 @@ __all__ = [
     "max_rank",
     "nomic_bert",
     "outliers",
-    "procrustes",
     "rank_shift",
     "rotary_attention",
     "sparse_autoencoder",
     "sparse_dimensions",
     "steering",
+    "unit",
     "whiten_samples",
     "whitening",
 ]
 
 
-def center(x, language_embeddings):
-    """Libovicky et al. 2020: subtract the mean of the language's own embeddings."""
-    return np.asarray(x, np.float64) - np.asarray(language_embeddings, np.float64).mean(axis=0)
+def unit(x):
+    """Rows of length 1; a row of zeros stays as it is."""
+    x = np.asarray(x, np.float64)
+    norm = np.linalg.norm(x, axis=1, keepdims=True)
+    return x / np.where(norm > 0, norm, 1)
 
 
 def lir(x, language_embeddings, components):
@@ -124,12 +125,6 @@ def joint(x, by_language, components, eps):
     return np.asarray(x, np.float64) - np.asarray(x, np.float64) @ removed @ np.linalg.pinv(removed)
 
 
-def procrustes(x, y):
-    """Schönemann 1966: the orthogonal W with y = W x."""
-    left, _, right = np.linalg.svd(np.asarray(y, np.float64).T @ np.asarray(x, np.float64))
-    return left @ right
-
-
 def experts(x, router, first, second, bias, chosen, activation):
     """Nussbaum and Duderstadt 2025: the likeliest experts of each token, weighted by their probabilities as they are.
 
@@ -188,9 +183,8 @@ def nomic_bert(weights, ids, *, heads, theta, epsilon, experts_chosen):
             fed = dense(f"{block}.mlp.fc2", gelu(dense(f"{block}.mlp.fc1", x)))
         else:
             router = weights[f"{block}.mlp.router.layer.weight"]
-            both = (
-                weights[f"{block}.mlp.experts.mlp.{name}"].reshape(len(router), -1, x.shape[1]) for name in ("w1", "w2")
-            )
+            inside = f"{block}.mlp.experts.mlp"
+            both = (weights[f"{inside}.{name}"].reshape(len(router), -1, x.shape[1]) for name in ("w1", "w2"))
             fed = experts(x, router, *both, weights[f"{block}.mlp.experts.bias"], experts_chosen, gelu)
         states.append(norm(f"{block}.norm2", x + fed))
     return states

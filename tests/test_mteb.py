@@ -12,6 +12,7 @@ from lsar_jax.transforms import fit_center, fit_lsar
 from lsar_jax.transforms.identifier import fit_identifier
 from tests.optional import need
 from tests.parity import GOLDEN
+from tests.reference import unit
 
 mteb = need("mteb")
 need("torch")
@@ -24,6 +25,7 @@ from mteb.types import PromptType  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore:To copy construct from a tensor:UserWarning:mteb")
 
 ISO = {"de": "deu-Latn", "en": "eng-Latn", "sw": "swa-Latn"}
+PAIRED = {f"{code}-en": [ISO[code], ISO["en"]] for code in ("de", "sw")}
 TEXT = lj.corpora.udhr("test", ISO)
 GOLD = np.random.default_rng(0).uniform(0, 5, 25)
 
@@ -47,9 +49,7 @@ def rows(**columns):
 
 
 class Pairs(AbsTaskBitextMining):
-    metadata = described(
-        "UdhrPairs", "BitextMining", {f"{x}-en": [ISO[x], ISO["en"]] for x in ("de", "sw")}, "accuracy"
-    )
+    metadata = described("UdhrPairs", "BitextMining", PAIRED, "accuracy")
 
     def load_data(self, *args, **kwargs):
         self.dataset = {f"{x}-en": rows(sentence1=TEXT[x], sentence2=TEXT["en"]) for x in ("de", "sw")}
@@ -114,8 +114,7 @@ def assert_same(got, expected):
 def spearman(x):
     from scipy.stats import spearmanr
 
-    unit = np.asarray(x) / np.linalg.norm(x, axis=1, keepdims=True)
-    return spearmanr((unit * np.roll(unit, -1, axis=0)).sum(1), GOLD).statistic
+    return spearmanr((unit(x) * np.roll(unit(x), -1, axis=0)).sum(1), GOLD).statistic
 
 
 @pytest.fixture(scope="module")

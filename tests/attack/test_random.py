@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import lsar_jax as lj
 from lsar_jax.corpora.records import Records
 from lsar_jax.encoders.options import EncodeOptions
+from tests.reference import unit
 from tests.rewriting import rewrite
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -76,8 +77,7 @@ CALLS = {
 
 
 def cosines(x, y):
-    x, y = (z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-300) for z in (x, y))
-    return -np.sort(-(x @ y.T), axis=1)[:, :3]
+    return -np.sort(-(unit(x) @ unit(y).T), axis=1)[:, :3]
 
 
 TWINS = {
@@ -106,9 +106,9 @@ def fits(value, kind):
     """Whether a value may be one of an annotation."""
     types = {"None": type(None), "bool": bool, "int": int | np.integer, "float": int | np.integer | float | np.floating}
     types |= {"str": str, "Literal": str} | dict.fromkeys(("Sequence", "Iterable", "tuple", "Any", "Array"), object)
-    return any(name in kind and isinstance(value, given) for name, given in types.items()) and not (
-        isinstance(value, bool) and not any(name in kind for name in ("bool", "Any"))
-    )
+    if isinstance(value, bool) and not any(name in kind for name in ("bool", "Any")):
+        return False
+    return any(name in kind and isinstance(value, given) for name, given in types.items())
 
 
 @many

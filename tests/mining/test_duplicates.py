@@ -8,7 +8,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from tests.embeddings.made_folder import made_folder
-from tests.retrieval.test_local_scaling import unit
+from tests.reference import unit
 
 
 @pytest.fixture

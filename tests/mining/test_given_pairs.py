@@ -9,7 +9,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.mining.pair_files import read_pairs
-from tests.retrieval.test_local_scaling import unit
+from tests.reference import unit
 
 
 def test_scores_equal_their_definitions(rng):

@@ -8,12 +8,12 @@ import pytest
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining import best_threshold, margin_score, mine
 from lsar_jax.mining.pairs import _sorted
+from tests.reference import unit
 
 
 def brute_force(source, target, k, margin, retrieval):
     """All pairs in float64, as the papers write them."""
-    x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (source.astype(float), target.astype(float)))
-    cosine = x @ y.T
+    cosine = unit(source) @ unit(target).T
     near_x = np.sort(cosine, axis=1)[:, ::-1][:, :k].mean(axis=1)
     near_y = np.sort(cosine, axis=0)[::-1][:k].mean(axis=0)
     mean = (near_x[:, None] + near_y[None]) / 2

@@ -6,7 +6,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.retrieval.calibration import Calibration, conformal_threshold
 from lsar_jax.retrieval.matches import Matches, find_matches
-from tests.retrieval.test_local_scaling import unit
+from tests.reference import unit
 
 CODES = ("de", "en", "fr")
 

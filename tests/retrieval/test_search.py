@@ -9,14 +9,13 @@ from lsar_jax.mesh import data_mesh, replicated, split
 from lsar_jax.retrieval import mix_queries, plan, similarity, top_k
 from lsar_jax.retrieval.search import nearest, nearest_both
 from tests.compilations import count_compilations
+from tests.reference import unit
 
 
 def brute_force(queries, candidates, k, metric):
     queries, candidates = np.asarray(queries, np.float64), np.asarray(candidates, np.float64)
     if metric == "cosine":
-        queries, candidates = (
-            x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300) for x in (queries, candidates)
-        )
+        queries, candidates = unit(queries), unit(candidates)
     scores = queries @ candidates.T
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(scores, order, axis=1), order
@@ -168,7 +167,7 @@ def test_similarity_at_the_limits_of_float32():
 
 def test_a_query_and_its_translation_count_alike(rng, unchecked):
     queries, translations = (rng.standard_normal((3, 8)).astype(np.float32) for _ in range(2))
-    units = [np.asarray(x, np.float64) / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, translations)]
+    units = [unit(queries), unit(translations)]
     # Whatever their lengths.
     mixed = mix_queries(queries * np.float32([[1e-3], [1], [1e3]]), translations)
     np.testing.assert_allclose(mixed, sum(units) / 2, atol=1e-6)

@@ -7,6 +7,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.transforms import SparseAutoencoder, Transform, fit_langsae, reconstruction_loss
 from tests import reference
+from tests.reference import unit
 
 pytest.importorskip("optax")
 
@@ -36,8 +37,7 @@ def fitted(request, planted):
 
 def found(queries, candidates):
     """The share of queries whose nearest candidate, by cosine, is their translation."""
-    cosines = queries @ (candidates / np.linalg.norm(candidates, axis=1, keepdims=True)).T
-    return np.mean(cosines.argmax(axis=1) == np.arange(len(queries)))
+    return np.mean((queries @ unit(candidates).T).argmax(axis=1) == np.arange(len(queries)))
 
 
 def test_features_of_languages_are_removed_and_meanings_stay(planted, fitted):
@@ -46,10 +46,7 @@ def test_features_of_languages_are_removed_and_meanings_stay(planted, fitted):
     assert found(x["de"], x["en"]) < 0.5
     assert found(moved["de"], moved["en"]) > 0.95
     for code in CODES:
-        before, after = (
-            np.sum(rows * meaning, axis=1) / np.linalg.norm(rows, axis=1) / np.linalg.norm(meaning, axis=1)
-            for rows in (x[code], moved[code])
-        )
+        before, after = (np.sum(unit(rows) * unit(meaning), axis=1) for rows in (x[code], moved[code]))
         assert before.mean() < 0.7
         assert after.mean() > 0.9
     assert (1 - np.asarray(fitted.steps[0].factors)).sum() == 4

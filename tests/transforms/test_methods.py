@@ -32,10 +32,10 @@ def means(x):
 
 
 @pytest.mark.parametrize("precise", [False, True])
-def test_center_equals_its_twin(x, precise):
+def test_center_subtracts_the_mean_of_the_language(x, precise):
     center = fit_center(x, precise=precise)
     for code, part in x.items():
-        np.testing.assert_allclose(center(part, code), reference.center(part, part), atol=1e-5)
+        np.testing.assert_allclose(center(part, code), part - part.mean(axis=0, dtype=np.float64), atol=1e-5)
         np.testing.assert_allclose(np.asarray(center(part, code)).mean(axis=0), 0, atol=1e-5)
     assert fit_center({"de": x["de"]}).languages == ("de",)
 

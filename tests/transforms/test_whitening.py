@@ -32,7 +32,7 @@ def test_sample_space_whitening_is_the_published_code(rng):
     # With fewer sentences than dimensions all sentences come out equally far from each other.
     wide = rng.standard_normal((12, 200))
     moved = whiten_samples(wide - wide.mean(axis=1, keepdims=True))
-    unit = moved / np.linalg.norm(moved, axis=1, keepdims=True)
-    np.testing.assert_allclose((unit @ unit.T)[~np.eye(12, dtype=bool)], -1 / 11, atol=1e-4)
+    cosines = reference.unit(moved) @ reference.unit(moved).T
+    np.testing.assert_allclose(cosines[~np.eye(12, dtype=bool)], -1 / 11, atol=1e-4)
     with pytest.raises(ValueError, match="expected .n, dim. with n at least 2"):
         whiten_samples(np.zeros((1, 3)))
