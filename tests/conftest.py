@@ -92,6 +92,18 @@ def refused(capsys):
 
 
 @pytest.fixture
+def printed(capsys):
+    """A function that runs a command, which must succeed, and returns what it prints."""
+
+    def output_of(main, arguments):
+        capsys.readouterr()
+        assert main(list(map(str, arguments))) == 0
+        return capsys.readouterr().out
+
+    return output_of
+
+
+@pytest.fixture
 def all_progress(monkeypatch):
     """Progress is printed from the first batch on, and after each."""
     for name in ("_FIRST", "_EVERY"):

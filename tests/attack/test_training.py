@@ -28,16 +28,15 @@ def command(folder, out, *more):
     return plain(folder, out, "--checkpoint-seconds", "0", *more)
 
 
-def test_a_damaged_checkpoint_is_not_trained_on(folder, tmp_path, rng, capsys, all_progress):
+def test_a_damaged_checkpoint_is_not_trained_on(folder, tmp_path, rng, printed, all_progress):
     out = tmp_path / "run"
     assert main(command(folder, out, "--epochs", "2")) == 0
     newest = max((out / "checkpoints").iterdir(), key=lambda path: int(path.name))
     flip_bit(max(newest.rglob("*"), key=lambda path: path.stat().st_size if path.is_file() else -1), rng)
-    assert main(command(folder, out, "--epochs", "4")) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "is damaged; going on from the checkpoint of step" in printed
-    taken, total = re.findall(r"resuming after step (\d+) of (\d+) ", printed)[0]
-    steps = re.findall(rf"step (\d+) of {total} \((\d+)%\)(?:, less than a minute left)?; [a-z_]+ [0-9]", printed)
+    shown = " ".join(printed(main, command(folder, out, "--epochs", "4")).split())
+    assert "is damaged; going on from the checkpoint of step" in shown
+    taken, total = re.findall(r"resuming after step (\d+) of (\d+) ", shown)[0]
+    steps = re.findall(rf"step (\d+) of {total} \((\d+)%\)(?:, less than a minute left)?; [a-z_]+ [0-9]", shown)
     assert int(taken) < int(steps[0][0]) < int(total)
     assert steps[-1] == (total, "100")
     assert log_of(out) == log_of(folder / "whole")
@@ -88,9 +87,8 @@ def test_files_of_others_are_kept(folder, tmp_path, name, refused):
 def test_a_finished_run_without_checkpoints_is_not_replaced(folder, tmp_path, refused):
     out = shutil.copytree(folder / "whole", tmp_path / "run")
     shutil.rmtree(out / "checkpoints")
-    assert "belongs to another run: batch was 16 and is now 8" in refused(
-        main, command(folder, out, "--epochs", "4", "--batch", "8")
-    )
+    error = refused(main, command(folder, out, "--epochs", "4", "--batch", "8"))
+    assert "belongs to another run: batch was 16 and is now 8" in error
     heads = out / "seed-0" / "meaning.safetensors"
     before = heads.read_bytes()
     assert main(command(folder, out, "--epochs", "4")) == 0
@@ -110,9 +108,7 @@ def test_a_damaged_log(folder, tmp_path, content, refused):
 def test_leakage_of_a_damaged_run(folder, tmp_path, name, content, refused):
     out = shutil.copytree(folder / "whole", tmp_path / "run")
     (out / name).write_text(content)
-    assert name in refused(
-        evaluate, ["leakage", str(out), "--bitext", str(folder / "bitext"), "--out", str(tmp_path / "out")]
-    )
+    assert name in refused(evaluate, ["leakage", out, "--bitext", folder / "bitext", "--out", tmp_path / "out"])
 
 
 @pytest.mark.parametrize("content", ["[]", "{", "{}", "3", '{"files": 1, "seeds": 5, "task": 1}'])

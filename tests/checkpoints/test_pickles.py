@@ -69,15 +69,12 @@ def laser(tmp_path, request):
     return path
 
 
-def test_a_folder(pickled, tmp_path, capsys):
+def test_a_folder(pickled, tmp_path, printed):
     with pytest.raises(FileNotFoundError, match="lsar-jax convert"):
         lj.load_encoder(pickled)
-    assert main(["convert", str(pickled), str(tmp_path / "new")]) == 0
-    written = capsys.readouterr().out.splitlines()
-    assert [line.split(": ")[0] for line in written] == [
-        f"wrote {tmp_path / 'new' / '2_Dense' / 'model.safetensors'}",
-        f"wrote {tmp_path / 'new' / 'model.safetensors'}",
-    ]
+    written = printed(main, ["convert", pickled, tmp_path / "new"]).splitlines()
+    names = ("2_Dense/model.safetensors", "model.safetensors")
+    assert [line.split(": ")[0] for line in written] == [f"wrote {tmp_path / 'new' / name}" for name in names]
     encoder = lj.load_encoder(tmp_path / "new")
     assert encoder.prompt == "query: "
     golden = lj.load_encoder(GOLDEN / "labse")
@@ -129,16 +126,14 @@ def test_code_in_a_pickle_is_not_run(pickled, tmp_path, save):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pickled"]
 
 
-def test_errors_are_one_line(pickled, tmp_path, capsys):
-    (tmp_path / "new").mkdir()
-    (tmp_path / "new" / "kept").write_text("mine")
-    assert main(["convert", str(pickled), str(tmp_path / "new")]) == 1
-    assert f"error: {tmp_path / 'new'} already exists and will not be overwritten" in capsys.readouterr().err
+def test_errors_are_one_line(pickled, tmp_path, refused):
+    new, other = tmp_path / "new", tmp_path / "other"
+    new.mkdir()
+    (new / "kept").write_text("mine")
+    assert f"error: {new} already exists and will not be overwritten" in refused(main, ["convert", pickled, new])
     (pickled / "config.json").write_text('{"model_type": "gpt2"}')
-    assert main(["convert", str(pickled), str(tmp_path / "other")]) == 1
-    assert "is not one of bert, xlm-roberta, xlm, laser" in capsys.readouterr().err
-    assert main(["convert", "nobody/no-such-encoder", str(tmp_path / "other")]) == 1
-    assert "cannot be downloaded" in capsys.readouterr().err
+    assert "is not one of bert, xlm-roberta, xlm, laser" in refused(main, ["convert", pickled, other])
+    assert "cannot be downloaded" in refused(main, ["convert", "nobody/no-such-encoder", other])
 
 
 def test_an_older_torch_is_refused(pickled, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from lsar_jax import corpora
 from lsar_jax.corpora.builders import Bucc, Monolingual, Parallel, XquadR, prepare
 from lsar_jax.corpora.tfds import prepared, rows
+from tests.dataset_hub import write_rows as write
 from tests.optional import need
 
 tfds = need("tensorflow_datasets")
@@ -16,15 +17,9 @@ tfds = need("tensorflow_datasets")
 LINES = [f"{'äक文'[n % 3]} {n}\u2028 \x0c " * (n % 4) for n in range(300)]
 
 
-def write(path, lines):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    return path
-
-
 def test_monolingual(tmp_path):
-    write(tmp_path / "text" / "deu.txt", LINES)
-    write(tmp_path / "text" / "zh_Hant.txt", LINES[::-1])
+    write(tmp_path, "text/deu.txt", LINES)
+    write(tmp_path, "text/zh_Hant.txt", LINES[::-1])
     folders = prepare(Monolingual(tmp_path / "text"), tmp_path / "out")
     assert folders == {code: tmp_path / "out" / "monolingual" / code / "1.0.0" for code in ("de", "zh-Hant")}
     for code, name in (("de", "deu"), ("zh-Hant", "zh_Hant")):
@@ -45,13 +40,13 @@ def test_monolingual(tmp_path):
 
 def test_parallel_tables(tmp_path):
     pairs = [(f"domain {n % 2}", f"source {n}", LINES[n]) for n in range(150)]
-    write(tmp_path / "eng-deu.tsv", map("\t".join, pairs))
-    write(tmp_path / "en-zh_Hant.tsv", ["a\tb\tc"])
-    write(tmp_path / "notes.tsv", ["not bitext"])
-    write(tmp_path / "en-es.news.tsv", ["a\tb", "c\td"])
-    write(tmp_path / "en-es.talks.tsv", ["x\te\tf"])
-    write(tmp_path / "en-fr.tsv", ["g\th"])
-    write(tmp_path / "TED-2020.en-it.tsv", ["x\ti\tj"])
+    write(tmp_path, "eng-deu.tsv", pairs)
+    write(tmp_path, "en-zh_Hant.tsv", ["a\tb\tc"])
+    write(tmp_path, "notes.tsv", ["not bitext"])
+    write(tmp_path, "en-es.news.tsv", ["a\tb", "c\td"])
+    write(tmp_path, "en-es.talks.tsv", ["x\te\tf"])
+    write(tmp_path, "en-fr.tsv", ["g\th"])
+    write(tmp_path, "TED-2020.en-it.tsv", ["x\ti\tj"])
     folders = prepare(Parallel(tmp_path), tmp_path / "out")
     assert list(folders) == ["en-de", "en-es", "en-fr", "en-it", "en-zh-Hant"]
     first, second, domain = Parallel.read(folders["en-de"])
@@ -63,9 +58,9 @@ def test_parallel_tables(tmp_path):
 
 
 def test_moses_files(tmp_path):
-    write(tmp_path / "GNOME.ger-en.ger", LINES)
-    write(tmp_path / "GNOME.ger-en.en", LINES[::-1])
-    write(tmp_path / "GNOME.ger-en.ids", ["other"])
+    write(tmp_path, "GNOME.ger-en.ger", LINES)
+    write(tmp_path, "GNOME.ger-en.en", LINES[::-1])
+    write(tmp_path, "GNOME.ger-en.ids", ["other"])
     read = Parallel.read(prepare(Parallel(tmp_path), tmp_path / "out")["de-en"])
     assert read == (LINES, LINES[::-1], [""] * len(LINES))
 
@@ -97,12 +92,11 @@ def test_xquad_r(tmp_path):
 
 
 def bucc(folder, code="de", split="sample"):
-    stem = folder / f"{code}-en.{split}"
     source = {f"{code}-{n:09d}": f"{line}\tafter a tab" for n, line in enumerate(LINES)}
     target = {f"en-{n:09d}": f"{split} {n}" for n in range(200)}
     gold = [(f"{code}-{n:09d}", f"en-{(n * 7) % 200:09d}") for n in range(40, 0, -1)]
     for end, pairs in ((code, source.items()), ("en", target.items()), ("gold", gold)):
-        write(stem.with_name(f"{stem.name}.{end}"), map("\t".join, pairs))
+        write(folder, f"{code}-en.{split}.{end}", pairs)
     return source, target, gold
 
 
@@ -124,8 +118,8 @@ def test_bucc(tmp_path):
 
 
 def test_prepare_writes_all_or_nothing(tmp_path):
-    write(tmp_path / "text" / "de.txt", LINES)
-    bad = write(tmp_path / "text" / "fr.txt", LINES)
+    write(tmp_path, "text/de.txt", LINES)
+    bad = write(tmp_path, "text/fr.txt", LINES)
     bad.write_bytes(b"\n".join([b"fine"] * 200 + [b"bad \xff"]))
     with pytest.raises(ValueError, match=r"fr.txt, line 201 is not UTF-8"):
         prepare(Monolingual(tmp_path / "text"), tmp_path / "out")
@@ -165,7 +159,7 @@ def test_refuses(source, files, message, tmp_path):
         if isinstance(content, str):
             (tmp_path / name).write_text(content)
         else:
-            write(tmp_path / name, content)
+            write(tmp_path, name, content)
     refused(source(tmp_path), tmp_path / "out", message)
 
 

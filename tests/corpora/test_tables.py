@@ -1,6 +1,5 @@
 """Data by name: what the Hub's and TFDS's sets give equals the files that they are made of."""
 
-import json
 import math
 import tracemalloc
 from typing import ClassVar
@@ -17,6 +16,7 @@ from lsar_jax.corpora.builders import DatasetFiles, Parallel, XquadR, prepare
 from lsar_jax.corpora.hub_datasets import PINNED, hub_files
 from lsar_jax.corpora.parallel_text import read_bitext, shuffled
 from lsar_jax.corpora.tables import named_pairs, named_tables, pin
+from tests.corpora.test_excel import SQUAD
 from tests.dataset_hub import COMMIT, point, serve
 from tests.dataset_hub import write_rows as lines
 from tests.eval.test_tasks import write_pairs
@@ -118,10 +118,8 @@ def test_rows_that_are_no_sentences(rows, message, tmp_path):
 
 
 def test_prepared_pairs_say_which_side_is_english(tmp_path):
-    (tmp_path / "bitext").mkdir()
     for code, other in (("de", OTHER["deu"]), ("fr", OTHER["fra"])):
-        rows = [f"d\t{english}\t{theirs}\n" for english, theirs in zip(ENGLISH, other, strict=True)]
-        (tmp_path / "bitext" / f"en-{code}.tsv").write_text("".join(rows))
+        lines(tmp_path, f"bitext/en-{code}.tsv", list(zip("ddddd", ENGLISH, other, strict=True)))
     prepare(Parallel(tmp_path / "bitext"), tmp_path / "prepared")
     expected = read_bitext(tmp_path / "bitext", (), "--data")
     for data in ("parallel", "tfds:parallel"):
@@ -132,8 +130,7 @@ def test_a_sample_of_pairs_depends_on_the_seed_alone(rng, tmp_path):
     """Not on the order of the text; and no more than the sample is in memory."""
     words = ["".join("abcdefghij"[int(digit)] for digit in f"{number:05}") for number in range(6_000)]
     for folder, order in (("a", words), ("b", rng.permutation(words))):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "en-de.tsv").write_text("".join(f"{word}{'x' * 200}\t{word}\n" for word in order))
+        lines(tmp_path, f"{folder}/en-de.tsv", [f"{word}{'x' * 200}\t{word}" for word in order])
     tracemalloc.start()
     drawn, other = (read_bitext(tmp_path / folder, (), "--data", sample=50)["de"] for folder in "ab")
     assert tracemalloc.get_traced_memory()[1] < 1e6
@@ -214,11 +211,8 @@ def test_a_prepared_dataset_that_is_not_there(tmp_path, monkeypatch):
 
 
 def test_answers_that_were_prepared(tmp_path, monkeypatch):
-    question = {"id": "1", "question": "Which?", "answers": [{"answer_start": 5}]}
-    paragraph = {"context": "One. Two.", "sentence_breaks": [[0, 4], [5, 9]], "qas": [question]}
-    (tmp_path / "files").mkdir()
     for code in ("de", "en"):
-        (tmp_path / "files" / f"{code}.json").write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+        lines(tmp_path, f"files/{code}.json", [{"data": [{"paragraphs": [SQUAD]}]}])
     prepare(XquadR(tmp_path / "files"), tmp_path / "prepared")
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "prepared"))
     assert read_xquad("tfds:xquad_r", ()) == read_xquad(tmp_path / "files", ())

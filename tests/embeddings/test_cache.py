@@ -7,6 +7,7 @@ from eval.report.page import provenance
 from lsar_jax.embeddings.cache import encode_all
 from lsar_jax.measures.results import read_results
 from tests.conftest import TINY
+from tests.eval.test_tasks import write_pairs
 from tests.parity import GOLDEN
 
 TEXTS = {("a", "en"): ["a cat", "the dog barks", "a cat"], ("b", "de"): ["die Katze", "a cat"], ("c", "fr"): ["no"]}
@@ -53,19 +54,14 @@ def test_a_layer_that_lacks_a_text_that_another_has(tiny, tmp_path):
         np.testing.assert_array_equal(last[key], np.stack([value[0], value[1], again[key][1]]))
 
 
-def test_tasks_share_embeddings(tmp_path, capsys):
+def test_tasks_share_embeddings(tmp_path, printed):
     for code in ("deu", "fra"):
-        for side, lines in (("eng", "a cat\nthe dog barks\nno\n"), (code, f"{code} one\n{code} two\n{code} three\n")):
-            (tmp_path / f"tatoeba.{code}-eng.{side}").write_text(lines)
-    task = ["tatoeba", "--encoder", str(TINY), "--layers", "1", "--max-length", "16", "--data", str(tmp_path)]
-    task += ["--languages", "de", "fr", "--transforms", "original", "--cache", str(tmp_path / "cache")]
+        write_pairs(tmp_path, code, "a cat\nthe dog barks\nno\n", f"{code} one\n{code} two\n{code} three\n")
+    task = ["tatoeba", "--encoder", TINY, "--layers", "1", "--max-length", "16", "--data", tmp_path]
+    task += ["--languages", "de", "fr", "--transforms", "original", "--cache", tmp_path / "cache"]
     values = []
-    for out, printed in (
-        ("first", "encoded 9 sentences"),
-        ("second", "using the cached embeddings of 9 of 9 sentences"),
-    ):
-        assert main([*task, "--out", str(tmp_path / out)]) == 0
-        assert printed in capsys.readouterr().out
+    for out, said in (("first", "encoded 9 sentences"), ("second", "using the cached embeddings of 9 of 9 sentences")):
+        assert said in printed(main, [*task, "--out", tmp_path / out])
         values.append([result.value for result in read_results(tmp_path / out / "results.jsonl")])
     assert values[0] == values[1]
 

@@ -86,7 +86,6 @@ def test_an_encoder_says_what_it_is(tiny, rng):
     assert "prompt='ab '" in repr(tiny.with_prompt("ab "))
 
 
-def test_versions_and_names(capsys):
+def test_versions_and_names(printed):
     assert dir(lj) == sorted([*lj.__all__, "__version__"])
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith(f"lsar_jax {lj.__version__}, jax ")
+    assert printed(main, ["--version"]).startswith(f"lsar_jax {lj.__version__}, jax ")

@@ -6,8 +6,9 @@ import pytest
 from eval.__main__ import main
 from eval.data.reviews import read_reviews
 from eval.tasks.benchmarks.amazon import classify
+from tests.dataset_hub import write_rows
 from tests.eval.test_published import check_published_metrics
-from tests.eval.test_tasks import ENCODER, read
+from tests.eval.test_tasks import ENCODER, by_metric, read
 
 pytestmark = pytest.mark.usefixtures("fake")
 
@@ -51,14 +52,13 @@ def test_the_penalty_is_that_of_a_grid_search(rng):
 
 def test_amazon(tmp_path, capsys):
     folder = tmp_path / "data"
-    folder.mkdir()
     for name in ("en_train", "en_test", "de_test", "jp_test"):
-        rows = [f"{i % 2}\t{'abc' if i % 2 else 'def'} {'gh'[i // 2 % 2]} {i}\n" for i in range(20)]
-        (folder / f"{name}.tsv").write_text("".join(rows))
+        rows = [(i % 2, f"{'abc' if i % 2 else 'def'} {'gh'[i // 2 % 2]} {i}") for i in range(20)]
+        write_rows(folder, f"{name}.tsv", rows)
     options = ["--data", str(folder), "--layers", "2", "--languages", "en", "de", "ja"]
     command = ["amazon", *ENCODER, *options, "--transforms", "original", "center", "--out", str(tmp_path / "out")]
     assert main(command) == 0
-    values = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
+    values = by_metric(read(tmp_path / "out"))
     assert values["original", "accuracy en"]["value"] > 90
     # The other files are copies.
     assert values["original", "accuracy ja"]["value"] == values["original", "accuracy en"]["value"]

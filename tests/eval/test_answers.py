@@ -1,5 +1,7 @@
 """XQuAD-R's questions and answers: the reader, and the picture of one question."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
@@ -11,26 +13,21 @@ from lsar_jax import EncoderSpec
 from lsar_jax.measures.compared_methods import Method
 from tests.eval.test_lareqa import write_letters
 from tests.eval.test_tasks import is_png
+from tests.reference import unit
 
 SETTING = Setting(EncoderSpec("tiny", "0", 2, "mean", "float32"), True, XQUAD_R, ())
 
 
 def cosines(x, y):
     """The cosines of all pairs of rows in float64, by dimension, ``[n, m, dim]``."""
-    x, y = (np.asarray(a, np.float64) / np.linalg.norm(a, axis=1, keepdims=True) for a in (x, y))
-    return x[:, None] * y[None]
+    return unit(x)[:, None] * unit(y)
 
 
 def recorded(monkeypatch, place, name):
-    """Replaces a function that draws by one that keeps its arguments and draws too."""
-    calls, draw = [], getattr(place, name)
-
-    def keep(*arguments):
-        calls.append(arguments)
-        draw(*arguments)
-
-    monkeypatch.setattr(place, name, keep)
-    return calls
+    """Replaces a function that draws by one that draws too; returns its calls, each of arguments and options."""
+    keeping = Mock(wraps=getattr(place, name))
+    monkeypatch.setattr(place, name, keeping)
+    return keeping.call_args_list
 
 
 def test_one_question(tmp_path, monkeypatch, rng):
@@ -46,7 +43,7 @@ def test_one_question(tmp_path, monkeypatch, rng):
     found = [s for name in ("lsar", "cbie", "original") for s in task.scores(x, Method(name, {}, None), SETTING)]
     task.draw([], dict(item for item in found if isinstance(item, Panel)), tmp_path)
     assert is_png(tmp_path / "answers.png")
-    [(panels, candidate_codes, codes, title, _)] = calls
+    [((panels, candidate_codes, codes, title, _), _)] = calls
     assert list(panels) == [f"layer 2, {name}" for name in ("original", "lsar")]
     plane = panels["layer 2, lsar"]
     questions = read_xquad(tmp_path / "xquad")

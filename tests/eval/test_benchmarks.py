@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from eval.__main__ import main
 from eval.data.belebele import read_belebele
 from eval.data.flores_ntrex import read_parallel
 from eval.scores.language_pairs import PairMeans, script_neighbours, script_pairs
@@ -18,7 +17,7 @@ from lsar_jax.measures.resampling import interval
 from lsar_jax.mteb import MtebEncoder
 from lsar_jax.retrieval import candidate_ranks, nearest
 from tests.dataset_hub import write_rows as write
-from tests.eval.test_tasks import ENCODER, read
+from tests.eval.test_tasks import ENCODER, by_metric, evaluated
 from tests.fake_encoder import FakeEncoder
 from tests.optional import need
 
@@ -59,9 +58,8 @@ def test_a_difference_has_an_interval_of_both_sides(rng):
         [np.mean([drawn.choice(q.values, len(q.values)).mean() for q in side]) for side in (first, second)]
         for _ in range(2000)
     ]
-    np.testing.assert_allclose(
-        interval(found), np.quantile(np.subtract(*np.transpose(means)), (0.025, 0.975)), atol=0.02
-    )
+    expected = np.quantile(np.subtract(*np.transpose(means)), (0.025, 0.975))
+    np.testing.assert_allclose(interval(found), expected, atol=0.02)
 
 
 def test_questions_are_drawn_with_all_of_their_translations(rng):
@@ -188,8 +186,7 @@ def test_belebele_that_is_wrong(belebele_folders):
 def test_belebele(belebele_folders, tmp_path):
     options = ["--data", str(belebele_folders / "files"), "--layers", "1", "--fit-on", "evaluated"]
     more = ["--question-text", "q {question}", "--transforms", "original", "lsar"]
-    assert main(["belebele", *ENCODER, *options, *more, "--out", str(tmp_path / "out")]) == 0
-    values = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
+    values = by_metric(evaluated(tmp_path / "out", "belebele", *ENCODER, *options, *more))
     # By hand, of each pair of languages: one relevant passage, whose gain is 1 / log2(rank + 1).
     data, encoder = read_belebele(belebele_folders / "files"), FakeEncoder(1)
     answer = np.array(data.answers)
@@ -277,8 +274,8 @@ def test_scripts(pairs, tmp_path, capsys):
     for code, lines in LINES.items():
         write(tmp_path, f"x/{code}.txt", lines)
     options = ["--data", str(tmp_path / "x"), "--layers", "1", "--fit-on", "evaluated", "--pairs", pairs]
-    assert main(["scripts", *ENCODER, *options, "--transforms", "original", "center", "--out", str(tmp_path)]) == 0
-    values = {r["metric"]: r for r in read(tmp_path) if r["transform"] == "original"}
+    results = evaluated(tmp_path, "scripts", *ENCODER, *options, "--transforms", "original", "center")
+    values = {r["metric"]: r for r in results if r["transform"] == "original"}
     encoder = FakeEncoder(1)
     x = {code: encoder.encode(LINES[name]) for code, name in NAMES.items()}
 

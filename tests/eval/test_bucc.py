@@ -6,6 +6,7 @@ import pytest
 from eval.__main__ import main
 from eval.data.bucc import read_split
 from lsar_jax.corpora.parallel_text import distinct, held_out, read_bitext
+from tests.dataset_hub import write_rows
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, read
 from tests.fake_encoder import FakeEncoder
@@ -17,15 +18,11 @@ OPTIONS = ["--layers", "2", "--languages", "de", "fr"]
 
 @pytest.fixture
 def bitext(tmp_path, rng):
-    folder = tmp_path / "bitext"
-    folder.mkdir()
     for code, other in (("de", "xbcdefgh"), ("fr", "abcdyfgx")):
-        rows = []
-        for _ in range(80):
-            letters = rng.integers(8, size=10)
-            rows.append("d\t{}\t{}\n".format(*(" ".join(np.array(list(a))[letters]) for a in ("abcdefgh", other))))
-        (folder / f"en-{code}.tsv").write_text("".join(rows))
-    return folder
+        letters = rng.integers(8, size=(80, 10))
+        sides = (map(" ".join, np.array(list(alphabet))[letters]) for alphabet in ("abcdefgh", other))
+        write_rows(tmp_path, f"bitext/en-{code}.tsv", list(zip("d" * 80, *sides, strict=True)))
+    return tmp_path / "bitext"
 
 
 @pytest.fixture

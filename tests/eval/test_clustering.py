@@ -1,7 +1,5 @@
 """Clusters of paragraphs: scores by hand, planted topics and languages, and the task on files of XQuAD-R's form."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -10,6 +8,7 @@ from sklearn.metrics.cluster import contingency_matrix
 from eval.__main__ import main
 from eval.tasks import clustering
 from lsar_jax.measures.results import read_results
+from tests.dataset_hub import write_rows
 
 TOPICS, EACH, D = 6, 5, 16
 
@@ -57,7 +56,6 @@ def test_purity_is_the_share_of_the_largest_topics(rng):
 
 
 def write_articles(folder, rng, codes=("de", "en")):
-    folder.mkdir()
     for code in codes:
         data = []
         for article in range(3):
@@ -67,7 +65,7 @@ def write_articles(folder, rng, codes=("de", "en")):
                 qas = [{"id": f"{article}-{number}", "question": "a b", "answers": [{"answer_start": 0}]}]
                 paragraphs.append({"context": text, "sentence_breaks": [[0, len(text) - 1]], "qas": qas})
             data.append({"title": f"{article}", "paragraphs": paragraphs})
-        (folder / f"{code}.json").write_text(json.dumps({"data": data}))
+        write_rows(folder, f"{code}.json", [{"data": data}])
 
 
 @pytest.mark.usefixtures("fake")

@@ -18,6 +18,7 @@ from eval.tasks import geometry
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.ranking import language_nmi, probe_accuracy, probe_folds
 from lsar_jax.transforms import fit_center, fit_lsar
+from tests.dataset_hub import write_rows
 from tests.eval.test_answers import SETTING, cosines, recorded
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
@@ -82,16 +83,15 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     # Figure 3 has the two files of the pair, and not all English sentences; LSAR is that of the fitting text.
     text = lj.corpora.udhr(languages=codes)
     lsar = lj.transforms.fit_lsar({code: encoder.encode(text[code]) for code in codes})
-    panels, labels, *_ = planes[-1]
+    (panels, labels, *_), _ = planes[-1]
     assert list(panels) == ["original", "lsar rank=3"]
     assert labels == ["en"] * 15 + ["de"] * 15
     np.testing.assert_allclose(panels["lsar rank=3"], np.asarray(lsar(np.concatenate(sides["de"])))[:, :2], atol=1e-4)
 
 
 def write_folder(folder, counts):
-    folder.mkdir()
     for code, count in counts.items():
-        (folder / f"{code}.txt").write_text("".join(f"{code} {i}\n" for i in range(count)))
+        write_rows(folder, f"{code}.txt", [f"{code} {i}" for i in range(count)])
     return str(folder)
 
 
@@ -193,9 +193,8 @@ def test_texts_to_measure_and_to_fit_on(tmp_path):
     # The English of a language that is left out is not measured.
     assert set(texts["en"]) == set(pairs["de"][0]) | set(pairs["fr"][0])
     rows = read_text("tatoeba", tmp_path / "pairs", ("de", "fr")).english
-    assert {code: [texts["en"][row] for row in own] for code, own in rows.items()} == {
-        code: english for code, (english, _) in pairs.items()
-    }
+    own = {code: [texts["en"][row] for row in of] for code, of in rows.items()}
+    assert own == {code: english for code, (english, _) in pairs.items()}
 
 
 def test_geometry_refusals(tmp_path, refused):
@@ -233,6 +232,5 @@ def test_probe_is_the_ridge_classifier_of_scikit_learn(rng, languages, dim):
     expected = cross_val_score(probe, centred / np.sqrt((centred**2).mean()), codes, groups=groups, cv=folds)
     assert expected.mean() < 1
     names = list(map(str, codes))
-    assert probe_accuracy(x, names, probe_folds(names, groups.tolist())) == pytest.approx(
-        100 * expected.mean(), abs=1e-12
-    )
+    found = probe_accuracy(x, names, probe_folds(names, groups.tolist()))
+    assert found == pytest.approx(100 * expected.mean(), abs=1e-12)

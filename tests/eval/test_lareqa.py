@@ -15,6 +15,7 @@ from eval.tasks.benchmarks.lareqa import COMMAND, one_target_precision
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.retrieval.ranks import candidate_ranks
+from tests.dataset_hub import write_rows
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read
 from tests.fake_encoder import FakeEncoder
@@ -53,7 +54,6 @@ def test_answers_are_places_in_the_pool():
 
 def write_letters(folder, rng, codes=("de", "en", "ru"), paragraphs=2):
     """Files in XQuAD-R's form whose sentences are random letters, so that no two are alike."""
-    folder.mkdir()
     for code in codes:
         written = []
         for number in range(paragraphs):
@@ -66,7 +66,7 @@ def write_letters(folder, rng, codes=("de", "en", "ru"), paragraphs=2):
             ]
             breaks = [[int(start), int(start) + len(text)] for start, text in zip(starts, sentences, strict=False)]
             written.append({"context": " ".join(sentences), "sentence_breaks": breaks, "qas": qas})
-        (folder / f"{code}.json").write_text(json.dumps({"data": [{"paragraphs": written}]}))
+        write_rows(folder, f"{code}.json", [{"data": [{"paragraphs": written}]}])
 
 
 @pytest.fixture(scope="module")

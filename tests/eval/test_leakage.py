@@ -17,9 +17,11 @@ from lsar_jax.files import write_json
 from lsar_jax.measures.results import read_results
 from lsar_jax.objectives.disentangle import Head
 from lsar_jax.transforms.methods.trained_head import head_transform
-from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
+from tests.dataset_hub import write_rows
+from tests.eval.test_sts17 import write as write_track
+from tests.eval.test_tasks import ENCODER, evaluated, is_png, read, write_pairs
 from tests.fake_encoder import FakeEncoder
-from tests.retrieval.test_local_scaling import unit
+from tests.reference import unit
 from train.disentangle.finished import PARTS, TrainedRun, check_text
 from train.text import TextOptions, text_hash
 
@@ -37,19 +39,15 @@ def folder(tmp_path_factory, fake):
     def sentences(count):
         return [" ".join(rng.choice(list("abcdefgh"), 7)) for _ in range(count)]
 
-    for name in ("bitext", "sts17", "dictionaries"):
-        (folder / name).mkdir()
     english = sentences(60)
     for code, three in (("de", "deu"), ("fr", "fra")):
-        rows = [f"d\t{text}\t{text.translate(str.maketrans('ab', 'xy'))}\n" for text in english]
-        (folder / "bitext" / f"en-{code}.tsv").write_text("".join(rows))
+        rows = [("d", text, text.translate(str.maketrans("ab", "xy"))) for text in english]
+        write_rows(folder, f"bitext/en-{code}.tsv", rows)
         text = sentences(12)
         other = [line.translate(str.maketrans("cd", "zw")) for line in text]
         write_pairs(folder / "tatoeba", three, "\n".join(text), "\n".join(other))
-        (folder / "dictionaries" / f"{code}-en.txt").write_text("z c\nw d\na a\n")
-    lines = [f"{a}\t{b}\n" for a, b in zip(sentences(9), sentences(9), strict=True)]
-    (folder / "sts17" / "STS.input.track1.en-de.txt").write_text("".join(lines))
-    (folder / "sts17" / "STS.gs.track1.en-de.txt").write_text("".join(f"{n / 2}\n" for n in range(9)))
+        write_rows(folder, f"dictionaries/{code}-en.txt", ["z c", "w d", "a a"])
+    write_track(folder / "sts17", "1.en-de", list(zip(sentences(9), sentences(9), strict=True)), np.arange(9) / 2)
     for name, objective in zip(("meat", "meat-oracle"), OBJECTIVES, strict=True):
         write_run(folder / name, folder / "bitext", objective)
     return folder
@@ -171,14 +169,14 @@ def test_the_tables(leakage, printed):
     assert set(by_chance) == {"Tatoeba", "Tatoeba (trained)", "held-out", "code-switched"}
 
 
-def test_saved_transforms_in_any_task(folder, tmp_path, capsys):
+def test_saved_transforms_in_any_task(folder, tmp_path, refused):
     meaning = folder / "meat" / "seed-1" / "meaning.safetensors"
     command = [*ENCODER, "--data", str(folder / "sts17"), "--saved", str(meaning)]
-    assert main(["sts17", *command, "--layers", "1", "2", "--transforms", "original", "--out", str(tmp_path)]) == 0
-    saved = [(r["layer"], r["fitted_on"], r["seed"]) for r in read(tmp_path) if r["transform"] == "meaning"]
-    assert set(saved) == {(2, str(meaning), 1)}
-    assert main(["sts17", *command, "--layers", "1", "--out", str(tmp_path / "other")]) == 1
-    assert "meaning.safetensors was fitted on other embeddings than this task uses: " in capsys.readouterr().err
+    results = evaluated(tmp_path, "sts17", *command, "--layers", "1", "2", "--transforms", "original")
+    saved = {(r["layer"], r["fitted_on"], r["seed"]) for r in results if r["transform"] == "meaning"}
+    assert saved == {(2, str(meaning), 1)}
+    error = refused(main, ["sts17", *command, "--layers", "1", "--out", tmp_path / "other"])
+    assert "meaning.safetensors was fitted on other embeddings than this task uses: " in error
 
 
 def test_seeds_are_put_together_and_ablations_are_not_drawn(folder, leakage, tmp_path, monkeypatch, capsys):
@@ -210,28 +208,27 @@ def test_seeds_are_put_together_and_ablations_are_not_drawn(folder, leakage, tmp
         assert {name: len(values) for name, values in ablation.items()} == dict.fromkeys(shared, 1)
 
 
-def test_refusals(folder, tmp_path, capsys):
-    def refused(*runs, more=()):
-        assert main(["leakage", *map(str, runs), *data(folder), *more, "--out", str(tmp_path / "out")]) == 1
-        return capsys.readouterr().err
+def test_refusals(folder, tmp_path, refused):
+    def error_of(*runs, more=()):
+        return refused(main, ["leakage", *runs, *data(folder), *more, "--out", tmp_path / "out"])
 
     meat, run = folder / "meat", tmp_path / "run"
     run.mkdir()
     for name, message in (("config", "config.json"), ("trained", "no trained.json"), ("", "meaning.safetensors")):
-        assert message in refused(run)
+        assert message in error_of(run)
         if name:
             shutil.copy(meat / f"{name}.json", run)
-    assert "both are 'meat' at layer 2 and have seed 0; omit one" in refused(meat, meat)
+    assert "both are 'meat' at layer 2 and have seed 0; omit one" in error_of(meat, meat)
     other = write_run(tmp_path / "other", folder / "bitext", "meat", (2,), split_seed=1)
-    assert f"{other} cannot be compared with {meat}: split_seed was 0 and is now 1" in refused(meat, other)
+    assert f"{other} cannot be compared with {meat}: split_seed was 0 and is now 1" in error_of(meat, other)
     # Seeds of one objective are put together where they were trained alike.
     other = write_run(tmp_path / "rate", folder / "bitext", "meat", (2,), learning_rate=0.5)
-    assert "learning_rate was 0.001 and is now 0.5; omit one" in refused(meat, other)
+    assert "learning_rate was 0.001 and is now 0.5; omit one" in error_of(meat, other)
     # The text may be gone, but not another one.
     check_text(folder / "bitext", TrainedRun.load(meat))
     check_text(tmp_path / "nowhere", TrainedRun.load(meat))
     shutil.copytree(folder / "bitext", tmp_path / "bitext")
     path = tmp_path / "bitext" / "en-de.tsv"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[5:]))
-    error = refused(meat, more=["--bitext", str(tmp_path / "bitext")])
+    error = error_of(meat, more=["--bitext", tmp_path / "bitext"])
     assert "bitext is not the text that the heads were trained on" in error

@@ -28,10 +28,9 @@ def mine(tmp_path, monkeypatch):
     FITTED.update(before)
 
 
-def test_a_method_is_a_row_of_a_task(mine, fake, capsys):
+def test_a_method_is_a_row_of_a_task(mine, fake, printed, refused):
     task = ["udhr", "--languages", "de", "en", "fr", "--layers", "1", "--transforms", "original", "--out", "out"]
-    assert main([*task, "--method", "mine.py:fit_mine"]) == 0
-    assert "mine components=2" in capsys.readouterr().out
+    assert "mine components=2" in printed(main, [*task, "--method", "mine.py:fit_mine"])
     before = (mine.parent / "out" / "results.jsonl").read_bytes()
     [own] = [r for r in read(mine.parent / "out") if (r["transform"], r["metric"]) == ("mine", "mAP")]
     assert own["low"] < own["value"] < own["high"]
@@ -41,17 +40,15 @@ def test_a_method_is_a_row_of_a_task(mine, fake, capsys):
     # Another content is not mixed with it, and is not what the digest names.
     mine.write_text(f"{MINE}# changed\n")
     for given, error in (("mine.py:fit_mine", f"method was '{place}' and is now "), (place, "has no such function")):
-        assert main([*task, "--method", given]) == 1
-        assert error in capsys.readouterr().err
+        assert error in refused(main, [*task, "--method", given])
     assert (mine.parent / "out" / "results.jsonl").read_bytes() == before
 
 
 @pytest.mark.slow
-def test_all_tasks_and_the_table_of_costs_and_gains(mine, fake, capsys):
+def test_all_tasks_and_the_table_of_costs_and_gains(mine, fake, printed):
     command = ["all", "--layers", "1", "--tasks", "udhr", "--transforms", "original", "mean", "--out", "every"]
     for said in ("mine components=2", "udhr: skipped, the results are already in"):
-        assert main([*command, "--method", "mine.py:fit_mine"]) == 0
-        assert said in capsys.readouterr().out
+        assert said in printed(main, [*command, "--method", "mine.py:fit_mine"])
     costs, _, tables = (mine.parent / "every" / "report.md").read_text().partition("## bundled/udhr")
     assert ROW.search(costs[costs.index("What each method costs and gains") :])
     assert ROW.search(tables)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from eval.__main__ import main
 from eval.data.pools.multilingual_pool import MultilingualPool, line_pool, read_answers
 from eval.tasks.language_preference import COMMAND, measures
 from lsar_jax.retrieval.search import nearest_others
 from tests.eval.test_lareqa import write_letters
-from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
+from tests.eval.test_tasks import ENCODER, by_metric, evaluated, is_png, write_pairs
 from tests.fake_encoder import FakeEncoder
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -101,8 +100,7 @@ def test_pools_by_hand():
 
 def test_hubs_of_the_pool(tmp_path):
     run = ["preference", *ENCODER, "--layers", "1", "--transforms", "original", "--languages", "de", "en", "fr"]
-    assert main([*run, "--scores", "cosine", "csls", "--out", str(tmp_path)]) == 0
-    found = {(r["transform"], r["metric"]): r["value"] for r in read(tmp_path)}
+    found = by_metric(evaluated(tmp_path, *run, "--scores", "cosine", "csls"), "value")
     x = np.concatenate([FakeEncoder(1).encode(of) for of in lj.corpora.udhr("test", ["de", "en", "fr"]).values()])
     bank = np.concatenate([FakeEncoder(1).encode(of) for of in lj.corpora.udhr("fit", ["de", "en", "fr"]).values()])
     for name, given in (("original", None), ("original+csls", bank)):
@@ -115,8 +113,7 @@ def test_preference(tmp_path):
     write_letters(tmp_path / "x", np.random.default_rng(0))
     run = ["preference", *ENCODER, "--layers", "1", "--transforms", "original", "lsar"]
     options = ["--text", "xquad-r", "--data", str(tmp_path / "x")]
-    assert main([*run, *options, "--out", str(tmp_path / "out")]) == 0
-    found = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
+    found = by_metric(evaluated(tmp_path / "out", *run, *options))
     assert len(found) == 2 * 20
     assert found["original", "preference"]["n"] == 18
     for of in ("original", "lsar"):
@@ -132,8 +129,8 @@ def test_texts_of_the_command(tmp_path):
         write_pairs(folder, code, "a b\nc d\ne f\n", f"a {code}\nc {code}\ne {code}\n")
     run = ["preference", *ENCODER, "--layers", "1", "--transforms", "original"]
     options = ["--text", "tatoeba", "--data", str(folder), "--languages", "de", "fr"]
-    assert main([*run, *options, "--out", str(tmp_path / "pairs")]) == 0
-    assert {r["n"] for r in read(tmp_path / "pairs") if r["metric"] == "Max@R"} == {12}
+    found = evaluated(tmp_path / "pairs", *run, *options)
+    assert {r["n"] for r in found if r["metric"] == "Max@R"} == {12}
     lines, short, blank = (tmp_path / name for name in ("lines", "short", "blank"))
     for path, text in ((lines, "a\nb\nc\n"), (short, "a\n"), (blank, "a\n \nc\n")):
         path.mkdir()

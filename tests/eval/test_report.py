@@ -14,6 +14,7 @@ from eval.suite import Suite
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.results import read_results, write_results
 from lsar_jax.measures.run_record import already_run, recorded
+from tests.eval.test_sts17 import write as write_track
 from tests.eval.test_tasks import ENCODER, write_pairs
 from tests.made_results import made_result
 
@@ -103,7 +104,7 @@ def test_report_pages(tmp_path, refused):
     assert "run python -m eval all first" in refused(main, ["report", str(tmp_path / "nothing")])
 
 
-def test_compare(tmp_path, capsys, rng):
+def test_compare(tmp_path, printed, refused, rng):
     first = 100.0 * (rng.random(200) < 0.5)
     second = np.maximum(first, 100.0 * (rng.random(200) < 0.3))
     results = [
@@ -115,10 +116,9 @@ def test_compare(tmp_path, capsys, rng):
     assert 0 < found.low < found.value < found.high
     assert found.p < 0.001
     write_results(results, tmp_path / "results.jsonl")
-    assert main(["compare", str(tmp_path)]) == 0
-    assert "layer 8: en-xx mean over 36" in capsys.readouterr().out
-    assert main(["compare", str(tmp_path), "--second", "leace"]) == 1
-    assert "'leace' has no scores of queries; choose from lsar, lsar rank=2, original" in capsys.readouterr().err
+    assert "layer 8: en-xx mean over 36" in printed(main, ["compare", tmp_path])
+    error = refused(main, ["compare", tmp_path, "--second", "leace"])
+    assert "'leace' has no scores of queries; choose from lsar, lsar rank=2, original" in error
     # What has seeds is compared with what has none, seed by seed; of two with seeds the same are.
     seeded = [result("cbie", seed=seed).resampled(QueryScores(second)) for seed in (0, 1)]
     assert [d.second.seed for d in differences([*results, *seeded], "original", "cbie")] == [0, 1]
@@ -130,10 +130,8 @@ def test_suite_runs_what_there_is_once(tmp_path, capsys, monkeypatch):
     # Results are below the folder that it is run in, as by default.
     monkeypatch.chdir(tmp_path)
     data = tmp_path / "data"
-    (data / "sts17").mkdir(parents=True)
+    write_track(data / "sts17", "1.en-de", [("a b", "c d"), ("a", "a"), ("b c", "b d")], [1, 5, 3])
     write_pairs(data / "tatoeba", "deu", "a b\nc d\ne f\n", "a b\nd c\ne f\n")
-    (data / "sts17" / "STS.input.track1.en-de.txt").write_text("a b\tc d\na\ta\nb c\tb d\n")
-    (data / "sts17" / "STS.gs.track1.en-de.txt").write_text("1\n5\n3\n")
     command = [
         "all", *ENCODER, "--layers", "1", "--data", str(data), "--max-length", "16", "--out", str(tmp_path / "out"),
         "--tasks", "udhr", "tatoeba", "sts17", "bucc", "amazon",
@@ -194,9 +192,8 @@ def test_what_is_not_a_seed_is_not_averaged():
     assert cell(table, "center", "pooling cls").text == "50.0"
     assert cell(table, "center", "pooling mean").text == "60.0"
     # Less language is not called best.
-    [table] = tables(
-        [result(name, value, metric="NMI", direction="neither") for name, value in (("original", 0.5), ("lsar", 0.1))]
-    )
+    scores = (("original", 0.5), ("lsar", 0.1))
+    [table] = tables([result(name, value, metric="NMI", direction="neither") for name, value in scores])
     assert not any(c.bold for row in table.rows for c in row)
 
 
@@ -210,6 +207,6 @@ def test_encoders_of_one_task_are_one_table(tmp_path):
     assert text.count("### ") == 2
 
 
-def test_a_wrong_encoder_is_not_missing_data(tmp_path, capsys):
-    assert main(["all", "--encoder", "no/such", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
-    assert "no/such" in capsys.readouterr().err
+def test_a_wrong_encoder_is_not_missing_data(tmp_path, refused):
+    command = ["all", "--encoder", "no/such", "--data", tmp_path, "--out", tmp_path / "out"]
+    assert "no/such" in refused(main, command)

@@ -17,6 +17,8 @@ from eval.papers.plan import CardOptions, Planned, plan, plan_step
 from eval.papers.published import PUBLISHED
 from eval.papers.sources import checksum_of
 from lsar_jax.measures.results import write_results
+from tests.dataset_hub import write_rows
+from tests.eval.test_tasks import write_pairs
 from tests.made_results import made_result
 
 TINY = str(Path(__file__).parents[1] / "golden" / "bert")
@@ -32,10 +34,8 @@ def empty(tmp_path, monkeypatch):
 
 
 def write_tatoeba(folder, codes=XTREME_36):
-    folder.mkdir(parents=True)
     for code in codes:
-        for side in ("eng", code):
-            (folder / f"tatoeba.{code}-eng.{side}").write_text("a cat\nthe dog barks\nno\n")
+        write_pairs(folder, code, *["a cat\nthe dog barks\nno\n"] * 2)
 
 
 def ours(value, method="original", half=0.0, **changes):
@@ -78,14 +78,10 @@ def test_commands_that_the_paper_has_not_for_an_encoder_are_left_out(encoder, co
     assert [tasks.count(name) for name in names] == counts
 
 
-def test_list(empty, capsys):
-    assert main(["repro"]) == 0
-    printed = capsys.readouterr().out
-    for name in CARDS:
-        assert name in printed
-    assert "text/oscar" in printed
-    assert main(["repro", "xie-table-99"]) == 1
-    assert "is not one of xie-table-1" in capsys.readouterr().err
+def test_list(empty, printed, refused):
+    shown = printed(main, ["repro"])
+    assert all(name in shown for name in (*CARDS, "text/oscar"))
+    assert "is not one of xie-table-1" in refused(main, ["repro", "xie-table-99"])
 
 
 def test_the_card_of_the_how_to_page():
@@ -98,12 +94,10 @@ def test_the_card_of_the_how_to_page():
     assert shown["here"] in real.here
 
 
-def test_everything_that_is_missing_is_said_at_once(empty, capsys):
+def test_everything_that_is_missing_is_said_at_once(empty, capsys, printed):
     write_tatoeba(empty / "data" / "tatoeba", XTREME_36[:-1])
-    (empty / "text" / "oscar").mkdir(parents=True)
-    (empty / "text" / "oscar" / "de.txt").write_text("ein Satz\n")
-    assert main(["repro", "xie-table-5", "--encoder", "mbert", "--dry-run"]) == 0
-    dry = capsys.readouterr().out
+    write_rows(empty, "text/oscar/de.txt", ["ein Satz"])
+    dry = printed(main, ["repro", "xie-table-5", "--encoder", "mbert", "--dry-run"])
     for number, entry in enumerate(plan(CARDS["xie-table-5"], CardOptions(encoder="mbert")), 1):
         assert f"{number}. {entry.line}" in dry
     assert main(["repro", "xie-table-5", "--encoder", "mbert"]) == 1
@@ -121,8 +115,7 @@ def test_everything_that_is_missing_is_said_at_once(empty, capsys):
     assert caught.err.count("error:") == 1
     assert "Traceback" not in caught.err
     assert not (empty / "results").exists(), "nothing was run"
-    assert main(["repro", "xie-table-2", "--dry-run"]) == 0
-    dry = capsys.readouterr().out
+    dry = printed(main, ["repro", "xie-table-2", "--dry-run"])
     assert re.search(r"there is no folder data/mlqa-r; .*, at commit 354d67d1cd06\w+ \(command 2\)", dry)
 
 
@@ -143,8 +136,7 @@ def test_trained_heads_are_found_or_their_training_is_named(empty):
     [line] = re.findall(r"`(python -m train\.ablations [^`]+)`", heads)
     assert all(part in line for part in ("--bases dream meat", f"--encoder {TINY}", "--layers 2 "))
     for run in four:
-        (empty / "results/bert/oracle/layer-2" / run).mkdir(parents=True)
-        (empty / "results/bert/oracle/layer-2" / run / "trained.json").write_text("{}")
+        write_rows(empty, f"results/bert/oracle/layer-2/{run}/trained.json", [{}])
     # A card that trains its heads needs none.
     assert not [text for name in ("ki-figure-3", "ki-table-3") for text in lacks(name, choice) if "heads" in text]
 
@@ -226,21 +218,19 @@ def test_a_number_of_another_layer_or_with_a_note():
 
 
 def test_towers_are_not_judged():
-    [number] = [
-        n for n in PUBLISHED if (n.table, n.encoder, n.method) == ("Figure 3 / sec. 4.5.1", "mBERT X-X", "original")
-    ][:1]
+    wanted = ("Figure 3 / sec. 4.5.1", "mBERT X-X", "original")
+    number = next(n for n in PUBLISHED if (n.table, n.encoder, n.method) == wanted)
     made = ours(10.0, task="lareqa", metric=number.metric, languages=tuple("abcdefghijk"), n=13_090, layer=12, half=1.0)
     [row] = compare(grouped([made], PaperSetting("mBERT X-X", (12,)), ()), [number])
     assert (row.ours, row.verdict) == (10.0, "not judged")
     assert "towers that were fine-tuned on SQuAD" in row.why
 
 
-def test_report_of_a_run(empty, capsys, monkeypatch):
+def test_report_of_a_run(empty, printed, refused, monkeypatch):
     """Results of an encoder of the paper, one value within and one outside; the commands are not run."""
     write_tatoeba(empty / "data" / "tatoeba")
-    (empty / "text" / "oscar").mkdir(parents=True)
     for code in (*XTREME_36, "en"):
-        (empty / "text" / "oscar" / f"{code}.txt").write_text("a cat\n")
+        write_rows(empty, f"text/oscar/{code}.txt", ["a cat"])
     folder = empty / "results" / "repro" / "xie-table-1" / "bert"
     made = [ours(37.9, half=0.5), ours(46.0, "lsar rank=36", half=0.5), ours(39.0, "center", half=0.5, layer=12)]
 
@@ -250,41 +240,34 @@ def test_report_of_a_run(empty, capsys, monkeypatch):
     monkeypatch.setattr("eval.papers.missing._encoder", lambda *_: iter(()))
     with monkeypatch.context() as patch:
         patch.setattr(Planned, "run", run)
-        assert main(["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert"]) == 0
-    printed = capsys.readouterr().out
-    assert "12 published values: 1 within, 1 outside, 10 not compared" in printed
-    assert "not compared, 3: no result has its data, languages, fitting text, training and layer" in printed
-    assert "the paper quotes it" in printed
+        shown = printed(main, ["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert"])
+    assert "12 published values: 1 within, 1 outside, 10 not compared" in shown
+    assert "not compared, 3: no result has its data, languages, fitting text, training and layer" in shown
+    assert "the paper quotes it" in shown
     lines = [json.loads(line) for line in (folder / "comparison.jsonl").read_text().splitlines()]
-    verdicts = [(line["method"], line["published"], line["ours"], line["verdict"]) for line in lines]
-    for row in (
-        ("original", 37.53, 37.9, "within"),
-        ("center", 39.57, None, "not compared"),
-        ("center", None, 39.0, ""),
-    ):
-        assert row in verdicts
+    verdicts = {(line["method"], line["published"], line["ours"], line["verdict"]) for line in lines}
+    rows = {("original", 37.53, 37.9, "within"), ("center", 39.57, None, "not compared"), ("center", None, 39.0, "")}
+    assert rows <= verdicts
     assert {(line["card"], line["encoder"], line["as"]) for line in lines} == {("xie-table-1", "bert", "mBERT")}
     page = (folder / "comparison.md").read_text()
     checksum = checksum_of(Path("data/tatoeba"), "tatoeba.*")
-    assert f"data/tatoeba: sha256 {checksum}, not the copy that the page's numbers are from" in printed
+    assert f"data/tatoeba: sha256 {checksum}, not the copy that the page's numbers are from" in shown
     assert f"- text/oscar: sha256 {checksum_of(Path('text/oscar'), '*.txt')}" in page
     assert "| tatoeba, en-xx mean over 36: lsar rank=36 | 8 | 44.64 | 46.000 | +1.360 | 0.505 | outside |" in page
     # A command that fails ends the run.
-    assert main(["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert", "--layers", "12"]) == 1
-    assert "command 1 of xie-table-1 failed, python -m eval tatoeba" in capsys.readouterr().err
+    error = refused(main, ["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert", "--layers", "12"])
+    assert "command 1 of xie-table-1 failed, python -m eval tatoeba" in error
 
 
-def test_from_end_to_end(empty, capsys):
+def test_from_end_to_end(empty, printed):
     """An encoder that the paper does not have: our values, and the paper's as information only."""
     write_tatoeba(empty / "data" / "tatoeba")
     command = ["repro", "haemmerl-table-4", "--encoder", TINY, "--steps", "1", "--layers", "1", "--max-length", "16"]
-    assert main(command) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "bert is not an encoder of Table 4 of Hämmerl et al. 2023 (XLM-R base, S-BERT)" in printed
-    assert "encoded 3 sentences" in printed, "the output of the command is shown"
+    shown = " ".join(printed(main, command).split())
+    assert "bert is not an encoder of Table 4 of Hämmerl et al. 2023 (XLM-R base, S-BERT)" in shown
+    assert "encoded 3 sentences" in shown, "the output of the command is shown"
     folder = empty / "results" / "repro" / "haemmerl-table-4" / "bert"
     lines = [json.loads(line) for line in (folder / "comparison.jsonl").read_text().splitlines()]
     assert [(line["method"], line["published"]) for line in lines] == [("original", None), ("largest=10", None)]
     # What is there is not run again.
-    assert main(command) == 0
-    assert "encoded" not in capsys.readouterr().out
+    assert "encoded" not in printed(main, command)

@@ -57,7 +57,7 @@ def test_fastest_calls_in_turns():
     assert all(0 < value < 1 for value in seconds.values())
 
 
-def test_rows_are_written_and_those_of_other_benchmarks_kept(tmp_path, monkeypatch, capsys):
+def test_rows_are_written_and_those_of_other_benchmarks_kept(tmp_path, monkeypatch, printed):
     def benchmark(queries):
         yield Timing("case", "lsar_jax", 2.0, f"{queries} queries", 50.0)
         yield Timing("case", "peer", 3.0, f"{queries} queries", answer="the same")
@@ -66,10 +66,9 @@ def test_rows_are_written_and_those_of_other_benchmarks_kept(tmp_path, monkeypat
     monkeypatch.setattr("eval.bench.peers.fits.fits", lambda: [Timing("fit", "lsar_jax", 1.0, "work")])
     monkeypatch.setattr("eval.bench.peers.heads.heads", lambda: import_module("no_such_module"))
     options = ["--out", str(tmp_path)]
-    assert main(["speed", "--benchmarks", "search", "heads", "fits", "--queries", "7", *options]) == 0
-    printed = capsys.readouterr().out
-    assert "left out heads: No module named 'no_such_module'" in printed
-    [cells] = [line.split("│")[1:-1] for line in printed.splitlines() if "peer" in line]
+    shown = printed(main, ["speed", "--benchmarks", "search", "heads", "fits", "--queries", "7", *options])
+    assert "left out heads: No module named 'no_such_module'" in shown
+    [cells] = [line.split("│")[1:-1] for line in shown.splitlines() if "peer" in line]
     assert [cell.strip() for cell in cells] == ["search: case", "peer", "3", "7 queries", "1.50", "", "the same"]
     before = lines(tmp_path)
     assert [(line["benchmark"], line["seconds"]) for line in before] == [("search", 2), ("search", 3), ("fits", 1)]
@@ -132,11 +131,10 @@ def test_operations_are_those_of_the_weights():
 
 
 @pytest.mark.slow
-def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, capsys):
+def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, printed):
     need("sentence_transformers")
     options = ["--benchmarks", "encode", "--encoder", "random-base", "--sentences", "12", "--out", str(tmp_path)]
-    assert main(["speed", *options]) == 0
-    printed = capsys.readouterr().out
+    shown = printed(main, ["speed", *options])
     opening, rows = lines(tmp_path)[:4], lines(tmp_path)[4:]
     assert [row["case"] for row in opening] == ["opening"] * 4
     assert opening[0]["seconds"] < opening[2]["seconds"]
@@ -144,7 +142,7 @@ def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, c
     # PyTorch computes in bfloat16 only where the processor can.
     versions = ["lsar_jax", "lsar_jax", "torch", "torch"][: 4 if "bf16" in cpu_features() else 3]
     assert [row["version"] for row in rows] == 6 * versions
-    assert ("left out torch in bfloat16" in printed) == ("bf16" not in cpu_features())
+    assert ("left out torch in bfloat16" in shown) == ("bf16" not in cpu_features())
     answers = {row["version"]: row["answer"] for row in rows if row["case"] == "random-base, float32"}
     assert answers["lsar_jax"] == "differs by 0e+00"
     assert float(answers["torch"].removeprefix("differs by ")) < 1e-5
@@ -152,6 +150,5 @@ def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, c
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho no such package >&2\nexit 1\n")
     python.chmod(0o755)
-    assert main(["speed", *options, "--python", str(python)]) == 0
-    assert "left out torch: no such package" in capsys.readouterr().out
+    assert "left out torch: no such package" in printed(main, ["speed", *options, "--python", python])
     assert {row["version"] for row in lines(tmp_path)[4:]} == {"lsar_jax"}

@@ -24,12 +24,23 @@ def read(folder):
     return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
 
 
+def evaluated(out, *command):
+    """Runs a task that writes into ``out``; returns its results."""
+    assert main([*map(str, command), "--out", str(out)]) == 0
+    return read(out)
+
+
+def by_metric(results, field=None):
+    """Results, or one of their fields, by method and metric."""
+    return {(r["transform"], r["metric"]): r[field] if field else r for r in results}
+
+
 def is_png(path):
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 5000
 
 
 def write_pairs(folder, code, english, other):
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / f"tatoeba.{code}-eng.eng").write_text(english)
     (folder / f"tatoeba.{code}-eng.{code}").write_text(other)
 
@@ -37,8 +48,7 @@ def write_pairs(folder, code, english, other):
 def test_udhr(tmp_path, capsys, fake):
     options = ["--languages", "en", "deu", "fr", "es", "--layers", "1", "3", "--fit-seeds", "0", "3"]
     names = ["--transforms", "original", "center", "cbie", "lsar"]
-    assert main(["udhr", *ENCODER, *options, *names, "--out", str(tmp_path)]) == 0
-    results = read(tmp_path)
+    results = evaluated(tmp_path, "udhr", *ENCODER, *options, *names)
     # The table shows each value with its interval, and of several seeds the mean.
     printed, first = capsys.readouterr().out, results[0]
     assert f" {first['value']:.1f} ({first['low']:.1f} to {first['high']:.1f}) │" in printed
@@ -78,9 +88,8 @@ def test_tatoeba_fitted_on_the_evaluated_sentences(tmp_path, fake):
     write_pairs(folder, "fra", "\n".join(english[:15]), "\n".join(french))
     names = ["original", "center", "lsar", "whitening", "cbie", "mean+lsar", "leace"]
     options = ["--data", str(folder), "--layers", "0", "--languages", "de", "fr", "--fit-on", "evaluated"]
-    assert main(["tatoeba", *ENCODER, *options, "--transforms", *names, "--out", str(tmp_path / "out")]) == 0
-    results = read(tmp_path / "out")
-    values = {(r["transform"], r["metric"]): r["value"] for r in results}
+    results = evaluated(tmp_path / "out", "tatoeba", *ENCODER, *options, "--transforms", *names)
+    values = by_metric(results, "value")
     # German is a copy of English: whatever is fitted on both sides leaves them the same.
     for name in ("original", "center", "lsar", "language-whitening", "mean+lsar", "leace"):
         assert values[name, "en-de accuracy"] == 100
@@ -106,8 +115,7 @@ def test_tatoeba_fitted_on_the_evaluated_sentences(tmp_path, fake):
 
 def test_every_layer_in_one_run(tmp_path, capsys, fake):
     options = ["--layers", "--transforms", "original", "lsar", "--ranks", "1", "2"]
-    assert main([*THREE, *options, "--out", str(tmp_path)]) == 0
-    results = [r for r in read(tmp_path) if r["metric"] == "mAP"]
+    results = [r for r in evaluated(tmp_path, *THREE, *options) if r["metric"] == "mAP"]
     assert [r["layer"] for r in results] == [layer for layer in range(4) for _ in range(3)]
     assert "mAP by layer" in capsys.readouterr().out
     assert is_png(tmp_path / "sweep.png")
@@ -194,13 +202,12 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
         (["udhr", "--fit-count", "0"], "count is 0; it must be at least 1"),
     ],
 )
-def test_an_error_is_one_line(options, message, tmp_path, capsys, monkeypatch, fake):
+def test_an_error_is_one_line(options, message, tmp_path, refused, monkeypatch, fake):
     monkeypatch.chdir(tmp_path)  # results of the demo may lie in the folder that the tests run in
     monkeypatch.setattr(fake, "encode", lambda *_, **__: pytest.fail("text was encoded first"))
-    assert main([*options, "--encoder", "fake"] if "--layers" in options else [*options, "--layers", "2"]) == 1
-    error = capsys.readouterr().err
+    error = refused(main, [*options, *(["--encoder", "fake"] if "--layers" in options else ["--layers", "2"])])
+    assert error.startswith("error: ")
     assert message in error
-    assert (error[:7], error.count("\n")) == ("error: ", 1)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="data/tatoeba is not there")

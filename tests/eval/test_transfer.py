@@ -9,6 +9,7 @@ from eval.__main__ import main
 from eval.report.seed_scores import AVERAGE, MEAN, seed_test, transfer_rows
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.results import read_results
+from tests.dataset_hub import write_rows
 
 SCORES = {"bundled": [70.0, 72.0, 74.0], "strong": [75.0, 76.5, 77.0], "weak": [73.0, 72.5, 71.0]}
 CONFIG = {
@@ -29,11 +30,9 @@ def write(folder, name, *, config=None, scores=None, maps=""):
         seeds[str(12 + number)] = {"scores": by_test}
     encoder = EncoderSpec(name, f"sha256:{name}", 12, "mean", "float32").to_dict()
     transfer = {"task": "pos", "metric": "accuracy", "encoder": encoder, "maps": maps, "seeds": seeds}
-    folder = folder / name
-    folder.mkdir(exist_ok=True)
-    (folder / "transfer.json").write_text(json.dumps(transfer))
-    (folder / "config.json").write_text(json.dumps(CONFIG | (config or {})))
-    return str(folder)
+    write_rows(folder, f"{name}/transfer.json", [transfer])
+    write_rows(folder, f"{name}/config.json", [CONFIG | (config or {})])
+    return str(folder / name)
 
 
 @pytest.fixture
@@ -93,21 +92,19 @@ def test_maps_and_layers_have_rows_of_their_own(tmp_path):
     assert list(rows) == ["bundled, layer 12", "bundled, layer 8"]
 
 
-def test_english_alone_has_no_mean_of_other_languages(tmp_path, capsys):
+def test_english_alone_has_no_mean_of_other_languages(tmp_path, printed):
     # A copy of the files is the same text.
     copied = {"train": "x/t.conllu", "files": {"x/t.conllu": "0"}}
     folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config=copied)]
     for folder in folders:
         english = {str(seed): {"scores": {"en_ewt": {"language": "en", "n": 9, "accuracy": 95.0}}} for seed in (1, 2)}
         changed(folder, seeds=english)
-    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 0
-    assert MEAN not in capsys.readouterr().out
+    assert MEAN not in printed(main, ["transfer", *folders, "--out", tmp_path / "pos"])
 
 
-def test_what_cannot_be_compared(tmp_path, capsys):
-    def refused(*folders):
-        assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
-        return capsys.readouterr().err
+def test_what_cannot_be_compared(tmp_path, refused):
+    def error_of(*folders):
+        return refused(main, ["transfer", *folders, "--out", tmp_path / "pos"])
 
     bundled = write(tmp_path, "bundled")
     for config, message in (
@@ -115,12 +112,12 @@ def test_what_cannot_be_compared(tmp_path, capsys):
         ({"dtype": "bfloat16"}, "has dtype 'bfloat16', but"),
         ({"epochs": 3}, "has epochs 3, but"),
     ):
-        assert message in refused(bundled, write(tmp_path, "strong", config=config))
+        assert message in error_of(bundled, write(tmp_path, "strong", config=config))
     changed(strong := write(tmp_path, "strong"), metric="f1")
-    assert f"{strong}/transfer.json: a score has no 'f1'" in refused(bundled, strong)
-    error = refused(bundled, bundled)
+    assert f"{strong}/transfer.json: a score has no 'f1'" in error_of(bundled, strong)
+    error = error_of(bundled, bundled)
     assert "bundled has scores of bundled, layer 12, sha256:bundled, original, seed 12, and so has another" in error
     strong = write(tmp_path, "strong")
     changed(strong, encoder={"id": "bundled"})
-    assert "two encoders are named bundled; rename the folder of one" in refused(bundled, strong)
-    assert "there is no transfer.json" in refused(str(tmp_path))
+    assert "two encoders are named bundled; rename the folder of one" in error_of(bundled, strong)
+    assert "there is no transfer.json" in error_of(tmp_path)

@@ -11,9 +11,11 @@ from eval.tasks.bitext import _with_errors
 from eval.tasks.bitext import bitext as held_out_task
 from eval.tasks.code_switch import switch
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
-from tests.eval.test_tasks import ENCODER, read, write_pairs
+from tests.dataset_hub import write_rows
+from tests.eval.test_tasks import ENCODER, by_metric, evaluated, read, write_pairs
 from tests.fake_encoder import FakeEncoder
-from tests.retrieval.test_local_scaling import unit
+from tests.mining.test_pairs import brute_force
+from tests.reference import unit
 from tests.train.runs import write_bitext
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -29,8 +31,7 @@ def bitext(tmp_path):
 def test_bitext(bitext, tmp_path):
     (bitext / "en-th.tsv").rename(bitext / "en-gn.tsv")
     options = ["--data", str(bitext), "--held-out", "15", "--transforms", "original", "center", "lsar"]
-    assert main(["bitext", *OPTIONS, *options, "--fit-on", "train", "--seen", "de", "fr", "--out", str(tmp_path)]) == 0
-    results = {(r["transform"], r["metric"]): r for r in read(tmp_path)}
+    results = by_metric(evaluated(tmp_path, "bitext", *OPTIONS, *options, "--fit-on", "train", "--seen", "de", "fr"))
     assert results["original", "en-de accuracy"]["n"] == 15
     assert results["lsar", "en-xx mean over 3"]["n"] == 45
     assert results["lsar", "en-xx mean over 3"]["low"] <= results["lsar", "en-xx mean over 3"]["value"]
@@ -50,11 +51,8 @@ def test_bitext(bitext, tmp_path):
     train, held = held_out(read_bitext(bitext, ["fr"], "--data")["fr"], 15)
     german, _ = held_out(read_bitext(bitext, ["de"], "--data")["de"], 15)
     encoder = FakeEncoder(2)
-    x = {
-        "fr": encoder.encode([other for _, other in train]),
-        "de": encoder.encode([other for _, other in german]),
-        "en": encoder.encode([english for english, _ in train]),
-    }
+    text = {"fr": [pair[1] for pair in train], "de": [pair[1] for pair in german], "en": [pair[0] for pair in train]}
+    x = {code: encoder.encode(of) for code, of in text.items()}
     center = lj.transforms.fit_center(x)
     sides = [center(encoder.encode([pair[side] for pair in held]), code) for side, code in ((0, "en"), (1, "fr"))]
     for direction, (a, b) in (("en-fr", sides), ("fr-en", sides[::-1])):
@@ -67,11 +65,9 @@ def test_xsim_equals_brute_force(rng):
     english, other = rng.normal(size=(2, 30, 12)).astype(np.float32)
     x = {("en", "de"): english, ("xx", "de"): english + 0.7 * other}
     scores = {s.metric: s.value for s in _with_errors(lambda *_: (), x, Method("original", {}), None)}
-    a, b = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x["xx", "de"], english))
-    cosine = a @ b.T
-    means = [np.sort(c, axis=1)[:, -4:].mean(axis=1) for c in (cosine, cosine.T)]
-    margin = np.where(cosine >= np.sort(cosine, axis=1)[:, [-4]], cosine / (means[0][:, None] + means[1]), -np.inf)
-    expected = 100 * np.mean(margin.argmax(axis=1) != np.arange(30))
+    pairs = brute_force(x["xx", "de"], english, 4, "ratio", "forward")
+    expected = 100 * np.mean([i != j for i, j in pairs])
+    assert len(pairs) == 30
     values = {m.name: (v, m.direction) for m, v in scores.items()}
     assert 0 < expected < 100
     assert values["xsim de-en"] == values["xsim over 1"] == (pytest.approx(expected), "lower")
@@ -79,10 +75,9 @@ def test_xsim_equals_brute_force(rng):
 
 def test_scores_by_local_scaling(bitext, tmp_path):
     """The bank of each method is the text of the fit as the method moves it, in the languages that it takes."""
-    options = ["--data", str(bitext), "--held-out", "15", "--transforms", "original", "center", "--scores", "csls"]
-    assert main(["bitext", *OPTIONS, *options, "--fit-on", "train", "--seen", "de", "fr", "--out", str(tmp_path)]) == 0
-    results = {(r["transform"], r["metric"]): r for r in read(tmp_path) if "accuracy" in r["metric"]}
-    assert {name for name, _ in results} == {"original+csls", "center+csls"}
+    options = ["--data", bitext, "--held-out", "15", "--transforms", "original", "center", "--scores", "csls"]
+    results = by_metric(evaluated(tmp_path, "bitext", *OPTIONS, *options, "--fit-on", "train", "--seen", "de", "fr"))
+    assert {name for name, metric in results if "accuracy" in metric} == {"original+csls", "center+csls"}
     assert results["original+csls", "en-de accuracy"]["fitted_on"].startswith("bitext but the held-out pairs")
     pairs, encoder = read_bitext(bitext, ["de", "fr"], "--data"), FakeEncoder(2)
     parts = {code: held_out(of, 15) for code, of in pairs.items()}
@@ -100,7 +95,7 @@ def test_scores_by_local_scaling(bitext, tmp_path):
         assert results[f"{name}+csls", "en-de accuracy"]["value"] == pytest.approx(expected)
 
 
-def test_saved_transforms_on_languages_they_were_not_fitted_on(bitext, tmp_path, rng, capsys):
+def test_saved_transforms_on_languages_they_were_not_fitted_on(bitext, tmp_path, rng, printed, refused):
     source = FakeEncoder(2).spec
 
     def center(name, *codes):
@@ -110,37 +105,33 @@ def test_saved_transforms_on_languages_they_were_not_fitted_on(bitext, tmp_path,
 
     command = ["bitext", *OPTIONS, "--data", str(bitext), "--held-out", "15", "--transforms", "original"]
     command += ["--out", str(tmp_path)]
-    assert main([*command, *center("fitted.safetensors", "en", "de", "fr")]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "fitted.safetensors was not fitted on th: its rows leave them out" in printed
-    results = {(r["transform"], r["metric"]): r for r in read(tmp_path)}
+    shown = " ".join(printed(main, [*command, *center("fitted.safetensors", "en", "de", "fr")]).split())
+    assert "fitted.safetensors was not fitted on th: its rows leave them out" in shown
+    results = by_metric(read(tmp_path))
     assert results["saved center", "en-xx mean over 2"]["languages"] == ["de", "fr"]
     assert ("saved center", "en-th accuracy") not in results
     assert results["original", "en-xx mean over 3"]["n"] == 45
     # Nothing is left without English, or without any of the other languages.
     for name, codes in {"no-english": ["de", "fr", "th"], "english": ["en", "sw"]}.items():
-        assert main([*command, *center(f"{name}.safetensors", *codes), "--overwrite"]) == 1
-        assert f"{name}.safetensors was not fitted on " in capsys.readouterr().err
+        error = refused(main, [*command, *center(f"{name}.safetensors", *codes), "--overwrite"])
+        assert f"{name}.safetensors was not fitted on " in error
 
 
-def test_every_language_of_the_text_can_be_fitted_on(bitext, tmp_path, capsys):
+def test_every_language_of_the_text_can_be_fitted_on(bitext, tmp_path, printed):
     # The UDHR has no text in Luxembourgish.
     (bitext / "en-lb.tsv").write_text((bitext / "en-de.tsv").read_text())
     command = ["bitext", *OPTIONS, "--data", str(bitext), "--held-out", "15", "--transforms", "original", "lsar"]
     command += ["--fit-on", "udhr", "--fit-count", "2", "--ranks", "3"]
     for languages, count in (("tested", 4), ("all", 40)):
-        assert main([*command, "--fit-languages", languages, "--out", str(tmp_path / languages)]) == 0
-        printed = " ".join(capsys.readouterr().out.split())
-        assert "--fit-on udhr has no text in lb: transforms are not fitted on these languages" in printed
+        shown = printed(main, [*command, "--fit-languages", languages, "--out", tmp_path / languages])
+        told = "--fit-on udhr has no text in lb: transforms are not fitted on these languages"
         # Both means are shown: over the languages that were fitted on, and over all.
-        assert "en-xx mean over 3" in printed
-        assert "en-xx mean over 4" in printed
+        assert all(said in " ".join(shown.split()) for said in (told, "en-xx mean over 3", "en-xx mean over 4"))
         [one] = {tuple(r["fitted_languages"]) for r in read(tmp_path / languages) if r["transform"] == "lsar"}
         assert len(one) == count
     # Languages that are tested, but not to be fitted on, stay out.
-    command += ["--seen", "de", "--fit-languages", "all", "--out", str(tmp_path / "seen")]
-    assert main(command) == 0
-    [one] = {tuple(r["fitted_languages"]) for r in read(tmp_path / "seen") if r["transform"] == "lsar"}
+    results = evaluated(tmp_path / "seen", *command, "--seen", "de", "--fit-languages", "all")
+    [one] = {tuple(r["fitted_languages"]) for r in results if r["transform"] == "lsar"}
     assert len(one) == 38
 
 
@@ -183,28 +174,25 @@ def test_switch_replaces_words_and_nothing_else(rng):
     assert 2.7 < np.mean(counts) < 3.3
 
 
-def test_code_switch(tmp_path, capsys, monkeypatch):
+def test_code_switch(tmp_path, printed, refused, monkeypatch):
     monkeypatch.setattr("eval.tasks.code_switch._RATE", 1.0)
     texts = [f"{a} {b} c{a}" for a in "abcd" for b in "efgh"]
     write_pairs(tmp_path / "data", "deu", "\n".join(texts), "\n".join(texts))
     write_pairs(tmp_path / "data", "fra", "\n".join(texts), "\n".join(texts))
-    words = tmp_path / "words"
-    words.mkdir()
     for code in ("de", "ro", "nl"):
-        (words / f"{code}-en.txt").write_text("A x\na y\ne z\n")
+        write_rows(tmp_path, f"words/{code}-en.txt", ["A x", "a y", "e z"])
     # Romanian is not one of XTREME's languages, but one of the paper's; there are no pairs of Dutch.
     write_pairs(tmp_path / "data", "ron", "\n".join(texts), "\n".join(texts))
-    data = ["--data", str(tmp_path / "data"), "--dictionaries", str(words), "--transforms", "original"]
-    assert main(["code-switch", *OPTIONS, *data, "--out", str(tmp_path / "out")]) == 0
-    printed = capsys.readouterr().out
+    data = ["--data", str(tmp_path / "data"), "--dictionaries", str(tmp_path / "words"), "--transforms", "original"]
+    shown = printed(main, ["code-switch", *OPTIONS, *data, "--out", tmp_path / "out"])
     # 16 sentences: the four with a have a translation of it, the four with e too, one has both.
-    assert "de: replaced 8 words in 7 of 16 sentences" in printed
+    assert "de: replaced 8 words in 7 of 16 sentences" in shown
     results = {r["metric"]: r for r in read(tmp_path / "out")}
     assert results["en-de accuracy"]["n"] == results["en-ro accuracy"]["n"] == 7
-    assert "has no pairs of nl: left out, although there is a dictionary" in printed.replace("\n", " ")
+    assert "has no pairs of nl: left out, although there is a dictionary" in shown.replace("\n", " ")
     assert "en-fr accuracy" not in results
-    assert main(["code-switch", *OPTIONS, *data, "--languages", "fr", "--out", str(tmp_path)]) == 1
-    assert "has no dictionary fr-en.txt; it has de, nl, ro; get it from" in capsys.readouterr().err
+    error = refused(main, ["code-switch", *OPTIONS, *data, "--languages", "fr", "--out", tmp_path])
+    assert "has no dictionary fr-en.txt; it has de, nl, ro; get it from" in error
 
 
 def test_dictionaries_that_are_wrong(tmp_path):

@@ -3,6 +3,7 @@
 import io
 import zipfile
 from importlib import metadata
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -129,10 +130,7 @@ def test_another_wheel_or_none(wheel, monkeypatch):
     with pytest.raises(ValueError, match=r"has digest sha256:0e8a\w+, not sha256:0: pip install lang2vec==1.1.2"):
         syntactic_distances(["fr"], precomputed=None)
 
-    def absent(name):
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "distribution", absent)
+    monkeypatch.setattr(metadata, "distribution", Mock(side_effect=metadata.PackageNotFoundError("lang2vec")))
     with pytest.raises(ImportError, match="pip install lang2vec==1.1.2 --no-deps"):
         syntactic_distances(["fr"], precomputed=None)
 

@@ -9,7 +9,8 @@ from eval.data.tatoeba import read_pairs
 from lsar_jax import EncoderSpec
 from lsar_jax.measures.compared_methods import check_methods, fit_methods
 from lsar_jax.retrieval import nearest
-from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
+from tests.dataset_hub import write_rows
+from tests.eval.test_tasks import ENCODER, by_metric, is_png, read, write_pairs
 from tests.fake_encoder import FakeEncoder
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -41,26 +42,23 @@ def test_dimensions_to_zero(rng):
             check_methods(("zero",), {"zero": zero}, ("de", "en"), 8)
 
 
-def test_methods_fitted_on_pairs(tmp_path, capsys):
-    data = tmp_path / "data"
+def test_methods_fitted_on_pairs(tmp_path, printed, refused):
+    data, no = tmp_path / "data", tmp_path / "no"
     texts = [f"{a} {b} c{a}" for a in "abcd" for b in "efgh"]
     for code in ("deu", "fra"):
         write_pairs(data, code, "\n".join(texts), "\n".join(f"{code} {text}" for text in texts))
-    pairs = tmp_path / "pairs"
-    pairs.mkdir()
-    (pairs / "en-de.tsv").write_text("".join(f"{a} c\tdeu {a} c\n" for a in "abcdefgh"))
+    pairs = write_rows(tmp_path, "pairs/en-de.tsv", [(f"{a} c", f"deu {a} c") for a in "abcdefgh"]).parent
     command = ["tatoeba", *ENCODER, "--data", str(data), "--layers", "2"]
     names = ["--transforms", "original", "linear", "shift", "lsar", "--ranks", "1", "2"]
     out = tmp_path / "out"
     languages = ["--languages", "de", "fr"]
-    assert main([*command, *languages, *names, "--parallel", str(pairs), "--out", str(out)]) == 0
-    printed = capsys.readouterr().out
-    assert "has no pairs of fr: no map is tested on these" in printed.replace("\n", " ")
+    shown = printed(main, [*command, *languages, *names, "--parallel", pairs, "--out", out])
+    assert "has no pairs of fr: no map is tested on these" in shown.replace("\n", " ")
     # The table has a column of the languages that have pairs, with the original beside the maps.
-    [row] = [line for line in printed.splitlines() if line.startswith("│ linear")]
+    [row] = [line for line in shown.splitlines() if line.startswith("│ linear")]
     assert row.count(".") == 2
     assert is_png(out / "ranks.png")
-    results = {(r["transform"], r["metric"]): r for r in read(out)}
+    results = by_metric(read(out))
     encoder = FakeEncoder(2)
     sides = [[line.split("\t")[n] for line in (pairs / "en-de.tsv").read_text().splitlines()] for n in (0, 1)]
     english, german = (encoder.encode(side) for side in sides)
@@ -75,12 +73,11 @@ def test_methods_fitted_on_pairs(tmp_path, capsys):
         assert results[name, "en-de accuracy"]["fitted_on"] == f"{pairs}, up to 10000 a language"
     # A task that tests every method on every language needs pairs of all of them.
     lines = ["--transforms", "linear", "--parallel", str(pairs), "--layers", "2"]
-    assert main(["geometry", *ENCODER, *lines, "--languages", "en", "de", "fr", "--out", str(tmp_path / "no")]) == 1
-    assert "no pairs of fr; it has de; test these, or omit the methods" in capsys.readouterr().err.replace("\n", " ")
+    error = refused(main, ["geometry", *ENCODER, *lines, "--languages", "en", "de", "fr", "--out", no])
+    assert "no pairs of fr; it has de; test these, or omit the methods" in error
     for arguments, message in (
         ([*names, "--parallel", str(pairs), "--fit-on", "evaluated"], "it cannot be combined with --fit-on evaluated"),
         ([*names, "--parallel", str(pairs), "--languages", "fr"], "has no pairs of fr; it has de; test these"),
     ):
         chosen = [] if "--languages" in arguments else languages
-        assert main([*command, *chosen, *arguments, "--out", str(tmp_path / "no")]) == 1
-        assert message in capsys.readouterr().err.replace("\n", " ")
+        assert message in refused(main, [*command, *chosen, *arguments, "--out", no])

@@ -75,7 +75,7 @@ def test_errors_keep_the_work_for_another_threshold(sides, tmp_path):
     assert not done  # nothing was compared again
 
 
-def test_the_command(sides, tmp_path, refused, capsys):
+def test_the_command(sides, tmp_path, refused, printed, capsys):
     out, known = tmp_path / "out.tsv", tmp_path / "known.tsv"
     command = ["mine", *(str(side.folder) for side in sides), str(out)]
     known.write_text("".join(f"1.5\t0 {n}\t1 {n}\n" for n in range(30)))
@@ -100,7 +100,6 @@ def test_the_command(sides, tmp_path, refused, capsys):
     # Of text, before an encoder is looked for.
     assert "omit one" in refused(main, ["mine", *texts, out, "--encoder", "gone", "--known", known, "--threshold", "1"])
     assert not notes_of(out).exists()
-    assert main([*command, "--known", str(known), "--correct", "95"]) == 0
-    assert "on 30 known pairs in the inputs, of 30" in capsys.readouterr().out
+    assert "on 30 known pairs in the inputs, of 30" in printed(main, [*command, "--known", known, "--correct", "95"])
     assert main([*command, "--overwrite"]) == 0
     assert "warning: without --threshold" in capsys.readouterr().err

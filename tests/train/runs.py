@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.dataset_hub import write_rows
 from train.finetune.conllu_ner_xnli import ParsedSentence, SentencePair, TaggedSentence
 from train.log import Log
 from train.word_pairs.aligned_files import AlignedPair, write_aligned
@@ -16,18 +17,16 @@ UPOS = {"a": "NOUN", "b": "VERB", "c": "ADJ", "d": "ADP", "e": "DET", "f": "PUNC
 
 def write_bitext(folder, codes=("de", "fr"), count=80):
     """Writes bitext of languages with English, so many pairs of each."""
-    folder.mkdir()
     rng = np.random.default_rng(0)
     english = [" ".join(rng.choice(list("abcdefgh"), 9)) for _ in range(count)]
     for code in codes:
-        rows = [f"d\t{text}\t{text.translate(str.maketrans('ab', 'xy'))} {code}\n" for text in english]
-        (folder / f"en-{code}.tsv").write_text("".join(rows))
+        rows = [("d", text, f"{text.translate(str.maketrans('ab', 'xy'))} {code}") for text in english]
+        write_rows(folder, f"en-{code}.tsv", rows)
 
 
 def write_words(folder):
     """Writes word-aligned text and plain text of two languages whose words are those of English, written otherwise."""
     (folder / "words").mkdir()
-    (folder / "text").mkdir()
     rng = np.random.default_rng(0)
     for code, letters in (("de", "xy"), ("fr", "vw")):
         pairs, rows = [], []
@@ -37,11 +36,11 @@ def write_words(folder):
             order = rng.permutation(length)
             links = frozenset((int(word), at) for at, word in enumerate(order))
             pairs.append(AlignedPair(english, tuple(f"{other[word]}" for word in order), links))
-            rows.append(f"{' '.join(english)}\t{' '.join(other)}\n")
+            rows.append((" ".join(english), " ".join(other)))
         distinct = [pair._replace(other=tuple(f"{word}{letters[0]}" for word in pair.other)) for pair in pairs]
         write_aligned(folder / "words", code, "train", distinct[:90])
         write_aligned(folder / "words", code, "validation", distinct[90:])
-        (folder / "text" / f"en-{code}.tsv").write_text("".join(rows))
+        write_rows(folder, f"text/en-{code}.tsv", rows)
 
 
 def labelled(task, count, seed=0, longest=4):

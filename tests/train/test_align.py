@@ -60,7 +60,7 @@ def linear(folder):
     return out
 
 
-def test_what_is_written(folder, strong, capsys):
+def test_what_is_written(folder, strong, printed):
     config = json.loads((strong / "config.json").read_text())
     assert config["pairs"] == {"de": [90, 20], "fr": [90, 20]}
     assert (config["stay_close"], config["warmup"]) == (1.0, 0)
@@ -76,8 +76,7 @@ def test_what_is_written(folder, strong, capsys):
     # Again it finds that there is nothing left to do.
     before = (strong / "bert-strong" / "model.safetensors").read_bytes()
     (strong / "bert-strong" / "README.md").write_text("theirs")
-    assert main(command(folder, strong, "strong", *STRONG)) == 0
-    assert "6 steps; best validation" in capsys.readouterr().out
+    assert "6 steps; best validation" in printed(main, command(folder, strong, "strong", *STRONG))
     assert (strong / "bert-strong" / "model.safetensors").read_bytes() == before
     assert (strong / "bert-strong" / "README.md").read_text() == "theirs"
     assert not list(strong.glob(".*"))
@@ -86,9 +85,8 @@ def test_what_is_written(folder, strong, capsys):
 def test_a_folder_that_the_run_has_not_written_is_kept(folder, tmp_path, refused):
     theirs = tmp_path / "bert-strong"
     theirs.mkdir()
-    assert f"{theirs} would be replaced, but no run has written it" in refused(
-        main, command(folder, tmp_path, "strong", *STRONG)
-    )
+    error = refused(main, command(folder, tmp_path, "strong", *STRONG))
+    assert f"{theirs} would be replaced, but no run has written it" in error
     assert not (tmp_path / "config.json").exists()
 
 
@@ -186,11 +184,8 @@ def test_maps_are_transforms(folder, linear, tmp_path):
                 np.testing.assert_allclose(squares, np.broadcast_to(np.eye(32), (3, 32, 32)), atol=1e-5)
             np.testing.assert_array_equal(matrices[1], np.eye(32))
             for row, code in ((0, "de"), (2, "fr")):
-                at = moments.codes.index(code)
-                before, after = (
-                    moments_loss(matrix, *(part[at, layer] for part in moments[2:]))
-                    for matrix in (np.eye(32, dtype=np.float32), matrices[row])
-                )
+                own = [part[moments.codes.index(code), layer] for part in moments[2:]]
+                before, after = (moments_loss(w, *own) for w in (np.eye(32, dtype=np.float32), matrices[row]))
                 assert after < before
                 losses += [float(after)] if name == "layer" else []
             assert dict(transform.fits[0].parameters)["fit"] == ("trained" if name == "layer" else "closed")

@@ -1,11 +1,11 @@
 """Readers of labelled text: hand-written files, datasets, their errors, and the measured data where they are there."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.dataset_hub import write_rows
 from tests.optional import need
 from train.finetune.conllu_ner_xnli import (
     SentencePair,
@@ -116,8 +116,7 @@ def hub(tmp_path):
 
     def write(split="validation", **configs):
         for config, rows in configs.items():
-            (tmp_path / config).mkdir()
-            (tmp_path / config / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+            write_rows(tmp_path, f"{config}/{split}.jsonl", rows)
         return f"hub:{tmp_path}"
 
     return write

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from lsar_jax.languages import spaces_words
+from tests.dataset_hub import write_rows
 from tests.optional import need
 from train.text import TextOptions
 from train.word_pairs.__main__ import main
@@ -103,14 +104,12 @@ def test_broken_files_are_named(tmp_path, words, links, error, message):
 def texts(rng, tmp_path):
     """Two folders of parallel text, of German and of German and French."""
     for number, (folder, codes) in enumerate((("a", ["de"]), ("b", ["de", "fr"]))):
-        (tmp_path / folder).mkdir()
         for code in codes:
             rows = zip(*dictionary(rng, 150), strict=True)
             mark = code + "qr"[number]
             # Words in a are names, which are not translated.
-            sides = [(" ".join(s), " ".join(t).replace("va", "wa")) for s, t in rows]
-            lines = [f"{source}\tx{mark} {target}\n" for source, target in sides]
-            (tmp_path / folder / f"en-{code}.tsv").write_text("".join(lines))
+            sides = [(" ".join(s), f"x{mark} {' '.join(t).replace('va', 'wa')}") for s, t in rows]
+            write_rows(tmp_path, f"{folder}/en-{code}.tsv", sides)
     return tmp_path
 
 
@@ -130,12 +129,11 @@ def test_several_texts_are_split_together(texts):
         TextOptions(texts / "a", more, ("fr", "it"), held_out=20).pairs()
 
 
-def test_the_command(texts, capsys, refused):
+def test_the_command(texts, printed, refused):
     need("eflomal")
     out = texts / "out"
     command = ["--data", str(texts / "a"), "--more", str(texts / "b"), "--held-out", "20", "--out", str(out)]
-    assert main(command) == 0
-    shown = capsys.readouterr().out
+    shown = printed(main, command)
     record = json.loads((out / "word-pairs.json").read_text())
     for code in ("de", "fr"):
         for part in ("train", "validation"):
@@ -150,12 +148,11 @@ def test_the_command(texts, capsys, refused):
     assert "already exists" in refused(main, command)
 
 
-def test_links_of_another_aligner(texts, capsys, refused):
+def test_links_of_another_aligner(texts, printed, refused):
     """As of fast_align: it reads the words that are written first, and its links are read by the same command."""
     links, out = texts / "links", texts / "out"
     command = ["--data", str(texts / "a"), "--held-out", "20", "--links", str(links), "--out", str(out)]
-    assert main(command) == 0
-    assert "write the links of their lines to en-xx.links there" in " ".join(capsys.readouterr().out.split())
+    assert "write the links of their lines to en-xx.links there" in " ".join(printed(main, command).split())
     assert not out.exists()
     lines = (links / "en-de.words").read_text().splitlines()
     assert all(len(line.split(" ||| ")) == 2 for line in lines)
