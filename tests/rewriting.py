@@ -8,7 +8,12 @@ from safetensors.numpy import load_file, save_file
 
 from lsar_jax.array_files import save_arrays
 
-__all__ = ["edit_json", "edit_tensors", "move_module", "rewrite"]
+__all__ = ["FOLDERS", "edit_json", "edit_tensors", "move_module", "rewrite", "write_modules"]
+
+FOLDERS = {
+    "Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_Normalize",
+    "LayerNorm": "4_LayerNorm", "Dropout": "5_Dropout",
+}  # fmt: skip
 
 
 def rewrite(path, change):
@@ -22,7 +27,8 @@ def rewrite(path, change):
 
 
 def edit_json(path, **changes):
-    """Changes fields of an object in a file, which need not exist; ... removes one."""
+    """Changes fields of an object in a file, which need not exist, nor its folder; ... removes one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     content = (json.loads(path.read_text()) if path.exists() else {}) | changes
     path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
 
@@ -31,6 +37,13 @@ def edit_tensors(folder, changes):
     """Changes tensors of a checkpoint by name; ... removes one."""
     tensors = load_file(folder / "model.safetensors") | changes
     save_file({name: x for name, x in tensors.items() if x is not ...}, folder / "model.safetensors")
+
+
+def write_modules(folder, *kinds):
+    """Writes the ``modules.json`` of a pipeline of sentence-transformers."""
+    place = "sentence_transformers.models"
+    modules = [{"name": kind, "type": f"{place}.{kind}", "path": FOLDERS.get(kind, "9_Other")} for kind in kinds]
+    (folder / "modules.json").write_text(json.dumps(modules))
 
 
 def move_module(folder, path, *names):

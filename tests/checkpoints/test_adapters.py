@@ -29,7 +29,6 @@ def base(tiny_folder, tmp_path):
 
 def write(place, base, seed=0, sizes=(), **options):
     """Writes an adapter of two layers, or of tensors of these ``sizes`` too; returns its tensors."""
-    place.mkdir(parents=True, exist_ok=True)
     edit_json(place / "adapter_config.json", **CONFIG | {"base_model_name_or_path": str(base)} | options)
     rng, sizes = np.random.default_rng(seed), SIZES | dict(sizes)
     tensors = {name: rng.uniform(0.2, 1, size).astype(np.float32) for name, size in sizes.items()}

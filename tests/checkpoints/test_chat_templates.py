@@ -11,7 +11,7 @@ from lsar_jax.tokens.pair_tokens import tokenize_pairs
 from lsar_jax.tokens.word_tokens import tokenize_words
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
-from tests.rewriting import edit_json
+from tests.rewriting import edit_json, write_modules
 
 # The text is trimmed, as by many templates, and more follows it than the last token.
 FLAT = "{% for m in messages %}[MASK]{{ m.role }} {{ m.content | trim }} end[PAD]{% endfor %}"
@@ -26,10 +26,7 @@ def written(folder, form, template, name="qwen3", pooling="lasttoken"):
     edit_json(folder / "tokenizer_config.json", chat_template=template)
     modalities = {"text": FORWARD, "message": FORWARD | {"format": form}}
     edit_json(folder / "sentence_bert_config.json", modality_config=modalities, module_output_name="token_embeddings")
-    kinds = {"Transformer": "", "Pooling": "1_Pooling"}
-    modules = [{"type": f"sentence_transformers.models.{kind}", "path": path} for kind, path in kinds.items()]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "1_Pooling").mkdir()
+    write_modules(folder, "Transformer", "Pooling")
     edit_json(folder / "1_Pooling" / "config.json", embedding_dimension=32, pooling_mode=pooling)
     return folder
 

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
 from lsar_jax.checkpoints.pickles import _convert_folder
-from tests.rewriting import edit_json
+from tests.rewriting import edit_json, edit_tensors
 
 BIAS = "embeddings.LayerNorm.bias"
 
@@ -29,21 +29,13 @@ def expected(tiny):
     return tiny.encode("abc")
 
 
-def edit_tensors(folder, change):
-    tensors = load_file(folder / "model.safetensors")
-    change(tensors)
-    save_file(tensors, folder / "model.safetensors")
-
-
 def test_one_error_lists_missing_unexpected_and_misshaped(folder):
-    def change(tensors):
-        del tensors[BIAS]
-        del tensors["encoder.layer.2.output.dense.weight"]
-        tensors["encoder.layer.0.attention.self.query.scale"] = np.ones(3, np.float32)
-        tensors["encoder.layer.1.intermediate.dense.weight"] = np.ones((64, 31), np.float32)
-        tensors["encoder.layer.0.output.dense.bias"] = np.ones(32, np.int64)
-
-    edit_tensors(folder, change)
+    edit_tensors(folder, {
+        BIAS: ..., "encoder.layer.2.output.dense.weight": ...,
+        "encoder.layer.0.attention.self.query.scale": np.ones(3, np.float32),
+        "encoder.layer.1.intermediate.dense.weight": np.ones((64, 31), np.float32),
+        "encoder.layer.0.output.dense.bias": np.ones(32, np.int64),
+    })  # fmt: skip
     with pytest.raises(ValueError, match="do not fit its config") as caught:
         lj.load_encoder(folder)
     assert sorted(line.strip() for line in str(caught.value).splitlines()[1:]) == [
@@ -56,14 +48,12 @@ def test_one_error_lists_missing_unexpected_and_misshaped(folder):
 
 
 def test_names_of_older_checkpoints(folder, expected):
-    def change(tensors):
-        for name in list(tensors):
-            old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
-            tensors["bert." + old] = tensors.pop(name)
-        unused = ("cls.predictions.bias", "bert.embeddings.position_ids", "layer.0.rotary_emb.inv_freq")
-        tensors.update({name: np.zeros(64, np.float32) for name in unused})
-
-    edit_tensors(folder, change)
+    unused = ("cls.predictions.bias", "bert.embeddings.position_ids", "layer.0.rotary_emb.inv_freq")
+    tensors = {name: np.zeros(64, np.float32) for name in unused}
+    for name, x in load_file(folder / "model.safetensors").items():
+        old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+        tensors[f"bert.{old}"] = x
+    save_file(tensors, folder / "model.safetensors")
     np.testing.assert_array_equal(lj.load_encoder(folder).encode("abc"), expected)
 
 
@@ -92,7 +82,8 @@ def test_shards_beside_the_whole_are_not_read(folder, expected):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_weights_are_widened(folder, dtype, expected):
-    edit_tensors(folder, lambda tensors: tensors.update({k: v.astype(jnp.dtype(dtype)) for k, v in tensors.items()}))
+    tensors = load_file(folder / "model.safetensors")
+    save_file({name: x.astype(jnp.dtype(dtype)) for name, x in tensors.items()}, folder / "model.safetensors")
     encoder = lj.load_encoder(folder)
     assert encoder.model.blocks[0].attention.query.kernel.dtype == np.float32
     np.testing.assert_allclose(encoder.encode("abc"), expected, atol=0.05)
@@ -154,9 +145,9 @@ def test_adapters_are_known_by_their_tensors(folder, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda tensors: tensors.update({f"bert.{BIAS}": tensors[BIAS]}), f"weights twice, under two names: .*{BIAS}"),
-        (lambda tensors: tensors[BIAS].fill(np.nan), f"{BIAS} of checkpoint holds NaN"),
-        (lambda tensors: tensors.update({BIAS: np.full(32, 1e300)}), f"{BIAS} .* or a value too large for float32"),
+        ({f"bert.{BIAS}": np.ones(32, np.float32)}, f"weights twice, under two names: .*{BIAS}"),
+        ({BIAS: np.full(32, np.nan, np.float32)}, f"{BIAS} of checkpoint holds NaN"),
+        ({BIAS: np.full(32, 1e300)}, f"{BIAS} .* or a value too large for float32"),
     ],
 )
 def test_weights_that_cannot_be_used(folder, change, message):
@@ -259,9 +250,8 @@ def test_the_spec_and_the_parameters_have_the_dtype(tiny_folder):
     def dtypes(**arguments):
         model = lj.load_encoder(tiny_folder, **arguments).model
         block = model.blocks[0]
-        return [
-            x.dtype.name for x in (model.embeddings.word.embedding, block.attention.query.kernel, block.feed_norm.scale)
-        ]
+        arrays = model.embeddings.word.embedding, block.attention.query.kernel, block.feed_norm.scale
+        return [x.dtype.name for x in arrays]
 
     spec = lj.load_encoder(str(tiny_folder), layer=2, pooling="max", dtype="bfloat16").spec
     assert (spec.id, spec.layer, spec.pooling, spec.dtype) == ("bert", 2, "max", "bfloat16")
@@ -270,8 +260,5 @@ def test_the_spec_and_the_parameters_have_the_dtype(tiny_folder):
     assert dtypes(param_dtype="bfloat16") == ["bfloat16", "bfloat16", "float32"]
     assert lj.load_encoder(tiny_folder, param_dtype="bfloat16").spec.dtype == "float32 with bfloat16 parameters"
     # Products in bfloat16 round the weights first: in either dtype they are the same numbers.
-    half, full = (
-        lj.load_encoder(tiny_folder, dtype="bfloat16", param_dtype=stored).encode(["abc", "d e"])
-        for stored in ("bfloat16", "float32")
-    )
-    np.testing.assert_allclose(half, full, atol=0.02)
+    both = [lj.load_encoder(tiny_folder, dtype="bfloat16", param_dtype=kept) for kept in ("bfloat16", "float32")]
+    np.testing.assert_allclose(*(encoder.encode(["abc", "d e"]) for encoder in both), atol=0.02)

@@ -48,10 +48,8 @@ def test_layers_are_those_of_transformers(texts):
     torch = need("torch")
     from transformers import AutoModel, AutoTokenizer
 
-    model, tokenizer = (
-        AutoModel.from_pretrained(published(MINILM)).eval(),
-        AutoTokenizer.from_pretrained(published(MINILM)),
-    )
+    model = AutoModel.from_pretrained(published(MINILM)).eval()
+    tokenizer = AutoTokenizer.from_pretrained(published(MINILM))
     given = tokenizer(texts, padding=True, truncation=True, max_length=256, return_tensors="pt")
     with torch.no_grad():
         states = model(**given, output_hidden_states=True).hidden_states

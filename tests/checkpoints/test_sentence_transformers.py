@@ -11,25 +11,13 @@ import lsar_jax as lj
 from lsar_jax.models.projection import TORCH_NAMES
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
-from tests.rewriting import edit_json, move_module
-
-NAMES = {
-    "Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_Normalize",
-    "LayerNorm": "4_LayerNorm", "Dropout": "5_Dropout",
-}  # fmt: skip
+from tests.reference import unit
+from tests.rewriting import FOLDERS, edit_json, move_module, write_modules
 
 
 @pytest.fixture
 def folder(tmp_path):
     return shutil.copytree(GOLDEN / "labse", tmp_path / "labse")
-
-
-def write_modules(folder, kinds):
-    modules = [
-        {"name": str(place), "type": f"sentence_transformers.models.{kind}", "path": NAMES.get(kind, "9_Other")}
-        for place, kind in enumerate(kinds)
-    ]
-    (folder / "modules.json").write_text(json.dumps(modules))
 
 
 def test_labse_comes_out_as_sentence_transformers_has_it():
@@ -43,7 +31,7 @@ def test_labse_comes_out_as_sentence_transformers_has_it():
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_modules_count_in_their_order(folder, bias):
-    write_modules(folder, ["Transformer", "Pooling", "Normalize", "Dense"])
+    write_modules(folder, "Transformer", "Pooling", "Normalize", "Dense")
     path = folder / "2_Dense" / "model.safetensors"
     dense = load_file(path)
     edit_json(folder / DENSE, bias=bias)
@@ -51,8 +39,7 @@ def test_modules_count_in_their_order(folder, bias):
     encoder = lj.load_encoder(folder)
     assert encoder.spec.pooling == "cls+normalize+dense"
     x = lj.load_encoder(folder, pooling="cls").encode(TEXTS)
-    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-    expected = np.tanh(unit @ dense["linear.weight"].T + bias * dense["linear.bias"])
+    expected = np.tanh(unit(x) @ dense["linear.weight"].T + bias * dense["linear.bias"])
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
 
 
@@ -90,7 +77,7 @@ def test_a_pooling_that_the_layer_lacks(arguments, message):
     ],
 )
 def test_a_pipeline_that_is_not_known(folder, kinds, message):
-    write_modules(folder, kinds.split())
+    write_modules(folder, *kinds.split())
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)
     # Its blocks may be used by whoever says so.
@@ -174,9 +161,8 @@ def test_configs_that_are_not_understood(folder, path, changes, message):
 def test_settings_that_change_no_vector(folder):
     expected = lj.load_encoder(folder).encode(TEXTS)
     harmless = {"attn_implementation": "sdpa", "dtype": "float16", "trust_remote_code": True, "use_cache": False}
-    edit_json(
-        folder / SETTINGS, config_args=harmless, model_kwargs=harmless | {"device_map": "auto"}, unpad_inputs=True
-    )
+    more = harmless | {"device_map": "auto"}
+    edit_json(folder / SETTINGS, config_args=harmless, model_kwargs=more, unpad_inputs=True)
     edit_json(folder / PROMPTS, model_type="SentenceTransformer", similarity_fn_name="dot", requirements={})
     edit_json(folder / "sentence_roberta_config.json", do_lower_case=True)  # sentence_bert_config.json comes first
     np.testing.assert_array_equal(lj.load_encoder(folder).encode(TEXTS), expected)
@@ -215,7 +201,7 @@ def test_a_dense_that_is_a_pickle_or_of_another_width(folder):
 @pytest.mark.parametrize("name", TORCH_NAMES.values())
 def test_activations_of_a_dense_are_those_of_torch(folder, name):
     torch = need("torch")
-    write_modules(folder, ["Transformer", "Pooling", "Dense"])
+    write_modules(folder, "Transformer", "Pooling", "Dense")
     edit_json(folder / DENSE, activation_function=name)
     weights = load_file(folder / "2_Dense" / "model.safetensors")
     x = lj.load_encoder(folder, pooling="cls").encode(TEXTS) @ weights["linear.weight"].T + weights["linear.bias"]
@@ -224,10 +210,9 @@ def test_activations_of_a_dense_are_those_of_torch(folder, name):
 
 
 def write_norm(folder, rng, width=32):
-    (folder / "4_LayerNorm").mkdir(exist_ok=True)
+    edit_json(folder / "4_LayerNorm" / "config.json", dimension=width)
     weight, bias = rng.standard_normal((2, width)).astype(np.float32)
     save_file({"norm.weight": weight, "norm.bias": bias}, folder / "4_LayerNorm" / "model.safetensors")
-    (folder / "4_LayerNorm" / "config.json").write_text(json.dumps({"dimension": width}))
 
 
 def set_pooling(folder, **config):
@@ -258,10 +243,9 @@ def test_poolings_are_those_of_sentence_transformers(folder, config, name, tmp_p
     width = 32 * len(name.split("+"))
     set_pooling(folder, **config)
     edit_json(folder / "config_sentence_transformers.json", prompts={"query": "a dog: "}, default_prompt_name=None)
-    write_modules(folder, ["Transformer", "Pooling", "Dropout", "LayerNorm", "Normalize"])
+    write_modules(folder, "Transformer", "Pooling", "Dropout", "LayerNorm", "Normalize")
     write_norm(folder, rng, width)
-    (folder / NAMES["Dropout"]).mkdir()
-    edit_json(folder / NAMES["Dropout"] / "config.json", dropout=0.5)
+    edit_json(folder / FOLDERS["Dropout"] / "config.json", dropout=0.5)
     # Only a special token that is declared is taken off the end of a prompt there.
     edit_json(folder / "tokenizer_config.json", sep_token="[SEP]")
     encoder = lj.load_encoder(folder)
@@ -284,12 +268,10 @@ def test_the_cut_of_a_checkpoint(folder, tmp_path):
     edit_json(folder / PROMPTS, truncate_dim=7)
     encoder = lj.load_encoder(folder)
     assert (encoder.spec.pooling, encoder.dim, encoder.spec.dim) == ("cls+dense+normalize+truncate", 7, None)
-    np.testing.assert_allclose(
-        encoder.encode(TEXTS), from_pretrained(str(folder), device="cpu").encode(TEXTS), atol=1e-5
-    )
     encoder.to_sentence_transformers(tmp_path / "written")
-    theirs = from_pretrained(str(tmp_path / "written"), device="cpu").encode(TEXTS)
-    np.testing.assert_allclose(encoder.encode(TEXTS), theirs, atol=1e-5)
+    for place in (folder, tmp_path / "written"):
+        theirs = from_pretrained(str(place), device="cpu").encode(TEXTS)
+        np.testing.assert_allclose(encoder.encode(TEXTS), theirs, atol=1e-5)
     again = lj.load_encoder(folder, dim=3)
     assert (again.dim, again.spec.dim) == (3, 3)
 
@@ -314,7 +296,7 @@ def test_prompts_of_the_checkpoint(folder):
     passage = encoder.encode("abc", prompt=encoder.prompts["passage"])
     np.testing.assert_array_equal(passage, encoder.encode("p abc", prompt=""))
     # They are known without the rest of the pipeline.
-    write_modules(folder, ["Transformer", "Pooling", "WordWeights"])
+    write_modules(folder, "Transformer", "Pooling", "WordWeights")
     assert lj.load_encoder(folder, pooling="mean").prompt == "q "
 
 

@@ -9,6 +9,7 @@ from safetensors.numpy import load_file
 import lsar_jax as lj
 from lsar_jax.transforms.methods import METHODS
 from tests.parity import GOLDEN, TEXTS
+from tests.reference import unit
 
 # The names that its source has.
 MODULES = {f"sentence_transformers.models.{kind}" for kind in ("Transformer", "Pooling", "Dense", "Normalize")}
@@ -24,9 +25,8 @@ def served(folder, texts):
     """The unit vectors of the server: the first of its poolings that is set, each Dense, and no module Normalize."""
     modules = read(folder, "modules.json")
     assert {module["type"] for module in modules} <= MODULES
-    assert {"architectures", "model_type", "max_position_embeddings", "pad_token_id"} <= read(
-        folder, "config.json"
-    ).keys()
+    config = read(folder, "config.json")
+    assert {"architectures", "model_type", "max_position_embeddings", "pad_token_id"} <= config.keys()
     assert {"tokenizer.json", "model.safetensors"} <= {path.name for path in folder.iterdir()}
     assert read(folder, "sentence_bert_config.json")["max_seq_length"] > 0
     flags = read(folder, "1_Pooling/config.json")
@@ -34,14 +34,12 @@ def served(folder, texts):
     x = lj.load_encoder(folder, pooling=next(ours for flag, ours in POOLINGS.items() if flags[flag])).encode(texts)
     for module in modules:
         if module["type"].endswith("Dense"):
-            config, weights = (
-                read(folder, f"{module['path']}/config.json"),
-                load_file(folder / module["path"] / "model.safetensors"),
-            )
+            config = read(folder, f"{module['path']}/config.json")
+            weights = load_file(folder / module["path"] / "model.safetensors")
             assert config["bias"]
             assert weights["linear.weight"].shape == (config["out_features"], config["in_features"])
             x = ACTIVATIONS[config["activation_function"]](x @ weights["linear.weight"].T + weights["linear.bias"])
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+    return unit(x)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Prepared datasets: documents to sentences, and folders that cannot be read."""
 
-import json
 import sys
 from typing import ClassVar
 
@@ -9,6 +8,7 @@ import pytest
 from lsar_jax.corpora.builders import DatasetFiles, prepare
 from lsar_jax.corpora.tfds import find, prepared, prepared_languages, rows
 from tests.optional import need
+from tests.rewriting import edit_json
 
 tfds = need("tensorflow_datasets")
 
@@ -107,13 +107,11 @@ def test_refuses_files(tmp_path):
         prepared(folder)
     assert prepared(folder, "test", count=1) == ["test 0"]
     path = folder / "dataset_info.json"
-    info = json.loads(path.read_text())
     # A description without a format is older than all others.
-    for form, kind in (({"fileFormat": "parquet"}, "parquet"), ({}, "tfrecord")):
-        path.write_text(json.dumps({key: value for key, value in info.items() if key != "fileFormat"} | form))
-        with pytest.raises(
-            ValueError, match=f"{kind} files, but .*`tfds convert_format --dataset_version_dir={folder}"
-        ):
+    for form, kind in (("parquet", "parquet"), (..., "tfrecord")):
+        edit_json(path, fileFormat=form)
+        message = f"{kind} files, but .*`tfds convert_format --dataset_version_dir={folder}"
+        with pytest.raises(ValueError, match=message):
             prepared(folder)
     path.write_text("{")
     with pytest.raises(ValueError, match="dataset_info.json is not JSON"):

@@ -56,8 +56,7 @@ def test_classes_of_code_attend_to_both_sides(name, model_type, code, tmp_path, 
         kinds = [f"sentence_transformers.models.{kind}" for kind in ("Transformer", "Pooling")]
         kinds = zip([*kinds, "st_quantize.FlexibleQuantizer"], ("", "1_Pooling", ""), strict=True)
         (folder / "modules.json").write_text(json.dumps([{"type": kind, "path": path} for kind, path in kinds]))
-        (folder / "1_Pooling").mkdir()
-        (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+        edit_json(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=True)
         expected = np.round(127 * np.tanh(expected))
         with pytest.raises(ValueError, match="its last layer, of whole numbers"):
             lj.load_encoder(folder).to_sentence_transformers(tmp_path / "written")

@@ -9,10 +9,9 @@ from safetensors.numpy import load_file, save_file
 import lsar_jax as lj
 from lsar_jax.checkpoints.pickles import convert
 from tests import parity
-from tests.checkpoints.test_sentence_transformers import write_modules
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
-from tests.rewriting import edit_json, edit_tensors
+from tests.rewriting import edit_json, edit_tensors, write_modules
 
 TINY = GOLDEN / "embedding-gemma2"
 
@@ -21,10 +20,9 @@ TINY = GOLDEN / "embedding-gemma2"
 def folder(tmp_path):
     """A folder as sentence-transformers writes it, whose pooling takes the projected states."""
     folder = shutil.copytree(TINY, tmp_path / "folder")
-    (folder / "1_Pooling").mkdir()
     (folder / "3_Normalize").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text('{"embedding_dimension": 24, "pooling_mode": "mean"}')
-    write_modules(folder, ("Transformer", "Pooling", "Normalize"))
+    edit_json(folder / "1_Pooling" / "config.json", embedding_dimension=24, pooling_mode="mean")
+    write_modules(folder, "Transformer", "Pooling", "Normalize")
     return folder
 
 
@@ -40,7 +38,7 @@ def test_the_projection_comes_after_the_pooling(folder):
 
 
 def test_projections_that_are_refused(folder):
-    (folder / "1_Pooling" / "config.json").write_text('{"embedding_dimension": 24, "pooling_mode": "max"}')
+    edit_json(folder / "1_Pooling" / "config.json", pooling_mode="max")
     with pytest.raises(ValueError, match="projects each token; the pooling cannot be 'max'; set pooling to"):
         lj.load_encoder(folder)
     edit_tensors(folder, {"embedding_projection.weight": ...})
