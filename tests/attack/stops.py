@@ -3,13 +3,23 @@
 import os
 import sys
 
-__all__ = ["Killed", "count_changes"]
+__all__ = ["Killed", "count_changes", "end_after"]
 
 _left = None
 
 
 class Killed(BaseException):
     """A job was stopped."""
+
+
+def end_after(done, error=Killed):
+    """A function that ends a job when so much of it is done."""
+
+    def end(progress):
+        if progress.done >= done:
+            raise error
+
+    return end
 
 
 def count_changes(call, stop=1 << 30):

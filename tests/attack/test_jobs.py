@@ -5,13 +5,12 @@ import os
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.mining import MiningOptions
-from tests.attack.stops import Killed, count_changes
+from tests.attack.stops import Killed, count_changes, end_after
 from tests.conftest import TINY
 from tests.embeddings.made_folder import made_folder
 from train.checkpoints import Checkpoints, remove_checkpoints
@@ -20,25 +19,17 @@ from train.run_folder import claimed
 ROWS = 24
 
 
-@pytest.fixture(scope="module")
-def x():
-    return np.random.default_rng(5).standard_normal((2, 1040, 8)).astype(np.float32)
-
-
 @pytest.fixture
 def sides(x, tmp_path):
     """Two small folders."""
-    names = "de", "en"
-    return [
-        made_folder(tmp_path / c, v[:ROWS], [f"{c} {i}" for i in range(ROWS)]) for c, v in zip(names, x, strict=True)
-    ]
+    pairs = zip(("de", "en"), x, strict=True)
+    return [made_folder(tmp_path / code, v[:ROWS], [f"{code} {i}" for i in range(ROWS)]) for code, v in pairs]
 
 
 def contents(folder):
     """The bytes of all files, and what links are links to."""
-    paths = [
-        path for path in sorted(folder.rglob("*")) if path.name != "lock" or not path.is_file() or path.stat().st_size
-    ]
+    every = sorted(folder.rglob("*"))
+    paths = [path for path in every if path.name != "lock" or not path.is_file() or path.stat().st_size]
     return {path: os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes() for path in paths}
 
 
@@ -67,9 +58,8 @@ def test_text_that_is_mined_by_a_command_that_is_killed(tmp_path, monkeypatch, r
 
 
 def test_parts_of_other_jobs_or_places(x, tmp_path):
-    sides = [
-        made_folder(tmp_path / name, v, [f"{name} {i}" for i in range(len(v))]) for name, v in zip("ab", x, strict=True)
-    ]
+    texts = [str(row) for row in range(len(x[0]))]
+    sides = [made_folder(tmp_path / name, v, texts) for name, v in zip("ab", x, strict=True)]
     for k in (2, 3):
         with pytest.raises(Killed):
             lj.mining.mine_folders(*sides, tmp_path / f"{k}.tsv", MiningOptions(k=k, block=1024), progress=end_after(2))
@@ -102,31 +92,20 @@ def test_parts_of_other_jobs_or_places(x, tmp_path):
     assert (work / zero).read_bytes() == whole[zero]
 
 
-def end_after(parts):
-    """A function that ends a job after some parts."""
-
-    def end(progress):
-        if progress.done >= parts:
-            raise Killed
-
-    return end
-
-
 def test_records_of_other_encodings_or_places(tmp_path, tiny):
-    (tmp_path / "in.txt").write_text("a b\nc d\ne\n")
+    source = tmp_path / "in.txt"
+    source.write_text("a b\nc d\ne\n")
     for name, options in (("one", {}), ("two", {"normalize": True})):
         with pytest.raises(Killed):
-            lj.embeddings.encode(
-                tiny, [tmp_path / "in.txt"], tmp_path / name, shard_rows=1, progress=end_after(2), **options
-            )
+            lj.embeddings.encode(tiny, [source], tmp_path / name, shard_rows=1, progress=end_after(2), **options)
     record = tmp_path / "one" / ".job" / "00000.json"
     whole = record.read_bytes()
     for other, message in ((record.with_name("00001.json"), "shard 0 has the files"), ("two", "it is of another job")):
         record.write_bytes((tmp_path / other / ".job/00000.json" if other == "two" else other).read_bytes())
         with pytest.raises(ValueError, match=f"00000.json is damaged: .*{message}"):
-            lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "one", shard_rows=1)
+            lj.embeddings.encode(tiny, [source], tmp_path / "one", shard_rows=1)
     record.write_bytes(whole)
-    lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "one", shard_rows=1)
+    lj.embeddings.encode(tiny, [source], tmp_path / "one", shard_rows=1)
 
 
 def scratch(link, root, name="job.json"):
@@ -204,14 +183,13 @@ def test_files_that_come_to_a_job_stay(sides, tmp_path, tiny):
         inside(tmp_path / "out" / name)
     lj.embeddings.encode(tiny, [tmp_path / "in.txt"], tmp_path / "out", shard_rows=1)
     assert all((tmp_path / "out" / name).read_text() == "mine" for name in names)
+    pairs = tmp_path / "pairs.tsv"
     for name in ("notes.txt", "mine/notes.txt"):
         path = tmp_path / "pairs.tsv.job" / name
-        lj.mining.mine_folders(
-            *sides, tmp_path / "pairs.tsv", MiningOptions(k=2), progress=lambda _, path=path: inside(path)
-        )
+        lj.mining.mine_folders(*sides, pairs, MiningOptions(k=2), progress=lambda _, path=path: inside(path))
         assert list(path.parents[name.count("/")].rglob("*.txt")) == [path]
         shutil.rmtree(tmp_path / "pairs.tsv.job")
-        (tmp_path / "pairs.tsv").unlink()
+        pairs.unlink()
 
 
 @pytest.mark.parametrize(

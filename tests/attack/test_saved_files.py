@@ -13,8 +13,7 @@ from lsar_jax.files import new_file, write_text
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.results import Result, read_results, write_results
 from tests.attack.damage import flip_bit, on_a_full_disk, truncate
-
-SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
+from tests.embeddings.made_folder import SPEC
 
 
 @pytest.fixture(scope="module")
@@ -93,16 +92,10 @@ def test_files_have_the_mode_of_any_new_file(umask, x, tmp_path, tiny):
     assert {"t", "exported", "config.json"} <= set(modes)
 
 
-def fail(path):
-    with new_file(path) as partial:
-        partial.write_text("new")
-        raise ZeroDivisionError
-
-
 def test_nothing_is_left_of_a_write_that_failed(tmp_path):
     (tmp_path / "old").write_text("old")
-    with pytest.raises(ZeroDivisionError):
-        fail(tmp_path / "old")
+    with pytest.raises(UnicodeEncodeError), new_file(tmp_path / "old") as partial:
+        partial.write_text("new \udc80", encoding="utf-8")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old", "old")]
 
 

@@ -11,15 +11,9 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.files import text_sha256
+from tests.attack.test_jobs import ROWS
 from tests.embeddings.made_folder import SPEC, made_folder
 from tests.optional import need
-
-ROWS = 24
-
-
-@pytest.fixture(scope="module")
-def x():
-    return np.random.default_rng(5).standard_normal((2, 1040, 8)).astype(np.float32)
 
 
 def test_a_transform_is_applied_once(x, tmp_path):

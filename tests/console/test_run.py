@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import jax
 import numpy as np
@@ -73,11 +74,7 @@ def test_names_are_not_markup():
 
 def test_programs_of_a_user_without_a_home_folder(command, monkeypatch, capsys):
     pwd = pytest.importorskip("pwd")
-
-    def absent(_):
-        raise KeyError("uid not found")
-
-    monkeypatch.setattr(pwd, "getpwuid", absent)
+    monkeypatch.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     folder = jax.config.values["jax_compilation_cache_dir"]

@@ -17,6 +17,7 @@ import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.corpora.records import Records
 from lsar_jax.embeddings.job import check_own
+from tests.attack.stops import end_after
 from tests.commands import peak_memory
 from tests.conftest import TINY
 
@@ -157,12 +158,7 @@ def piped(path, name):
 
 def stop_after(shards, folder):
     """Stops a job, as by Ctrl-C, after some shards."""
-
-    def stop(progress):
-        if progress.done >= shards * ROWS:
-            raise KeyboardInterrupt
-
-    encoder = lj.load_encoder(str(TINY), layer=2)
+    encoder, stop = lj.load_encoder(str(TINY), layer=2), end_after(shards * ROWS, KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         lj.embeddings.encode(encoder, [folder / "in.txt"], folder / "out", shard_rows=ROWS, progress=stop)
 

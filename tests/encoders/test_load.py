@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
+from tests.embeddings.made_folder import SPEC
 from tests.parity import GOLDEN, TEXTS, check_written
 
 
@@ -47,10 +48,8 @@ def test_what_is_refused(name, arguments, message, unchecked):
 
 
 def test_the_final_norm_of_a_lower_layer():
-    raw, normed = (
-        lj.load_encoder(GOLDEN / "qwen3", layer=1, pooling="last", final_norm=final_norm)
-        for final_norm in (False, True)
-    )
+    options = {"layer": 1, "pooling": "last"}
+    raw, normed = (lj.load_encoder(GOLDEN / "qwen3", **options, final_norm=norm) for norm in (False, True))
     assert (len(normed.model.blocks), raw.model.norm) == (1, None)
     x, scale = raw.encode(TEXTS), np.asarray(normed.model.norm.scale[...])
     expected = x / np.sqrt((x**2).mean(axis=1, keepdims=True) + normed.model.config.epsilon) * scale
@@ -70,11 +69,10 @@ def test_the_last_layer_has_its_norm_in_any_case():
 
 
 def test_specs_of_older_files_are_read():
-    spec = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
-    assert not {"dim", "final_norm"} & spec.to_dict().keys()
-    for changed in (spec, replace(spec, dim=256), replace(spec, final_norm=True)):
+    assert not {"dim", "final_norm"} & SPEC.to_dict().keys()
+    for changed in (SPEC, replace(SPEC, dim=256), replace(SPEC, final_norm=True)):
         assert lj.EncoderSpec.from_dict(changed.to_dict()) == changed
-    assert lj.EncoderSpec.from_dict(spec.to_dict() | {"dim": None, "final_norm": False}) == spec
+    assert lj.EncoderSpec.from_dict(SPEC.to_dict() | {"dim": None, "final_norm": False}) == SPEC
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-import lsar_jax as lj
 from lsar_jax import Moments, load_moments, merge_moments, pool_moments, save_moments
-
-SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
+from tests.embeddings.made_folder import SPEC
 
 
 @pytest.fixture

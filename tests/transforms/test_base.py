@@ -22,6 +22,7 @@ from lsar_jax.transforms import (
     fit_whitening,
 )
 from tests.compilations import count_compilations
+from tests.embeddings.made_folder import SPEC
 from tests.rewriting import rewrite
 
 
@@ -33,9 +34,8 @@ def sparse_autoencoder(x, *, source=None):
     """A step that is not affine, shared, with random weights."""
     rng = np.random.default_rng(0)
     encoder, decoder = (rng.standard_normal(shape).astype(np.float32) for shape in ((40, 80), (80, 40)))
-    step = SparseAutoencoder(
-        *map(jax.numpy.asarray, (encoder, decoder / 40, np.float32(np.arange(80) % 3 > 0))), 9, False
-    )
+    weights = encoder, decoder / 40, np.float32(np.arange(80) % 3 > 0)
+    step = SparseAutoencoder(*map(jax.numpy.asarray, weights), 9, False)
     fit = Fit("sparse", 40, (), tuple((code, len(part)) for code, part in x.items()))
     return Transform((step,), (fit,), source)
 
@@ -60,7 +60,6 @@ FITS = {
     "chain": lambda x, **kwargs: fit_center(x, **kwargs).then(fit_lsar(x, 2, **kwargs)).then(fit_lir(x, 1, **kwargs)),
 }
 SHARED = np.zeros((), np.int32)
-SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
 
 
 @pytest.fixture(params=FITS, scope="module")
@@ -253,9 +252,8 @@ def test_large_calls_are_taken_in_parts(x, rng):
         codes = [list(x)[i] for i in rng.integers(0, 6, 3000)]
         rows = np.stack([x[code][rng.integers(0, len(x[code]))] for code in codes])
         mixed = np.asarray(transform(rows, iter(codes)))
-        assert ("scan[" in str(jax.make_jaxpr(transform.apply)(rows, transform.language_ids(codes)))) == (
-            name != "center"
-        )
+        program = str(jax.make_jaxpr(transform.apply)(rows, transform.language_ids(codes)))
+        assert ("scan[" in program) == (name != "center")
         for code in x:
             same = np.array(codes) == code
             np.testing.assert_allclose(mixed[same], transform(rows[same], code), atol=2e-5)
