@@ -1,4 +1,4 @@
-"""Sentences that share a row: by hand, and each model's states and vectors as if they were alone."""
+"""Sentences that share a row: what padding is, and each model's states and vectors as if they were alone."""
 
 import jax
 import jax.numpy as jnp
@@ -6,24 +6,15 @@ import numpy as np
 import pytest
 
 from lsar_jax.models.pooling import POOLINGS, pool
-from lsar_jax.models.segments import inside, positions_of, segments_of, starts_of
+from lsar_jax.models.segments import positions_of, segments_of
 from lsar_jax.tokens.tokenizer import Specials
 from tests import parity
 
-# The last place of the first row is empty, and so is the second row.
-LENGTHS = np.array([[3, 2, 0], [0, 0, 0], [1, 0, 2]], np.int32)
 
-
-def test_by_hand():
-    assert starts_of(LENGTHS).tolist() == [[0, 3, 5], [0, 0, 0], [0, 1, 1]]
-    assert segments_of(LENGTHS, 6).tolist() == [[0, 0, 0, 1, 1, 3], [3] * 6, [0, 2, 2, 3, 3, 3]]
-    assert positions_of(LENGTHS, 6).tolist() == [[0, 1, 2, 0, 1, 0], [0] * 6, [0, 0, 1, 0, 0, 0]]
-    every = np.zeros((3, 3, 6), bool)
-    every[0, 0, :3] = every[0, 1, 3:5] = every[2, 0, :1] = every[2, 2, 1:3] = True
-    np.testing.assert_array_equal(inside(LENGTHS, 6), every)
-    cut = np.zeros((3, 3, 6), bool)
-    cut[0, 0, 1] = True
-    np.testing.assert_array_equal(inside(LENGTHS, 6, 1, 1), cut)
+def test_padding_has_a_segment_of_its_own_and_position_0():
+    lengths = np.array([[3, 2, 0], [0, 0, 0]], np.int32)
+    assert segments_of(lengths, 6).tolist() == [[0, 0, 0, 1, 1, 3], [3] * 6]
+    assert positions_of(lengths, 6).tolist() == [[0, 1, 2, 0, 1, 0], [0] * 6]
 
 
 @pytest.mark.parametrize("name", parity.ARCHITECTURES)
