@@ -46,10 +46,8 @@ def add(checkout, path, table, before, imports=""):
 
 def run(checkout, *commands):
     """Runs commands, each the name of a package and its arguments, in one process; returns what they print."""
-    code = "".join(
-        f"from {package}.__main__ import main\nassert main({list(map(str, arguments))}) == 0\n"
-        for package, *arguments in commands
-    )
+    call = "from {}.__main__ import main\nassert main({}) == 0\n"
+    code = "".join(call.format(package, list(map(str, arguments))) for package, *arguments in commands)
     how = ["-m", *map(str, commands[0])] if len(commands) == 1 else ["-c", code]
     done = subprocess.run([sys.executable, *how], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -44,9 +44,8 @@ def test_extras():
         for name in ("lsar_jax", "eval", "train")
         for path in (ROOT / name).rglob("*.py")
     }
-    named = {
-        name for text in code.values() for name in re.findall(r"(?:import|missing)_extra\(\s*[^,]+, \"(\w+)\"", text)
-    }
+    call = re.compile(r"(?:import|missing)_extra\(\s*[^,]+, \"(\w+)\"")
+    named = {name for text in code.values() for name in call.findall(text)}
     assert {"demo", "hub", "tfds"} <= named <= set(extras)
     modules = {"scikit-learn": "sklearn", "markdown-it-py": "markdown_it"}
     for extra, place in (("report", "lsar_jax/report"), ("eval", "eval")):

@@ -80,10 +80,8 @@ def measures(planned, number):
         right = number.method == "original" or folder_of(number.method) in {Path(run).name for run in command.runs}
         options |= OF_HEADS
     elif step.task == number.task:
-        options = {name: getattr(command, name, None) for name in number.quantity.options} | {
-            "pooling": command.pooling
-        }
-        options |= {"data": str(options.get("data"))}
+        options = {name: getattr(command, name, None) for name in number.quantity.options}
+        options |= {"pooling": command.pooling, "data": str(options.get("data"))}
         name, _, parameter = number.method.partition(" ")
         name, _, value = name.partition("=")
         key, _, amount = parameter.partition("=")
@@ -117,12 +115,8 @@ def measures(planned, number):
     wanted = number.quantity.options
     shown = any(re.fullmatch(pattern, f"{number.task} {number.metric}") for pattern in step.metrics)
     layers = getattr(command, "layers", ()) or planned.setting.layers
-    return (
-        right
-        and shown
-        and number.layer in (None, *layers)
-        and all(options.get(name) == wanted[name] for name in wanted)
-    )
+    right &= shown and number.layer in (None, *layers)
+    return right and all(options.get(name) == wanted[name] for name in wanted)
 
 
 def test_what_deviates_is_named():
@@ -194,11 +188,8 @@ def mistakes(card):
             option = {"k": "components", "r": "ranks"}[best[1]]
             if not all(number.value in getattr(planned.command, option) for planned in of_first):
                 found.append(f"{option} without {number.value}")
-    return (
-        found
-        + [mistake for step in card.steps for mistake in study_mistakes(step)]
-        + (training_mistakes(card) if card.paper.startswith("Ki") else [])
-    )
+    found += [mistake for step in card.steps for mistake in study_mistakes(step)]
+    return found + (training_mistakes(card) if card.paper.startswith("Ki") else [])
 
 
 def study_mistakes(step):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -96,12 +97,9 @@ def test_files_that_are_damaged(tmp_path, file, content, message):
 
 
 def test_what_is_missing_is_named(monkeypatch):
-    def missing(module):
-        raise ImportError(module)
-
     with pytest.raises(FileNotFoundError, match="laser2 is not on the Hub: convert laser2.pt, with laser2.spm in its"):
         lj.load_encoder("laser2")
-    monkeypatch.setattr(extras.importlib, "import_module", missing)
+    monkeypatch.setattr(extras.importlib, "import_module", Mock(side_effect=ImportError))
     with pytest.raises(ImportError, match=r"LASER's tokenizer needs sentencepiece: pip install 'lsar_jax\[laser\]'"):
         lj.load_encoder(GOLDEN / "laser2")
 

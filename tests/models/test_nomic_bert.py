@@ -80,11 +80,9 @@ def folder(tensors, tmp_path):
 def case(tensors):
     """The states by the formulas, ``[layer, batch, length, dim]``; zero for padding."""
     ids = np.random.default_rng(6).integers(0, 64, (len(LENGTHS), 40)).astype(np.int32)
-    hidden = np.zeros((5, *ids.shape, 32))
+    hidden, sizes = np.zeros((5, *ids.shape, 32)), {"heads": 4, "theta": 100, "epsilon": 1e-3, "experts_chosen": 2}
     for row, length in enumerate(LENGTHS):
-        hidden[:, row, :length] = reference.nomic_bert(
-            tensors, ids[row, :length], heads=4, theta=100, epsilon=1e-3, experts_chosen=2
-        )
+        hidden[:, row, :length] = reference.nomic_bert(tensors, ids[row, :length], **sizes)
     return {"ids": ids, "lengths": LENGTHS, "hidden": hidden, "languages": None}
 
 

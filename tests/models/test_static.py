@@ -97,10 +97,8 @@ def test_neighbours_and_batches_do_not_matter(name, rng):
 @pytest.mark.slow
 def test_the_limit_of_the_tokenizer_is_kept(static, tmp_path):
     text = "a " * 9 + "b " * 9
-    edit_json(
-        static / "tokenizer.json",
-        truncation={"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0},
-    )
+    cut = {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
+    edit_json(static / "tokenizer.json", truncation=cut)
     encoder = lj.load_encoder(static)
     assert encoder.tokenizer.max_length == 8
     np.testing.assert_array_equal(encoder.encode(text), encoder.encode("a " * 8))

@@ -107,10 +107,8 @@ def test_config_that_is_not_understood(folder, changes, message):
 
 def test_the_first_checkpoints_had_no_model_type(folder):
     edit_json(folder / "config.json", model_type=..., vocab_size=..., n_words=64)
-    np.testing.assert_array_equal(
-        lj.load_encoder(folder).encode("abc", language="de"),
-        lj.load_encoder(GOLDEN / "xlm").encode("abc", language="de"),
-    )
+    expected = lj.load_encoder(GOLDEN / "xlm").encode("abc", language="de")
+    np.testing.assert_array_equal(lj.load_encoder(folder).encode("abc", language="de"), expected)
     (folder / "merges.txt").unlink()
     with pytest.raises(FileNotFoundError, match="there is no merges.txt in"):
         lj.load_encoder(folder)

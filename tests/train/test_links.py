@@ -33,10 +33,8 @@ def test_grows_as_the_pseudo_code_does(rng):
     grown = 0
     for _ in range(400):
         rows, columns = rng.integers(1, 8, 2)
-        forward, backward = (
-            frozenset(map(tuple, np.argwhere(rng.random((rows, columns)) < rng.choice([0.1, 0.25, 0.5])).tolist()))
-            for _ in range(2)
-        )
+        grids = [rng.random((rows, columns)) < rng.choice([0.1, 0.25, 0.5]) for _ in range(2)]
+        forward, backward = (frozenset(map(tuple, np.argwhere(grid).tolist())) for grid in grids)
         expected = grow_by_the_grid(forward, backward, rows, columns)
         assert grow_diag_final_and(forward, backward) == expected
         grown += forward & backward < expected < forward | backward
