@@ -20,6 +20,7 @@ measures of each layer are kept in ``--out`` until it is finished.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +35,7 @@ from lsar_jax.files import check_outputs, write_text
 from lsar_jax.measures.compared_methods import FITTED, REPORT_METHODS, MethodName, check_methods
 from lsar_jax.measures.hubs import HUBS, mean_hubs
 from lsar_jax.measures.metric import Metric
+from lsar_jax.measures.own_methods import add_methods
 from lsar_jax.measures.results import Result, read_results, result_of, write_results
 from lsar_jax.measures.run_record import digest_of, record, recorded
 from lsar_jax.moments import Moments, pool_moments, save_moments
@@ -77,6 +79,7 @@ class Report(TextFolderOptions):
     Attributes:
       layers: hidden-state layers to compare, 0 for the embedding output; by default, those around the best.
       transforms: methods to compare.
+      method: functions that fit others, FILE.py:FUNCTION, to compare too.
       ranks: ranks of LSAR, each in a row of its own; by default, half and all of the dimensions that the means of the
         languages span.
       prefer: own and a percentage, such as own 20, to save the recommended transform at the strength with the best
@@ -87,6 +90,7 @@ class Report(TextFolderOptions):
     """
 
     transforms: tuple[MethodName, ...] = REPORT_METHODS
+    method: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
     prefer: tuple[Literal["own"], float] | None = None
     translations: Path | None = None
@@ -95,16 +99,31 @@ class Report(TextFolderOptions):
     name = "report"
     # What --help shows.
     essential = (
-        "texts", "vectors", "languages", "encoder", "layers", "transforms", "ranks", "translations", "count", "out"
+        "texts", "vectors", "languages", "encoder", "layers", "transforms", "method", "ranks", "translations", "count",
+        "out",
     )  # fmt: skip
 
     def run(self) -> None:
         """Encodes, measures the layers and methods, chooses one of each, and writes the report and the transform."""
         self.check_vectors()
         # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
-        with recorded(self), threadpool_limits(1, "blas"):
+        with recorded(self._pinned), threadpool_limits(1, "blas"):
             self._check()
             self._run()
+
+    @cached_property
+    def _own(self) -> dict[str, str]:
+        """The functions of the user's, by their names, with digests of their files."""
+        return add_methods(self.method)
+
+    @property
+    def _pinned(self) -> "Report":
+        """The options, with these digests."""
+        return replace(self, method=(*self._own.values(),))
+
+    @property
+    def _compared(self) -> tuple[str, ...]:
+        return (*self.transforms, *self._own)
 
     def _run(self) -> None:
         text = self.read_text()
@@ -112,7 +131,7 @@ class Report(TextFolderOptions):
         layers = self.layers or _comparable_layers(encoder)
         if encoder is not None:
             # The default ranks depend on the embeddings.
-            check_methods(self.transforms, {"rank": self.ranks}, text.codes, max(map(encoder.dim_of, layers)))
+            check_methods(self._compared, {"rank": self.ranks}, text.codes, max(map(encoder.dim_of, layers)))
         work = self.out / _WORK
         with work_folder(work, self.out, _WORK_FILES):
             remove_partial_files(work, _WORK_FILES)
@@ -123,11 +142,11 @@ class Report(TextFolderOptions):
             embedded = self._embed(text, encoder, layers)
             if same := [f"{layer}" for layer in layers if layer not in embedded.spans]:
                 console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
-            kept, every = (work, digest_of(self)), self.layers is not None
-            found = compare(embedded, self.transforms, self.ranks, order, kept, every_layer=every)
+            kept, every = (work, digest_of(self._pinned)), self.layers is not None
+            found = compare(embedded, self._compared, self.ranks, order, kept, every_layer=every)
             front = front_of(found, self.prefer[1] if self.prefer else None)
             write_results(self._results(found, front), self.out / _RESULTS)
-            record(self)  # so that the same command goes on if this one is killed while it draws
+            record(self._pinned)  # so that the same command goes on if this one is killed while it draws
             calibrations = calibrations_of(found, front.chosen)
             self._print(found, front)
             if thresholds := rows_of(calibrations):
@@ -161,7 +180,7 @@ class Report(TextFolderOptions):
             text = self.read_text(_FIRST)
         thirds = [layers[round(share * (len(layers) - 1))] for share in (1 / 3, 2 / 3, 1)]
         embedded = self._embed(text, encoder, layers, quiet=True)
-        quick = [name for name in self.transforms if name == "original" or FITTED[name].needs == "means"]
+        quick = [name for name in self._compared if name == "original" or FITTED[name].needs == "means"]
         found = compare(embedded, quick, self.ranks, thirds, parts=_PARTS)
         best = most_neutral_or_best(found.measured)
         [original] = [entry for entry in found.originals if entry.layer == best.layer]

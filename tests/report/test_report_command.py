@@ -2,6 +2,7 @@
 
 import html
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.cli import report as command
 from lsar_jax.files import read_json
+from lsar_jax.measures.compared_methods import FITTED
 from lsar_jax.report import method_comparison
 from lsar_jax.transforms.methods.lsar import fit_mean_then_lsar
 from tests.eval.test_tasks import ENCODER, read
@@ -71,6 +73,23 @@ def test_report(tmp_path, capsys, monkeypatch):
     # Once more, the report is replaced; other options are refused.
     assert run(tmp_path, out, "--transforms", "original", "center") == 1
     assert "was made with other options" in capsys.readouterr().err
+
+
+def test_a_function_in_a_file_is_compared(tmp_path, monkeypatch, refused):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "draw_space", lambda *_: {})
+    monkeypatch.setitem(FITTED, "mine", None)  # it is taken out again
+    write(tmp_path / "text", LINES)
+    given = ["report", "text", *ENCODER, "--layers", "2", "--aligned", "yes", "--out", "out"]
+    given += ["--transforms", "original", "lsar", "--method", "mine.py:fit_mine"]
+    Path("mine.py").write_text("import lsar_jax as lj\n\n\ndef fit_mine(x):\n    return lj.transforms.fit_cbie(x)\n")
+    assert main(given) == 0
+    assert "mine" in {result["transform"] for result in read(Path("out"))}
+    assert '<th scope="row">mine' in Path("out/report.html").read_text()
+    Path("mine.py").write_text(Path("mine.py").read_text().replace("(x)\n", "(x, 2)\n"))
+    assert "method was 'mine.py:fit_mine@" in refused(
+        main, [*given, "--transforms", "original", "lsar", "--out", "out"]
+    )
 
 
 def test_report_on_vectors_of_any_model(tmp_path, capsys, rng, monkeypatch):
