@@ -19,7 +19,7 @@ class FakeEncoder(SentenceEncoder):
     """What evaluations use of an encoder; ``load`` stands for ``load_encoder``."""
 
     dim = 32
-    projection = None
+    projection = tokenizer = None
     uses_language = False
     applied = frozenset()
 

@@ -30,9 +30,9 @@ _FILES = (
 )
 
 
-def check_exportable(encoder: Any) -> None:
-    """Raises ValueError if ``export`` cannot write a ``SentenceEncoder``."""
-    architecture, model, layer = encoder.architecture, encoder.model, encoder.spec.layer
+def check_exportable(encoder: Any, layer: int | None = None) -> None:
+    """Raises ValueError if ``export`` cannot write a ``SentenceEncoder``, at its layer or at one below."""
+    architecture, model, layer = encoder.architecture, encoder.model, encoder.spec.layer if layer is None else layer
     static, exported = getattr(architecture, "module", "") == STATIC.module, getattr(architecture, "exported", None)
     layers = () if encoder.projection is None else encoder.projection.kinds
     unknown = ", ".join(sorted(set(encoder.pooling.split("+")).difference(["mean"] if static else MODES)))

@@ -4,7 +4,8 @@
     lsar-jax explore mycorpus/ --vectors myvectors/ --out explorer.html
 
 The page needs no server and no network; what it shows is described in ``lsar_jax.explore``. The transforms are fitted
-on the text itself, all of it up to ``--count`` sentences of a language.
+on the text itself, all of it up to ``--count`` sentences of a language. In the folder of a report on the same encoder
+or vectors, the page opens at what that recommends.
 """
 
 import shlex
@@ -15,14 +16,17 @@ from typing import TYPE_CHECKING
 import tyro
 
 from lsar_jax.console.output import console
+from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
+from lsar_jax.measures.results import Result, read_results
 from lsar_jax.options.text_folder import TextFolderOptions
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.embedded_text import embed
 from lsar_jax.report.explorer import explore
-from lsar_jax.report.page_kit import Usage, filled, usage_of
+from lsar_jax.report.page_kit import REPORT, RESULTS, TRANSFORM, Usage, filled, usage_of
 from lsar_jax.report.sliders import DEFAULT_METHODS
+from lsar_jax.transforms import Transform
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["Explore"]
@@ -42,11 +46,11 @@ class Explore(TextFolderOptions):
 
     Attributes:
       layers: hidden-state layers to choose from on the page, 0 for the embedding output; without a value, all; by
-        default, the one at two thirds of the blocks, and the last.
+        default, the one at two thirds of the blocks, or that of a report beside the page, and the last.
       count: maximum number of sentences of each language to fit on, drawn at random; the page shows 2,000 in all.
       transforms: methods to choose from on the page.
       tsne: whether the page has t-SNE, too; it takes most of the time.
-      out: the page.
+      out: the page; in the folder of a report, it opens at what that recommends.
     """
 
     count: int = 400
@@ -67,7 +71,8 @@ class Explore(TextFolderOptions):
             import_extra(module, "report", "the explorer")
         text = self.read_text()
         encoder = None if self.vectors else self.open(max(self.layers or (), default=None))
-        layers = () if encoder is None else self._layers(encoder.spec.layer)
+        best = self._recommended(encoder)
+        layers = () if encoder is None else self._layers(encoder.spec.layer, best)
         embedded = embed(self, text, encoder, layers, cache=self.cache)
         text = embedded.text
         page = explore(
@@ -75,14 +80,30 @@ class Explore(TextFolderOptions):
             methods=None if self.transforms == DEFAULT_METHODS else self.transforms, tsne=self.tsne, title=self.title,
             show_progress=True,
         )  # fmt: skip
-        usage = usage_of(self, encoder)
-        page = replace(page, usage=replace(usage, fit_options=self._fit_options(text), reading=self._reading(usage)))
+        usage = usage_of(self, encoder, min(layers, default=0))
+        usage = replace(usage, fit_options=self._fit_options(text), reading=self._reading(usage))
+        recommended = best and {name: getattr(best, name) for name in ("layer", "transform", "parameters")}
+        report = REPORT * (self.out.parent / REPORT).is_file()
+        page = replace(page, usage=usage, data={**page.data, "report": report, "recommended": recommended})
         page.save(self.out)
         console.print(f"wrote {self.out}: {page.about}, {page.size / 1e6:.1f} MB; open it in a browser")
 
-    def _layers(self, last: int) -> tuple[int, ...]:
+    def _recommended(self, encoder: SentenceEncoder | None) -> Result | None:
+        """A result of what a report beside the page recommends for the same encoder or vectors; None without one."""
+        folder = self.out.parent
+        if not all((folder / name).is_file() for name in (TRANSFORM, RESULTS)):
+            return None
+        saved, results = Transform.load(folder / TRANSFORM), read_results(folder / RESULTS)
+        if self.vectors is not None:
+            results = [of for of in results if Path(of.encoder).resolve() == self.vectors.resolve()]
+        elif not (encoder and (of := saved.source) and replace(encoder.spec, layer=of.layer).same_space(of)):
+            return None
+        return next((of for of in results if tuple(fit.split(", ")[-1] for fit in of.fits) == saved.digests), None)
+
+    def _layers(self, last: int, best: Result | None) -> tuple[int, ...]:
         """The layers on the page, of an encoder whose last loaded layer is ``last``."""
-        return tuple(sorted({2 * last // 3, last})) if self.layers is None else self.layers or tuple(range(last + 1))
+        inner = 2 * last // 3 if best is None or best.layer == last else best.layer
+        return tuple(sorted({inner, last})) if self.layers is None else self.layers or tuple(range(last + 1))
 
     def _fit_options(self, text: UserText) -> str:
         """The options of ``lsar-jax fit`` that read the same text; empty if there are none, as for pairs."""

@@ -46,14 +46,13 @@ from lsar_jax.report.embedded_text import Embedded, embed, embed_reference
 from lsar_jax.report.findings import answer, caption, details
 from lsar_jax.report.method_comparison import Comparison, compare, difference, most_neutral_or_best
 from lsar_jax.report.one_threshold import COLUMNS, TITLE, calibrations_of, rows_of
-from lsar_jax.report.page_kit import usage_of
+from lsar_jax.report.page_kit import REPORT, RESULTS, TRANSFORM, usage_of
 from lsar_jax.report.report_page import columns_of, report_html, row_of, title_of_table
 from lsar_jax.report.sliders import Front, front_of
 from lsar_jax.retrieval.calibration import Calibration
 
 __all__ = ["Report"]
 
-_REPORT, _TRANSFORM, _RESULTS = "report.html", "transform.safetensors", "results.jsonl"
 _MOMENTS, _CALIBRATION, _FIGURES = "moments.safetensors", "calibration.safetensors", "figures"
 # Folder of what is kept of a report that was interrupted, and the names in it.
 _WORK = ".job"
@@ -145,7 +144,7 @@ class Report(TextFolderOptions):
             kept, every = (work, digest_of(self._pinned)), self.layers is not None
             found = compare(embedded, self._compared, self.ranks, order, kept, every_layer=every)
             front = front_of(found, self.prefer[1] if self.prefer else None)
-            write_results(self._results(found, front), self.out / _RESULTS)
+            write_results(self._results(found, front), self.out / RESULTS)
             record(self._pinned)  # so that the same command goes on if this one is killed while it draws
             calibrations = calibrations_of(found, front.chosen)
             self._print(found, front)
@@ -161,8 +160,8 @@ class Report(TextFolderOptions):
         if self.prefer is not None:
             check_option(self.prefer[1] >= 0, "own and a percentage", prefer=f"own {self.prefer[1]:g}")
         # Beside results, which were checked, they are those of an earlier report.
-        overwrite = self.overwrite or (self.out / _RESULTS).is_file()
-        check_outputs([self.out / name for name in (_REPORT, _TRANSFORM, _CALIBRATION, _MOMENTS)], overwrite=overwrite)
+        overwrite = self.overwrite or (self.out / RESULTS).is_file()
+        check_outputs([self.out / name for name in (REPORT, TRANSFORM, _CALIBRATION, _MOMENTS)], overwrite=overwrite)
 
     def _embed(self, text: UserText, encoder: SentenceEncoder | None, layers: Sequence[int], **quiet: bool) -> Embedded:
         """Embeds the text, and the reference text if it is not aligned; a model of vectors could not encode that."""
@@ -223,9 +222,9 @@ class Report(TextFolderOptions):
         There is a second moment of each language only if the shown method needs that, because these are large.
         """
         if found.best is not None and front.chosen.method.transform is not None:
-            front.chosen.method.transform.save(self.out / _TRANSFORM)
+            front.chosen.method.transform.save(self.out / TRANSFORM)
         else:
-            (self.out / _TRANSFORM).unlink(missing_ok=True)  # of an earlier report
+            (self.out / TRANSFORM).unlink(missing_ok=True)  # of an earlier report
         (self.out / _CALIBRATION).unlink(missing_ok=True)
         if found.best is not None and calibrations:
             calibrations[-1].save(self.out / _CALIBRATION)
@@ -251,10 +250,10 @@ class Report(TextFolderOptions):
         for name, svg in (layers | space).items():
             write_text(self.out / _FIGURES / f"{re.sub(r'[^a-zA-Z]+', '-', name)}.svg", svg)
         # The results are read again for the day that they were written on.
-        result = read_results(self.out / _RESULTS)[0]
-        usage, saved = usage_of(self, encoder), str(self.out / _TRANSFORM)
+        result = read_results(self.out / RESULTS)[0]
+        usage, saved = usage_of(self, encoder, found.shown.layer), str(self.out / TRANSFORM)
         page = report_html(found, front, thresholds, self.title, usage, saved, (layers, space), result)
-        write_text(self.out / _REPORT, page)
+        write_text(self.out / REPORT, page)
 
 
 def _comparable_layers(encoder: SentenceEncoder | None) -> tuple[int, ...]:

@@ -146,7 +146,7 @@ def _layer(
             by_language = {"own_of": pool.by_language(near.own), "found_of": pool.by_language(near.found)}
             states_of.append(_shares(near) | by_language | {"variance": variance})
             advance((number + (len(measured) - written[-1]["first"]) / len(variants)) / len(every))
-        written[-1]["by_language"] = measured[-1].needs_language
+        written[-1] |= {"by_language": measured[-1].needs_language, "one_map": method.one_map}
         if measured[-1].moves:
             between = in_threads(partial(found, few=few), method.at_strengths(BETWEEN))
             written[-1]["strengths"] = [states_of[0], *(_shares(near) for _, near in between), states_of[-1]]

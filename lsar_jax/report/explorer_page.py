@@ -30,7 +30,8 @@ class Explorer:
 
     Attributes:
       title: its title.
-      data: the sentences and what was measured, in JSON's types.
+      data: the sentences and what was measured, in JSON's types; beside a report, its name, ``report``, and what it
+        has ``recommended``.
       usage: how the vectors were made, for the code on the page.
     """
 
@@ -46,11 +47,13 @@ class Explorer:
         code = {
             method["name"]: {
                 "fitting": self.usage.fitting(method["name"], method["options"], layer),
-                "loading": self.usage.loading(f"{method['name']}.safetensors", method["by_language"]),
+                "loading": self.usage.loading(
+                    f"{method['name']}.safetensors", method["by_language"], method["one_map"], self.data["languages"]
+                ),
             }
             for method in first["methods"]
         }
-        data = {**self.data, "code": code}
+        data = {"report": "", "recommended": None, **self.data, "code": code}
         return render("explorer.html", title=self.title, data=data, map=_map(), library=_bokeh(), usage=self.usage)
 
     @property

@@ -6,23 +6,29 @@ With the code on them: how a method that a page shows is fitted, and how it is l
 import base64
 import json
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 from unicodedata import bidirectional
 
 import numpy as np
 
+from lsar_jax.checkpoints.export import check_exportable
 from lsar_jax.corpora.text_rules import shortened
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.extras import import_extra
 from lsar_jax.options.encoder import EncoderOptions
 
-__all__ = ["Usage", "filled", "packed", "render", "usage_of"]
+__all__ = ["EXPLORER", "REPORT", "RESULTS", "TRANSFORM", "Usage", "filled", "packed", "render", "usage_of"]
+
+# Files of a report, and that of an explorer beside it, by which the two pages find each other.
+REPORT, TRANSFORM, RESULTS, EXPLORER = "report.html", "transform.safetensors", "results.jsonl", "explorer.html"
 
 # Characters of a sentence that are shown.
 _LONGEST = 200
+# The tabs of code that searches with a transform.
+_LIBRARIES = ("faiss", "Qdrant", "LanceDB", "sentence-transformers", "NumPy")
 
 
 @dataclass(frozen=True)
@@ -36,24 +42,30 @@ class Usage:
       encoding: further arguments of its ``encode``, such as ``max_length=128``.
       fit_options: options with which ``lsar-jax fit`` reads the same sentences; empty for Python in place of a command.
       reading: that Python, which makes ``x`` from text, and ``encoder`` if there is an ``opening``.
+      refused: why the encoder cannot be exported for sentence-transformers; empty if it can be.
     """
 
     opening: str = ""
     encoding: str = ""
     fit_options: str = ""
     reading: str = "import lsar_jax as lj\n\n# x as given to lj.explore"
+    refused: str = ""
 
     def fitting(self, name: str, options: Mapping[str, Any], layer: str) -> str:
         """The command or the Python that fits a method and saves it."""
         return filled("fitting.txt", usage=self, name=name, options=options, layer=layer).strip()
 
-    def loading(self, file: str, by_language: bool) -> str:
-        """The Python that transforms sentences, or vectors, by a transform in a file."""
-        return filled("loading.txt", usage=self, file=repr(file), by_language=by_language).strip()
+    def loading(self, file: str, by_language: bool, one_map: bool, languages: Sequence[str]) -> dict[str, str]:
+        """Library -> the Python that transforms sentences, or vectors, by a transform in a file, and searches them."""
+        given = {"usage": self, "file": file, "by_language": by_language, "one_map": one_map, "languages": languages}
+        return {name: filled("loading.txt", library=name, **given).strip() for name in _LIBRARIES}
 
 
-def usage_of(options: EncoderOptions, encoder: SentenceEncoder | None) -> Usage:
-    """Returns how a command made the vectors of a page: by an encoder that ``options`` open, or another model's."""
+def usage_of(options: EncoderOptions, encoder: SentenceEncoder | None, layer: int) -> Usage:
+    """Returns how a command made the vectors of a page: by an encoder that ``options`` open, or another model's.
+
+    Whether the encoder can be exported is found out for ``layer``.
+    """
     if encoder is None:
         return Usage()
     names = ("revision", "adapter", "pooling", "final_norm", "dtype")
@@ -62,7 +74,12 @@ def usage_of(options: EncoderOptions, encoder: SentenceEncoder | None) -> Usage:
     opening = f"lj.load_encoder({options.encoder!r}, layer={{layer}}{arguments})"
     if (prompt := encoder.spec.prompt or "") or options.prompt is not None:
         opening += f".with_prompt({prompt!r})"
-    return Usage(opening, f"max_length={options.max_length}" + ", language='{language}'" * encoder.uses_language)
+    usage = Usage(opening, f"max_length={options.max_length}" + ", language='{language}'" * encoder.uses_language)
+    try:
+        check_exportable(encoder, layer)
+    except ValueError as error:
+        return replace(usage, refused=str(error))
+    return usage
 
 
 def render(template: str, **values: Any) -> str:

@@ -1,6 +1,7 @@
 """The report's page: what its template shows of a comparison."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lsar_jax.measures.hubs import HUBS, mean_hubs
@@ -19,7 +20,7 @@ from lsar_jax.report.measured import Measured
 from lsar_jax.report.method_comparison import Comparison
 from lsar_jax.report.one_threshold import COLUMNS as THRESHOLD_COLUMNS
 from lsar_jax.report.one_threshold import TITLE as THRESHOLDS
-from lsar_jax.report.page_kit import Usage, render
+from lsar_jax.report.page_kit import EXPLORER, Usage, render
 from lsar_jax.report.sliders import Front
 from lsar_jax.transforms.methods import METHODS, SUMMARIES
 
@@ -101,16 +102,16 @@ def report_html(
         summaries={name: SUMMARIES.get(name, "") for name in names},
         layer_figures=figures[0], space_figures=figures[1], provenance=result.made, front=front,
         thresholds=thresholds, threshold_title=THRESHOLDS, threshold_columns=THRESHOLD_COLUMNS,
+        explorer=Path(saved).with_name(EXPLORER),
     )  # fmt: skip
 
 
-def _loading(found: Comparison, front: Front, usage: Usage, saved: str) -> str:
-    """The code that uses the saved transform; empty if there is none."""
+def _loading(found: Comparison, front: Front, usage: Usage, saved: str) -> dict[str, str]:
+    """The code that uses the saved transform, by library; empty if there is none."""
     best = found.best
     if best is None or not front.chosen.moves:
-        return ""
-    code = usage.loading(saved, best.needs_language).replace("{layer}", f"{best.layer}")
-    return code.replace("{language}", found.text.codes[0])
+        return {}
+    return usage.loading(saved, best.needs_language, front.chosen.method.one_map, found.text.codes)
 
 
 def _by_language(

@@ -137,10 +137,11 @@ def test_the_code_fits_what_is_chosen_and_encodes_as_was_measured(open_page, cas
     page.locator("#method").select_option(label="mean+lsar")
     set_rank(page, 3)
     exec(page.text_content("#command"), {"x": x})
-    np.save("vectors.npy", x["ar"][1])
-    exec(page.text_content("#loading"), made := {})
-    right = fit_mean_then_lsar({code: rows[1] for code, rows in x.items()}, 3)
-    assert np.allclose(made["vectors"], right(x["ar"][1]), atol=1e-6)
+    for name in ("documents", "query"):
+        np.save(f"{name}.npy", x["ar"][1])
+    exec(page.text_content("#loading-NumPy"), made := {})
+    right = fit_mean_then_lsar({code: rows[1] for code, rows in x.items()}, 3)(x["ar"][1])
+    assert np.allclose(made["vectors"], right / np.linalg.norm(right, axis=1, keepdims=True), atol=1e-6)
     usage = Usage(
         "lj.load_encoder('E', layer={layer})", "max_length=9, language='{language}'", "--encoder E --texts a.txt"
     )
@@ -152,9 +153,24 @@ def test_the_code_fits_what_is_chosen_and_encodes_as_was_measured(open_page, cas
     assert frame.locator("#command").text_content() == (
         "lsar-jax fit lir lir.safetensors --layer 8 --encoder E --texts a.txt"
     )
-    loading = frame.locator("#loading").text_content()
+    loading = frame.locator("#loading-faiss").text_content()
     assert "encoder = lj.load_encoder('E', layer=8).with_transform(transform)\n" in loading
-    assert "encode(sentences, normalize=True, max_length=9, language='en')" in loading
+    assert "encode(\"a question\", normalize=True, max_length=9, language='en')" in loading
+
+
+def test_the_page_opens_at_what_a_report_recommends(browser, case):
+    for layer, transform, rank, shown, said in (
+        (12, "mean+lsar", 3, "12 mean+lsar 3 of 4", "opens there. Without the report, it would open at layer 8, lsar"),
+        (8, "lsar", 9, "8 lsar 4 of 4", "layer 8, lsar rank=9, by text held out. The page opens at the nearest"),
+        (10, "lsar", 3, "8 lsar 4 of 4", "add it by --layers 10. The page opens at layer 8, lsar, rank 4: the lowest"),
+    ):
+        recommended = {"layer": layer, "transform": transform, "parameters": {"rank": rank}}
+        page = browser.new_page()
+        page.set_content(replace(case[2], data={**case[2].data, "recommended": recommended}).html)
+        page.wait_for_selector("body[data-ready]")
+        chosen = page.locator("#layer, #method").evaluate_all("all => all.map(of => of.selectedOptions[0].label)")
+        assert " ".join([*chosen, page.inner_text("#rank-value")]) == shown
+        assert said in page.inner_text("#opening")
 
 
 def test_the_keyboard_alone_is_enough(open_page, case):

@@ -4,9 +4,11 @@ import re
 import shlex
 
 import numpy as np
+import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
+from lsar_jax.cli import report
 from tests.eval.test_tasks import ENCODER
 from tests.optional import need
 from tests.report.page_data import cosines, data_of, near
@@ -19,7 +21,7 @@ def saved(path):
     """The data of a page in a file, and the code that fits and loads its first method."""
     data = data_of(path.read_text(encoding="utf-8"))
     code = data["code"][data["layers"][0]["methods"][0]["name"]]
-    return data, code["fitting"], code["loading"]
+    return data, code["fitting"], code["loading"]["NumPy"]
 
 
 def check_vectors(data, x):
@@ -40,7 +42,6 @@ def test_text_is_encoded_at_each_layer(tmp_path, fake, refused, capsys, all_prog
     read = f"{shlex.join(ENCODER)} --max-length 128 --texts {folder}"
     assert fitting == f"lsar-jax fit lsar lsar.safetensors --rank {{rank}} --layer {{layer}} {read}"
     assert f"encoder = lj.load_encoder({ENCODER[1]!r}, layer={{layer}}).with_transform" in loading
-    assert "encode(sentences, normalize=True, max_length=128)" in loading
     assert data["unit"] == 3 * list(range(25))
     assert {text.split(" ", 1)[1] for text in data["texts"]} == {*LINES}
     assert f"{out} already exists" in refused(main, options)
@@ -61,7 +62,7 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
     data, fitting, loading = saved(tmp_path / "page.html")
     assert data["layers"][0]["name"] == ""
     assert fitting.endswith(f"--rank {{rank}} --texts {tmp_path}")
-    assert 'transform(np.load("vectors.npy"))' in loading
+    assert 'prepared("documents.npy")' in loading
     lines = [1, *(row for row in range(2, len(LINES) + 2) if row != 5)]
     assert [text.split(" ", 1)[1] for text in data["texts"][:25]] == [["", LINES[3], *LINES][row] for row in lines]
     check_vectors(data, {code: rows[lines] for code, rows in x.items()})
@@ -78,6 +79,24 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
         if rows is not None:
             np.save(tmp_path / "fr.npy", rows)
         assert message in refused(main, [*options, str(tmp_path), "--overwrite"])
+
+
+@pytest.mark.parametrize(
+    ("options", "layers", "rank"), [(ENCODER, ["0", "3"], 1), (["--vectors", "vectors"], [""], 2)], ids=("text", "x")
+)
+def test_it_opens_at_what_a_report_beside_it_recommends(tmp_path, fake, monkeypatch, rng, options, layers, rank):
+    monkeypatch.setattr(report, "draw_space", lambda *_: {})
+    monkeypatch.chdir(write(tmp_path / "vectors", []).parent)
+    for code, rows in planted(rng, len(LINES)).items():
+        np.save(f"vectors/{code}.npy", rows)
+    given = [str(write(tmp_path / "text", LINES)), *options, "--overwrite", "--transforms", "lsar"]
+    (page := write(tmp_path / "out", []) / "explorer.html").touch()
+    assert main(["report", *given, "original", "--out", "out"]) == main(["explore", *given, "--out", str(page)]) == 0
+    data, *_ = saved(page)
+    assert data["recommended"] == {"layer": 0, "transform": "lsar", "parameters": {"rank": rank}}
+    assert [of["name"] for of in data["layers"]] == layers
+    for name, other in (("report", "explorer"), ("explorer", "report")):
+        assert f'<a href="{other}.html">' in page.with_name(f"{name}.html").read_text()
 
 
 def test_pairs_and_other_options_are_read_by_python(tmp_path, fake, monkeypatch):

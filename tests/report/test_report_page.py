@@ -220,6 +220,10 @@ def test_the_page_in_a_browser(rng, tmp_path, browser):
         assert page.evaluate("window.broken") is None
         assert "German" in page.locator(".wide").first.inner_text()
         colours.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        # The tab of another library, by the keyboard.
+        page.locator("#with-faiss").focus()
+        page.keyboard.press("ArrowRight")
+        assert page.locator(".copied:visible pre").evaluate_all("all => all.map(of => of.id)") == ["loading-Qdrant"]
         # No word of a table is broken: a cell is as wide as its longest word.
         assert page.evaluate("Math.min(...[...document.querySelectorAll('td')].map(c => c.clientWidth))") > 30
     assert len(colours) == 2

@@ -200,7 +200,7 @@ const explorer = document.getElementById("data") && (() => {
       .reduce((code, [name, value]) => code.replaceAll(`{${name}}`, value), text);
     $("use").hidden = slides() && rank() === 0;
     $("command").textContent = filled(fitting);
-    $("loading").textContent = filled(loading);
+    for (const [library, code] of Object.entries(loading)) $(`loading-${library}`).textContent = filled(code);
   }
 
   /** Draws how the shares change with the rank. */
@@ -284,6 +284,34 @@ const explorer = document.getElementById("data") && (() => {
     const scores = layer().states.slice(first, first + ranks.length)
       .map(({ own, found }) => found ?? -Math.max(own, data.fair));
     return scores.findIndex((score) => score >= Math.max(...scores) - 0.01);
+  }
+
+  /** Opens the page at what the report beside it recommends, or at what is nearest to that, and says so. */
+  function openPage() {
+    changeMethod();
+    if (!data.recommended) return;
+    const { layer: number, transform: wanted, parameters } = data.recommended;
+    const name = layer().name && String(number); // vectors have no layer
+    const at = (of) => (of ? `layer ${of}, ` : "");
+    const setting = () => at(layer().name) + named(), alone = setting();
+    const own = `${alone}${slides() ? ": the lowest rank within a point of the best" : ""}.`;
+    const values = Object.entries(parameters).map(([key, value]) => ` ${key}=${value}`).join("");
+    const parts = [`The report beside this page recommends ${at(name)}${wanted}${values}, by text held out.`];
+    const places = [data.layers.findIndex((of) => of.name === name), layer().methods.findIndex((of) => of.name === wanted)];
+    if (places.includes(-1)) {
+      const option = places[0] < 0 ? `--layers ${name}` : `--transforms ${wanted}`;
+      parts.push(`It is not on this page; add it by ${option}. The page opens at ${own}`);
+    } else {
+      [state.layer, state.method] = [$("layer").value, $("method").value] = places;
+      changeMethod();
+      const far = slides() ? method().ranks.map((each) => Math.abs(each - parameters.rank)) : [0];
+      if (slides()) changeRank(far.indexOf(Math.min(...far)));
+      const part = "strength" in parameters || Math.min(...far) > 0 ||
+        (!slides() && "rank" in parameters && method().options.rank !== parameters.rank);
+      parts.push(part ? `The page opens at the nearest that it has, ${setting()}.` : "The page opens there.");
+      if (setting() !== alone) parts.push(`Without the report, it would open at ${own}`);
+    }
+    $("opening").textContent = parts.join(" ");
   }
 
   function changeMethod() {
@@ -381,7 +409,7 @@ const explorer = document.getElementById("data") && (() => {
     await Bokeh.embed.embed_item(JSON.parse($("figure").textContent), "map");
     unreachable($("map"));
     listen();
-    changeMethod();
+    openPage();
     writeList();
     document.body.dataset.ready = "true";
   }
