@@ -120,7 +120,7 @@ def test_the_slider_and_the_menus_change_what_is_shown(open_page, case):
         words = ", ".join(names[data["languages"][data["language"][of]]] for of in missed) or "none"
         assert page.text_content("#missing").endswith(f"; after: {words}.")
         shown = [float(text) for text in page.locator("#after .small").all_inner_texts()]
-        assert np.allclose(shown, layer["cosines"][EN, number] / 1000)
+        assert np.allclose(shown, layer["cosines"][EN, number] / 100)
         assert page.evaluate(POINTS) == layer["planes"][number][:, 0].tolist()
     assert len(lines) > 4
     page.locator("#projection").select_option(label="t-SNE")
