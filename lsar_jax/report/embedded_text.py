@@ -132,27 +132,31 @@ def embed_reference(
     """
     known = corpora.udhr("all")
     if translations is not None:
-        given = read_user_text([str(translations)], (), _TRANSLATIONS, "yes", 0)
-        known = {} if given.pairs else given.sentences
+        given = read_user_text([str(translations)], (), _TRANSLATIONS, "auto", 0)
+        known = given.sentences if given.aligned and not given.pairs else {}
     codes = [code for code in embedded.text.codes if code in known]
     if translations is not None:
-        languages = f"a folder with a file per language, of two or more of {', '.join(embedded.text.codes)}"
+        languages = (
+            f"a folder with as many lines in a file per language, two or more of {', '.join(embedded.text.codes)}"
+        )
         check_option(len(codes) >= 2, languages, translations=translations)
     if len(codes) < 2:
         return embedded
     reference = {code: known[code] for code in codes}
     layers = [spec.layer for spec in embedded.specs]
     x = encode_all(encoder, reference, layers, max_length, {code: code for code in codes}, cache)
+    if translations is not None and not finds_lines({code: rows[-1] for code, rows in x.items()}):
+        console.print(f"lines of {translations} hardly find each other; make sure that line i translates line i")
     return replace(embedded, reference=reference, reference_x=x, declared=translations is None)
 
 
 def search_reference(reference: ByLanguage, x: ByLanguage | None, method: Method) -> QueryScores:
     """Returns the average precision of aligned lines as queries for their translations, in percent.
 
-    Lines of another kind than the text ``x`` of the fit stand in for it twice, and their scores are the means of both:
-    as they are, where the means of their languages differ in other ways than those of ``x``, and with the means of
-    ``x``. A line is moved by the mean of the lines of the other half: it has no part in that, as a held-out line has
-    none in the means of the text.
+    Lines of another kind than the text ``x`` of the fit stand in for it twice, as two strata: as they are, where the
+    means of their languages differ in other ways than those of ``x``, and with the means of ``x``. A line is moved by
+    the mean of the lines of the other half: it has no part in that, as a held-out line has none in the means of the
+    text.
     """
     if x is None:
         return pool_precision(method.transform_languages(reference))
@@ -162,4 +166,5 @@ def search_reference(reference: ByLanguage, x: ByLanguage | None, method: Method
         for code, rows in reference.items()
     }
     both = [pool_precision(method.transform_languages(rows)) for rows in (reference, moved)]
-    return replace(both[0], values=np.mean([found.values for found in both], axis=0))
+    values, clusters = (np.concatenate([getattr(found, name) for found in both]) for name in ("values", "clusters"))
+    return QueryScores(values, np.repeat([0, 1], len(values) // 2), clusters)

@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Format of the files of measures.
-FORMAT = "lsar_jax.measured.v3"
+FORMAT = "lsar_jax.measured.v4"
 
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")

@@ -75,6 +75,13 @@ class Comparison:
         return sorted({self.measured[index].layer for index in good} - {self.shown.layer})
 
     @property
+    def stand_ins(self) -> list[Measured]:
+        """The best by each of the texts that stand in for translations of this one."""
+        found = [] if self.text.aligned else [entry.search.parts() for entry in self.measured if entry.search]
+        means = np.array([[part.mean for part in parts] for parts in found])
+        return [self.measured[index] for index in means.argmax(axis=0).tolist()] if found else []
+
+    @property
     def shown(self) -> Measured:
         """The measured layer and method of the pictures: the recommended, or the most neutral at the last layer."""
         last = max(entry.layer for entry in self.measured)

@@ -1,5 +1,7 @@
 """Measures of held-out sentences, by hand and by construction."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,10 +10,10 @@ from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.query_scores import QueryScores
 from lsar_jax.measures.ranking import pool_precision, probe_folds
 from lsar_jax.options.user_text import UserText
-from lsar_jax.report.embedded_text import search_reference
-from lsar_jax.report.held_out import _joined, measure_search, measure_space, without
+from lsar_jax.report.embedded_text import Embedded, search_reference
+from lsar_jax.report.held_out import Folds, _joined, measure_search, measure_space, without
 from lsar_jax.report.measured import Measured, Pool
-from lsar_jax.report.method_comparison import _far_below
+from lsar_jax.report.method_comparison import Comparison, _far_below
 from tests.report.planted_text import CODES, aligned, planted
 from tests.report.test_report_page import SPEC
 
@@ -80,9 +82,18 @@ def test_lines_of_another_kind_stand_in_twice(rng):
     as_they_are = pool_precision({code: rows - x[code].mean(axis=0) for code, rows in lines.items()}).values
     assert as_they_are.mean() < 60
     found = search_reference(lines, x, center)
-    np.testing.assert_allclose(found.values, (as_they_are + 100) / 2, atol=1e-4)
-    np.testing.assert_array_equal(found.clusters, np.tile(np.arange(40), 3))
+    np.testing.assert_allclose(found.values, [*as_they_are, *np.full(120, 100)], atol=1e-4)
+    np.testing.assert_array_equal([found.strata, found.clusters], [np.repeat([0, 1], 120), np.tile(np.arange(40), 6)])
     np.testing.assert_allclose(search_reference(lines, None, center).values, as_they_are, atol=1e-4)
+
+
+def test_each_stand_in_has_a_best_of_its_own():
+    strata, text = np.repeat([0, 1], 3), UserText({}, {}, {}, False)
+    scores = ((90.0, 70.0), (80.0, 95.0), (85.0, 82.0))
+    measured = [Measured(SPEC, Method("x", {}), (), search=QueryScores(np.repeat(of, 3), strata)) for of in scores]
+    found = Comparison(Folds(text, 5, 0), Embedded(text, [SPEC], {}), measured)
+    assert found.stand_ins == measured[:2]
+    assert replace(found, embedded=Embedded(replace(text, aligned=True), [SPEC], {})).stand_ins == []
 
 
 def test_layers_beyond_one_far_below_are_left_out():
