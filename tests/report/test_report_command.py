@@ -194,7 +194,7 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake)
     assert max(scores) > 2 * min(scores)
     (tmp_path / "few" / "fr.txt").rename(tmp_path / "few" / "sw.txt")
     assert run(tmp_path, tmp_path / "none", "--transforms", "original", *few) == 1
-    assert "a folder of files with as many lines, in two or more of de, fr" in capsys.readouterr().err
+    assert "as many lines in a file per language, two or more of de, fr" in capsys.readouterr().err
     # In languages that the declaration is not in, nothing is recommended.
     for old, new in (("de", "la"), ("fr", "cy")):
         (tmp_path / f"{old}.txt").rename(tmp_path / f"{new}.txt")
