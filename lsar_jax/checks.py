@@ -36,12 +36,14 @@ __all__ = [
 
 
 @contextmanager
-def errors_of(where: object) -> Iterator[None]:
-    """Begins the message of a ValueError with ``where`` it was found: a file, a line or a language."""
+def errors_of(where: object, kind: type[Exception] = ValueError, *kinds: type[Exception]) -> Iterator[None]:
+    """Raises, for an error of these kinds, a ValueError that begins with ``where``: a file, a line or a language."""
     try:
         yield
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+    except (kind, *kinds) as error:
+        # The message of the others may be no more than a name.
+        what = repr(error) if isinstance(error, LookupError | TypeError | AttributeError) else error
+        raise ValueError(f"{where}: {what}") from error
 
 
 def whole_number(name: str, value: object, least: int, most: int, why: str) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import tyro
 
 from lsar_jax.arrays import warn_far_off
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.records import Records, input_path, is_file
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.job import NUMBER, new_output
@@ -125,10 +126,8 @@ class Apply(FileJob):
                     block = read_rows(x, start, stop)
                     if start == 0:
                         warn_far_off(str(path), block)
-                    try:
+                    with errors_of(f"{path}, from row {start}"):
                         result, unknown = self.loaded.with_unknown(block, self.language)
-                    except ValueError as error:
-                        raise ValueError(f"{path}, from row {start}: {error}") from error
                     if unknown is not None and unknown.any():
                         first_strange = first_strange if strange else start + int(unknown.argmax())
                         strange += int(unknown.sum())

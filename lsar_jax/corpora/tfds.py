@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.by_language import add_once, chosen
 from lsar_jax.corpora.sentence_filters import COUNT, Filter, document_lines, not_blank, take, wiki40b_pieces
 from lsar_jax.extras import import_extra
@@ -103,7 +104,7 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
             f"{folder} holds {form} files, but only array_record can be read; on a machine with TensorFlow, run `tfds "
             f"convert_format --dataset_version_dir={folder} --out_file_format=array_record --out_dir=NEW_FOLDER`"
         )
-    try:
+    with errors_of(f"split {split!r} of {folder} cannot be read", ValueError, RuntimeError, IndexError, KeyError):
         source = import_tfds().builder_from_directory(str(folder)).as_data_source(split)
         for start in range(0, len(source), _BLOCK):
             for number, row in enumerate(source.__getitems__(range(start, min(start + _BLOCK, len(source)))), start):
@@ -111,8 +112,6 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
                 if all(value is None for value in row.values()):
                     raise ValueError(f"row {number} is damaged")
                 yield _plain(row)
-    except (ValueError, RuntimeError, IndexError, KeyError) as error:
-        raise ValueError(f"split {split!r} of {folder} cannot be read: {error}") from error
 
 
 def splits(folder: str | Path) -> list[str]:

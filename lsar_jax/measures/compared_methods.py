@@ -11,6 +11,7 @@ import numpy as np
 import tyro
 from jaxtyping import Float
 
+from lsar_jax.checks import errors_of
 from lsar_jax.moments import Moments, pool_moments
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_outliers, whiten_samples, zero_dimensions
@@ -172,10 +173,8 @@ def check_methods(
     """Checks, before anything is encoded, that methods can be fitted with their options on these languages."""
     for name in names:
         for options in FITTED[name].variants(varied) if name in FITTED else ():
-            try:
+            with errors_of(f"--transforms has {name}"):
                 FITTED[name].check(options, languages, dim)
-            except ValueError as error:
-                raise ValueError(f"--transforms has {name}: {error}") from error
 
 
 def fit_methods(

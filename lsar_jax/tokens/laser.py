@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import errors_of, whole_number
 from lsar_jax.corpora.text_files import lines
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_file, read_json
@@ -64,10 +64,8 @@ def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenize
 def _laser2(model: Path) -> Callable[[str, str | None], list[str]]:
     sentencepiece, sacremoses = _needed("sentencepiece"), _needed("sacremoses")
     check_file(model)
-    try:
+    with errors_of(f"{model} is not a SentencePiece model", OSError, RuntimeError):
         processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-    except (OSError, RuntimeError) as error:
-        raise ValueError(f"{model} is not a SentencePiece model: {error}") from error
     normalizer = sacremoses.MosesPunctNormalizer("en", perl_parity=True)
     # Moses 4.0 turns the left and the low single quote into double quotes, later versions into single quotes.
     normalizer.substitutions = [(p, '"' if p in ("\u2018", "\u201a") else r) for p, r in normalizer.substitutions]

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lsar_jax.arrays import product
+from lsar_jax.checks import errors_of
 from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -82,11 +83,9 @@ def fit_leace(
     span = span[:, : min(rank, most)]
     # Eigenvalues are accurate to a few eps of the largest.
     floor = 16 * float(np.finfo(np.float64 if precise else np.float32).eps)
-    try:
-        level = np.trace(covariance) / pooled.dim
+    level = np.trace(covariance) / pooled.dim
+    with errors_of("the covariance is singular where the languages differ; use precise=True", np.linalg.LinAlgError):
         functionals = decompose(x, erasing_functionals, covariance / level, span, floor, precise=precise)
-    except np.linalg.LinAlgError as error:
-        raise ValueError("the covariance is singular where the languages differ; use precise=True") from error
     # The two conditions that make the means coincide: U spans their differences, and U^T B = I.
     span, _ = np.linalg.qr(centred.T @ (centred @ span))
     functionals = functionals @ np.linalg.inv(span.T @ functionals)
