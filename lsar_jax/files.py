@@ -12,8 +12,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.checks import errors_of
-
 __all__ = [
     "check_absent",
     "check_file",
@@ -47,8 +45,10 @@ def read_json(path: Path, kind: type[Any], keys: Collection[str] = ()) -> Any:
       ValueError: the path is not a file's, the file is not JSON, or its value is another.
     """
     check_file(path)
-    with errors_of(f"{path} is not JSON", ValueError, RecursionError):
+    try:
         value: Any = json.loads(path.read_bytes())  # which finds out UTF-16, and drops marks
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
     if not isinstance(value, kind) or any(key not in value for key in keys):
         of_keys = f" with {', '.join(keys)}" if keys else ""
         raise ValueError(f"{path} holds a JSON {type(value).__name__}, expected a {kind.__name__}{of_keys}")
