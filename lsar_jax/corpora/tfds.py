@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from lsar_jax.checks import errors_of
 from lsar_jax.corpora.by_language import add_once, chosen
 from lsar_jax.corpora.sentence_filters import COUNT, Filter, document_lines, not_blank, take, wiki40b_pieces
@@ -111,7 +113,7 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
                 # The rows of a small file that was truncated are read without an error, but have no values.
                 if all(value is None for value in row.values()):
                     raise ValueError(f"row {number} is damaged")
-                yield _plain(row)
+                yield jax.tree.map(_plain, row)
 
 
 def splits(folder: str | Path) -> list[str]:
@@ -146,10 +148,6 @@ def import_tfds() -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode("utf-8")
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    """The plain values of an array or a scalar."""
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    return jax.tree.map(lambda item: item.decode("utf-8") if isinstance(item, bytes) else item, plain)
