@@ -4,7 +4,6 @@ XLA compiles one program per shape, so rows are padded with zeros to a power of 
 """
 
 import hashlib
-import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -14,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from lsar_jax.logger import log
 from lsar_jax.mesh import check_process
 from lsar_jax.shapes import AnyArray, Embeddings
 
@@ -38,7 +38,6 @@ __all__ = [
     "warn_far_off",
 ]
 
-_log = logging.getLogger("lsar_jax")
 
 _MOST_ROWS = 16384
 # A power of two, by which numbers are multiplied without rounding.
@@ -227,7 +226,7 @@ def warn_far_off(name: str, x: AnyArray, *, cosines: bool = False) -> None:
         far = ((spread > 0) & (spread < offset * 2.0**-17)).any()
         far = far or (cosines and 0 < np.linalg.norm(spread) < np.linalg.norm(offset) * 2.0**-8)
     if far:
-        _log.warning(
+        log.warning(
             "%s: the offset is so large that float32 keeps few digits of the differences; subtract it in float64 first",
             name,
         )

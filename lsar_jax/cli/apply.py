@@ -1,6 +1,5 @@
 """``lsar-jax apply``: applies a transform to a file of vectors or text, in bounded memory."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.job import NUMBER, new_output
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import new_file
+from lsar_jax.logger import log
 from lsar_jax.mining.job import notes_of
 from lsar_jax.options.file_job import FileJob
 from lsar_jax.options.inputs import BLOCK, InputName, is_vectors, open_vectors, read_rows
@@ -27,7 +27,6 @@ from lsar_jax.transforms.identifier import NEAREST_TAKEN
 
 __all__ = ["Apply"]
 
-_log = logging.getLogger("lsar_jax")
 
 # Sentences of a block, and the file of a block of a share.
 _BLOCK, _FILE = 65_536, "block-{:05d}.npy"
@@ -134,7 +133,7 @@ class Apply(FileJob):
                 yield result
                 advance(stop - start)
         if strange:
-            _log.warning(NEAREST_TAKEN, strange, len(x), f" in {path}", first_strange)
+            log.warning(NEAREST_TAKEN, strange, len(x), f" in {path}", first_strange)
 
     def _text(self, path: Path, wanted: Callable[[int], bool]) -> Iterator[Any]:
         """Yields the transformed embeddings of blocks of sentences."""

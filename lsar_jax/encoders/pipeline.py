@@ -3,7 +3,6 @@
 Only a bounded number of sentences, and what the collector keeps, are in memory.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -21,14 +20,13 @@ from lsar_jax.encoders.options import EncodeCall, language_rows, ordered, prompt
 from lsar_jax.encoders.program import Program, Weights, compiled
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.languages import AUTO
+from lsar_jax.logger import log
 from lsar_jax.mesh import shares, split
 from lsar_jax.models.laser import Laser
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.packing import BatchSizes, PackedBatch, batch
 
 __all__ = ["batch_sizes", "compile_programs", "encode_into", "program_of", "run_batch"]
-
-_log = logging.getLogger("lsar_jax")
 
 
 def encode_into(
@@ -43,7 +41,7 @@ def encode_into(
     total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
     if transform is not None and transform.source and call.prompt not in {encoder.prompt, *encoder._warned}:
         encoder._warned.add(call.prompt)
-        _log.warning("the transform was fitted with the prompt %r, but %r is used", encoder.prompt, call.prompt)
+        log.warning("the transform was fitted with the prompt %r, but %r is used", encoder.prompt, call.prompt)
     program = program_of(encoder, call)
     gather = collect([replace(encoder.spec, layer=layer, prompt=call.prompt) for layer in call.layers], total)
 

@@ -12,7 +12,6 @@ blocks, in a file that lists them. A call without shares merges the lists, choos
 """
 
 import json
-import logging
 from collections.abc import Callable, Mapping
 from functools import reduce
 from itertools import pairwise
@@ -31,6 +30,7 @@ from lsar_jax.embeddings.job_shares import WHOLE, finish_share
 from lsar_jax.embeddings.manifest import FILE_NAME
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import new_file, sha256, text_sha256, write_json
+from lsar_jax.logger import log
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.job import MiningOptions, begin, check_paths, neighbour_options, notes_of, work_files
 from lsar_jax.mining.known_pairs import KnownPairs, known_rows, known_threshold
@@ -45,7 +45,6 @@ from lsar_jax.spec import same_source
 
 __all__ = ["mine_folders"]
 
-_log = logging.getLogger("lsar_jax")
 
 _DEFAULTS = MiningOptions()
 # Pairs whose sentences are read at a time.
@@ -129,7 +128,7 @@ def mine_folders(
             finish_share(notes, options.shard, record)
             return 0
         pairs = _pairs(left, right, files, options)
-        lowest = _lowest(pairs, options, known, len(right.rows), report or _log.info)
+        lowest = _lowest(pairs, options, known, len(right.rows), report or log.info)
         return _write(out, pairs, lowest, left, right, record)
 
 
@@ -237,5 +236,5 @@ def _write(out: Path, pairs: Pairs, least: float, source: Side, target: Side, re
         )
     if broken:
         advice = "which are written as spaces; a .jsonl file keeps them"
-        _log.warning("%d of %d pairs have tabs or line breaks, %s", broken, len(pairs.score), advice)
+        log.warning("%d of %d pairs have tabs or line breaks, %s", broken, len(pairs.score), advice)
     return len(pairs.score)

@@ -1,6 +1,5 @@
 """The fitted transform: steps (``steps.py``, ``sparse_autoencoder.py``) applied, chained and saved together."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +14,7 @@ from jaxtyping import Array, Bool, Float
 from lsar_jax.arrays import bucketed, check_width, digest, not_finite, same_width, warn_far_off
 from lsar_jax.checks import from_frame
 from lsar_jax.languages import AUTO, check_given
+from lsar_jax.logger import log
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec, check_source, same_source
 from lsar_jax.transforms.base.blend import Blend
@@ -113,7 +113,7 @@ class Transform:
         result, unknown = self.with_unknown(x, language)
         warn_far_off("embeddings", x)
         if unknown is not None and unknown.any():
-            logging.getLogger("lsar_jax").warning(NEAREST_TAKEN, unknown.sum(), len(unknown), "", unknown.argmax())
+            log.warning(NEAREST_TAKEN, unknown.sum(), len(unknown), "", unknown.argmax())
         return result
 
     def with_unknown(

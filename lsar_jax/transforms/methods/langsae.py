@@ -40,6 +40,7 @@ from lsar_jax.arrays import pad_rows, product, row_bucket, to_device
 from lsar_jax.checks import check_flags
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
+from lsar_jax.logger import log
 from lsar_jax.moments import moments_by_language
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -49,7 +50,6 @@ from lsar_jax.transforms.base.sparse_autoencoder import largest
 
 __all__ = ["fit_langsae", "reconstruction_loss"]
 
-_log = logging.getLogger("lsar_jax")
 
 _BATCH = 256
 # Of weights near 1, and falling to zero.
@@ -131,7 +131,7 @@ def fit_langsae(
     mean = np.mean([part.mean(axis=0, dtype=np.float64) for part in scaled], axis=0)
     variance = np.mean([*map(_mean_square, scaled)]) - np.square(mean).mean()
     lost = float(np.mean(errors) / max(variance, np.finfo(float).tiny))
-    _log.log(
+    log.log(
         logging.INFO if lost <= _MUCH or keep_error else logging.WARNING,
         "LangSAE: the features lose %.1f%% of the variance; %d of %d are removed, which are those of %s",
         *(100 * lost, removed.any(axis=0).sum(), width * dim),
