@@ -9,13 +9,12 @@ from jaxtyping import Int
 from lsar_jax.arrays import digest
 from lsar_jax.corpora.parallel_text import Pair
 from lsar_jax.languages import spaces_words
+from lsar_jax.shapes import Ids
 from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.tokens.word_tokens import tokenize_words
 from train.word_pairs.aligned_files import AlignedPair
 
 __all__ = ["Examples", "sentence_examples", "word_examples"]
-
-Ids = Int[np.ndarray, "_"]
 
 
 @dataclass(frozen=True)
