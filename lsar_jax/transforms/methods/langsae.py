@@ -68,6 +68,7 @@ _BATCHES = Limit(1, 1 << 30, "batches")
 
 # E and D.
 Weights = tuple[Float[Array, "dim feature"], Float[Array, "feature dim"]]
+Rows = Float[np.ndarray, "row dim"]
 
 
 def reconstruction_loss(weights: Weights, x: Float[Array, "vector dim"], active: int) -> Float[Array, ""]:
@@ -144,9 +145,7 @@ def fit_langsae(
     return Transform((SparseAutoencoder(*weights, factors, active, keep_error),), (fit,), source).with_sample(x)
 
 
-def _scaled(
-    parts: Sequence[Float[np.ndarray, "_ dim"]], dim: int
-) -> tuple[Float[np.ndarray, "row dim"], list[Float[np.ndarray, "_ dim"]]]:
+def _scaled(parts: Sequence[Float[np.ndarray, "_ dim"]], dim: int) -> tuple[Rows, list[Float[np.ndarray, "_ dim"]]]:
     """Returns one array of all rows, scaled to a mean square of 1 over languages, with filler, and its parts."""
     scale = float(np.sqrt(np.mean([*map(_mean_square, parts)]))) or 1.0
     ends = np.cumsum([len(part) for part in parts])
@@ -157,13 +156,11 @@ def _scaled(
     return rows, scaled
 
 
-def _mean_square(x: Float[np.ndarray, "row dim"]) -> float:
+def _mean_square(x: Rows) -> float:
     return float(np.einsum("vd,vd->", x, x, dtype=np.float64)) / x.size
 
 
-def _train(
-    rows: Float[np.ndarray, "row dim"], sizes: Sequence[int], features: int, active: int, steps: int, seed: int
-) -> Weights:
+def _train(rows: Rows, sizes: Sequence[int], features: int, active: int, steps: int, seed: int) -> Weights:
     """Trains E and D on batches with about as many embeddings of each language, whose rows follow one another."""
     x = to_device(rows)
     counts = np.array(sizes, np.int32)
@@ -214,9 +211,7 @@ def _programs(active: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return init, run
 
 
-def _measured(
-    weights: Weights, x: Float[np.ndarray, "row dim"], active: int
-) -> tuple[Float[np.ndarray, " feature"], float]:
+def _measured(weights: Weights, x: Rows, active: int) -> tuple[Float[np.ndarray, " feature"], float]:
     """Returns the share of embeddings that have each feature, and the mean squared error of the reconstruction."""
     padded = pad_rows(x, _BLOCK)  # filler fires no feature
     blocks = [_sums(weights, to_device(block), active) for block in np.split(padded, len(padded) // _BLOCK)]

@@ -11,7 +11,6 @@ the part that is removed lies in the span of the means whatever rounding does to
 the languages coincide afterwards. The span is LSAR's at full rank; LSAR projects orthogonally.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import errors_of
-from lsar_jax.moments import Moments, common_source, pool_moments
-from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.moments import LanguageData, common_source, pool_moments
+from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.base.decompose import decompose
@@ -49,9 +48,7 @@ def erasing_functionals(
     return xp.linalg.solve(product(span.T, solved), solved.T).T
 
 
-def fit_leace(
-    x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, precise: bool = False
-) -> Transform:
+def fit_leace(x: LanguageData, *, source: EncoderSpec | None = None, precise: bool = False) -> Transform:
     """Fits least-squares erasure of the language, one map for all text, in other languages and unlabelled text too.
 
     Args:
