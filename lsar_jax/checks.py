@@ -109,10 +109,8 @@ def whole_numbers(
     numbers, lengths = np.asarray(x), (shape,) if isinstance(shape, int) else shape
     fits = all(n == m or (m is None and n) for n, m in zip(numbers.shape, lengths, strict=False))
     if numbers.ndim != len(lengths) or not fits or not np.issubdtype(numbers.dtype, np.integer):
-        expected = " x ".join("any" if length is None else str(length) for length in lengths)
-        raise ValueError(
-            f"{name} has shape {numbers.shape} and type {numbers.dtype}; expected {expected} whole numbers"
-        )
+        wanted = " x ".join("any" if length is None else str(length) for length in lengths)
+        raise ValueError(f"{name} has shape {numbers.shape} and type {numbers.dtype}; expected {wanted} whole numbers")
     for bad in (least is not None and numbers < least, most is not None and numbers > most):
         if np.any(bad):
             limits = f"at least {least}" if most is None else f"from {least} to {most}"

@@ -107,9 +107,7 @@ def _print(results: Sequence[Result], runs: Sequence[_Run]) -> None:
     """Prints the table of a task, and the tests over seeds of the mean over other languages."""
     rows, transfer = table.transfer_rows(results), runs[0][1]
     first, *others = rows
-    counts = ", ".join(
-        f"{name} {max(map(len, tests.values()))}" for name, tests in table.scores_by_test(results).items()
-    )
+    counts = ", ".join(f"{name} {max(map(len, of.values()))}" for name, of in table.scores_by_test(results).items())
     title = f"{transfer['task']}, {transfer['metric']}; {table.sizes(results)}; seeds: {counts}"
     # On the screen, tests are rows: there are more of them than of encoders.
     lines = [[test, *(str(cells[test]) for cells in rows.values())] for test in rows[first]]

@@ -142,9 +142,7 @@ def find(folder_or_name: str | Path) -> Path:
 
 def import_tfds() -> Any:
     """Returns the module ``tensorflow_datasets``; raises ImportError with the command to install it."""
-    return import_extra(
-        "tensorflow_datasets", "tfds", "reading a prepared dataset (without TensorFlow)", "tensorflow-datasets"
-    )
+    return import_extra("tensorflow_datasets", "tfds", "a prepared dataset (without TensorFlow)", "tensorflow-datasets")
 
 
 def _plain(value: Any) -> Any:

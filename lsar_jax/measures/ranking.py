@@ -50,11 +50,8 @@ def ndcg(
     """
     discounts = 1 / np.log2(np.arange(2, found.shape[1] + 2))
     best = -np.sort(-gains, axis=1)[:, : len(discounts)]
-    return (
-        (_where_relevant(found, relevant) * gains[:, None, :]).sum(axis=2)
-        @ discounts
-        / (best @ discounts[: best.shape[1]])
-    )
+    gained = (_where_relevant(found, relevant) * gains[:, None, :]).sum(axis=2)
+    return gained @ discounts / (best @ discounts[: best.shape[1]])
 
 
 def recall(found: Int[np.ndarray, "query k"], relevant: Candidates) -> Float[np.ndarray, " query"]:

@@ -89,9 +89,7 @@ def _both_ways(
     k, k_backward = plan.wide(plan.columns), plan.wide(plan.rows)
     chunks, columns, dim = target.shape
     numbers, _ = _numbered(target)
-    start_of_targets = jax.tree.map(
-        lambda part: jnp.tile(part, (chunks, 1, 1)), _none(columns, k_backward, real_source)
-    )
+    begin = jax.tree.map(lambda part: jnp.tile(part, (chunks, 1, 1)), _none(columns, k_backward, real_source))
 
     def of_sources(backward: _Lists, numbered: tuple[Array, Array]) -> tuple[_Lists, Best]:
         row_number, sources = numbered
@@ -108,7 +106,7 @@ def _both_ways(
 
         return jax.lax.scan(of_targets, _none(plan.rows, k, real), (numbers, target, backward))[::-1]
 
-    backward, forward = jax.lax.scan(of_sources, start_of_targets, _numbered(source.reshape(-1, plan.rows, dim)))
+    backward, forward = jax.lax.scan(of_sources, begin, _numbered(source.reshape(-1, plan.rows, dim)))
     return _joined(forward), _joined(backward)
 
 

@@ -177,9 +177,8 @@ class Transform:
         same_width("the transforms", {self.name: self.dim, f"the other {other.name}": other.dim})
         steps, fits = merge_steps((self.steps, self.fits), (other.steps, other.fits))
         source = same_source("the transforms", {"the other one": other.source, "this one": self.source})
-        return Transform(
-            steps, fits, source, sample={**self.sample, **other.sample} if self.sample and other.sample else {}
-        )
+        sample = {**self.sample, **other.sample} if self.sample and other.sample else {}
+        return Transform(steps, fits, source, sample=sample)
 
     def then(self, other: "Transform") -> "Transform":
         """Returns the transform that applies this one first and ``other`` to its result; it keeps this identifier.

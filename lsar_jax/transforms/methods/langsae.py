@@ -215,9 +215,7 @@ def _measured(weights: Weights, x: Rows, active: int) -> tuple[Float[np.ndarray,
     """Returns the share of embeddings that have each feature, and the mean squared error of the reconstruction."""
     padded = pad_rows(x, _BLOCK)  # filler fires no feature
     blocks = [_sums(weights, to_device(block), active) for block in np.split(padded, len(padded) // _BLOCK)]
-    fires, lost = (
-        np.sum([np.asarray(part, np.float64) for part in sums], axis=0) for sums in zip(*blocks, strict=True)
-    )
+    fires, lost = (np.sum([np.asarray(of, np.float64) for of in sums], axis=0) for sums in zip(*blocks, strict=True))
     return fires / len(x), float(lost / x.size)
 
 
