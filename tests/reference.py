@@ -188,9 +188,8 @@ def nomic_bert(weights, ids, *, heads, theta, epsilon, experts_chosen):
             fed = dense(f"{block}.mlp.fc2", gelu(dense(f"{block}.mlp.fc1", x)))
         else:
             router = weights[f"{block}.mlp.router.layer.weight"]
-            both = (
-                weights[f"{block}.mlp.experts.mlp.{name}"].reshape(len(router), -1, x.shape[1]) for name in ("w1", "w2")
-            )
+            stored = (weights[f"{block}.mlp.experts.mlp.{name}"] for name in ("w1", "w2"))
+            both = (matrix.reshape(len(router), -1, x.shape[1]) for matrix in stored)
             fed = experts(x, router, *both, weights[f"{block}.mlp.experts.bias"], experts_chosen, gelu)
         states.append(norm(f"{block}.norm2", x + fed))
     return states

@@ -98,9 +98,8 @@ def test_functions_of_arrays_name_shapes(name):
 def raised(function):
     """Returns the names of the errors that the body of a function raises itself."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
-    errors = (
-        node.exc.func for node in ast.walk(tree) if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)
-    )
+    every = (node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise))
+    errors = (error.func for error in every if isinstance(error, ast.Call))
     return {error.id for error in errors if isinstance(error, ast.Name) and error.id.endswith("Error")}
 
 

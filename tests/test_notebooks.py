@@ -36,9 +36,8 @@ def test_outputs_belong_to_the_script(path):
     from docs.extensions.notebooks import script_of
 
     script, notebook = script_of(path), nbformat.read(path.with_suffix(".ipynb"), 4)
-    assert [(cell.cell_type, cell.source) for cell in notebook.cells] == [
-        (cell.cell_type, cell.source) for cell in script.cells
-    ]
+    cells = ([(cell.cell_type, cell.source) for cell in of.cells] for of in (notebook, script))
+    assert next(cells) == next(cells)
     nbformat.validate(notebook)
     counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
     assert counts == list(range(1, len(counts) + 1))

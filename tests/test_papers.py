@@ -80,9 +80,7 @@ def measures(planned, number):
         right = number.method == "original" or folder_of(number.method) in {Path(run).name for run in command.runs}
         options |= OF_HEADS
     elif step.task == number.task:
-        options = {name: getattr(command, name, None) for name in number.quantity.options} | {
-            "pooling": command.pooling
-        }
+        options = {name: getattr(command, name, None) for name in (*number.quantity.options, "pooling")}
         options |= {"data": str(options.get("data"))}
         name, _, parameter = number.method.partition(" ")
         name, _, value = name.partition("=")

@@ -28,17 +28,14 @@ def x():
 @pytest.fixture
 def sides(x, tmp_path):
     """Two small folders."""
-    names = "de", "en"
-    return [
-        made_folder(tmp_path / c, v[:ROWS], [f"{c} {i}" for i in range(ROWS)]) for c, v in zip(names, x, strict=True)
-    ]
+    pairs = zip(("de", "en"), x, strict=True)
+    return [made_folder(tmp_path / code, v[:ROWS], [f"{code} {i}" for i in range(ROWS)]) for code, v in pairs]
 
 
 def contents(folder):
     """The bytes of all files, and what links are links to."""
-    paths = [
-        path for path in sorted(folder.rglob("*")) if path.name != "lock" or not path.is_file() or path.stat().st_size
-    ]
+    every = sorted(folder.rglob("*"))
+    paths = [path for path in every if path.name != "lock" or not path.is_file() or path.stat().st_size]
     return {path: os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes() for path in paths}
 
 
@@ -67,9 +64,8 @@ def test_text_that_is_mined_by_a_command_that_is_killed(tmp_path, monkeypatch, r
 
 
 def test_parts_of_other_jobs_or_places(x, tmp_path):
-    sides = [
-        made_folder(tmp_path / name, v, [f"{name} {i}" for i in range(len(v))]) for name, v in zip("ab", x, strict=True)
-    ]
+    named = zip("ab", x, strict=True)
+    sides = [made_folder(tmp_path / name, v, [f"{name} {i}" for i in range(len(v))]) for name, v in named]
     for k in (2, 3):
         with pytest.raises(Killed):
             lj.mining.mine_folders(*sides, tmp_path / f"{k}.tsv", MiningOptions(k=k, block=1024), progress=end_after(2))

@@ -110,9 +110,8 @@ def test_a_damaged_log(folder, tmp_path, content, refused):
 def test_leakage_of_a_damaged_run(folder, tmp_path, name, content, refused):
     out = shutil.copytree(folder / "whole", tmp_path / "run")
     (out / name).write_text(content)
-    assert name in refused(
-        evaluate, ["leakage", str(out), "--bitext", str(folder / "bitext"), "--out", str(tmp_path / "out")]
-    )
+    options = ["--bitext", str(folder / "bitext"), "--out", str(tmp_path / "out")]
+    assert name in refused(evaluate, ["leakage", str(out), *options])
 
 
 @pytest.mark.parametrize("content", ["[]", "{", "{}", "3", '{"files": 1, "seeds": 5, "task": 1}'])

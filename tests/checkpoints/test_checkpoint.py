@@ -259,9 +259,8 @@ def test_the_spec_and_the_parameters_have_the_dtype(tiny_folder):
     def dtypes(**arguments):
         model = lj.load_encoder(tiny_folder, **arguments).model
         block = model.blocks[0]
-        return [
-            x.dtype.name for x in (model.embeddings.word.embedding, block.attention.query.kernel, block.feed_norm.scale)
-        ]
+        leaves = model.embeddings.word.embedding, block.attention.query.kernel, block.feed_norm.scale
+        return [leaf.dtype.name for leaf in leaves]
 
     spec = lj.load_encoder(str(tiny_folder), layer=2, pooling="max", dtype="bfloat16").spec
     assert (spec.id, spec.layer, spec.pooling, spec.dtype) == ("bert", 2, "max", "bfloat16")

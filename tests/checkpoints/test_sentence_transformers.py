@@ -174,9 +174,8 @@ def test_configs_that_are_not_understood(folder, path, changes, message):
 def test_settings_that_change_no_vector(folder):
     expected = lj.load_encoder(folder).encode(TEXTS)
     harmless = {"attn_implementation": "sdpa", "dtype": "float16", "trust_remote_code": True, "use_cache": False}
-    edit_json(
-        folder / SETTINGS, config_args=harmless, model_kwargs=harmless | {"device_map": "auto"}, unpad_inputs=True
-    )
+    more = harmless | {"device_map": "auto"}
+    edit_json(folder / SETTINGS, config_args=harmless, model_kwargs=more, unpad_inputs=True)
     edit_json(folder / PROMPTS, model_type="SentenceTransformer", similarity_fn_name="dot", requirements={})
     edit_json(folder / "sentence_roberta_config.json", do_lower_case=True)  # sentence_bert_config.json comes first
     np.testing.assert_array_equal(lj.load_encoder(folder).encode(TEXTS), expected)
@@ -284,9 +283,8 @@ def test_the_cut_of_a_checkpoint(folder, tmp_path):
     edit_json(folder / PROMPTS, truncate_dim=7)
     encoder = lj.load_encoder(folder)
     assert (encoder.spec.pooling, encoder.dim, encoder.spec.dim) == ("cls+dense+normalize+truncate", 7, None)
-    np.testing.assert_allclose(
-        encoder.encode(TEXTS), from_pretrained(str(folder), device="cpu").encode(TEXTS), atol=1e-5
-    )
+    expected = from_pretrained(str(folder), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
     encoder.to_sentence_transformers(tmp_path / "written")
     theirs = from_pretrained(str(tmp_path / "written"), device="cpu").encode(TEXTS)
     np.testing.assert_allclose(encoder.encode(TEXTS), theirs, atol=1e-5)

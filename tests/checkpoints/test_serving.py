@@ -24,9 +24,8 @@ def served(folder, texts):
     """The unit vectors of the server: the first of its poolings that is set, each Dense, and no module Normalize."""
     modules = read(folder, "modules.json")
     assert {module["type"] for module in modules} <= MODULES
-    assert {"architectures", "model_type", "max_position_embeddings", "pad_token_id"} <= read(
-        folder, "config.json"
-    ).keys()
+    config = read(folder, "config.json")
+    assert {"architectures", "model_type", "max_position_embeddings", "pad_token_id"} <= config.keys()
     assert {"tokenizer.json", "model.safetensors"} <= {path.name for path in folder.iterdir()}
     assert read(folder, "sentence_bert_config.json")["max_seq_length"] > 0
     flags = read(folder, "1_Pooling/config.json")

@@ -111,9 +111,7 @@ def test_refuses_files(tmp_path):
     # A description without a format is older than all others.
     for form, kind in (({"fileFormat": "parquet"}, "parquet"), ({}, "tfrecord")):
         path.write_text(json.dumps({key: value for key, value in info.items() if key != "fileFormat"} | form))
-        with pytest.raises(
-            ValueError, match=f"{kind} files, but .*`tfds convert_format --dataset_version_dir={folder}"
-        ):
+        with pytest.raises(ValueError, match=f"{kind} files, but .*tfds convert_format --dataset_version_dir={folder}"):
             prepared(folder)
     path.write_text("{")
     with pytest.raises(ValueError, match="dataset_info.json is not JSON"):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -111,9 +112,7 @@ def test_processes_that_are_killed(kind, all_progress):
     run(kind)
     whole = taken()
     ends = []
-    for task, restart in [
-        (task, restart) for task in random.sample(range(SHARES), SHARES) for restart in (False, True)
-    ]:
+    for task, restart in product(random.sample(range(SHARES), SHARES), (False, True)):
         array = {"ID": task + 5, "MIN": 5, "MAX": 5 + SHARES - 1, "STEP": 1, "COUNT": SHARES}
         slurm = {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in array.items()}
         process = subprocess.Popen(

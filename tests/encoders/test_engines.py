@@ -64,9 +64,8 @@ def test_datasets_maps_batches_and_knows_the_same_call_again(tiny, tiny_folder, 
     text = need("datasets").Dataset.from_dict(COLUMNS)
     text.save_to_disk(tmp_path)
     text = need("datasets").load_from_disk(tmp_path)
-    first, again, other = (
-        text.map(lj.EncodeBatch(tiny_folder, layer=layer), batched=True, batch_size=150) for layer in (3, 3, 2)
-    )
+    batches = (lj.EncodeBatch(tiny_folder, layer=layer) for layer in (3, 3, 2))
+    first, again, other = (text.map(batch, batched=True, batch_size=150) for batch in batches)
     assert first.cache_files == again.cache_files != other.cache_files
     assert relative(np.array(first["embedding"], np.float32), tiny.encode(TEXT)) <= 1e-5
 

@@ -59,9 +59,8 @@ def test_a_difference_has_an_interval_of_both_sides(rng):
         [np.mean([drawn.choice(q.values, len(q.values)).mean() for q in side]) for side in (first, second)]
         for _ in range(2000)
     ]
-    np.testing.assert_allclose(
-        interval(found), np.quantile(np.subtract(*np.transpose(means)), (0.025, 0.975)), atol=0.02
-    )
+    expected = np.quantile(np.subtract(*np.transpose(means)), (0.025, 0.975))
+    np.testing.assert_allclose(interval(found), expected, atol=0.02)
 
 
 def test_questions_are_drawn_with_all_of_their_translations(rng):

@@ -233,6 +233,5 @@ def test_probe_is_the_ridge_classifier_of_scikit_learn(rng, languages, dim):
     expected = cross_val_score(probe, centred / np.sqrt((centred**2).mean()), codes, groups=groups, cv=folds)
     assert expected.mean() < 1
     names = list(map(str, codes))
-    assert probe_accuracy(x, names, probe_folds(names, groups.tolist())) == pytest.approx(
-        100 * expected.mean(), abs=1e-12
-    )
+    found = probe_accuracy(x, names, probe_folds(names, groups.tolist()))
+    assert found == pytest.approx(100 * expected.mean(), abs=1e-12)

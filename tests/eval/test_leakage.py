@@ -194,9 +194,7 @@ def test_seeds_are_put_together_and_ablations_are_not_drawn(folder, leakage, tmp
     drawn = {}
     monkeypatch.setattr(figures, "pair_planes", lambda panels, *_: drawn.update(planes=list(panels)))
     monkeypatch.setattr(figures, "leakage", lambda *_, **__: None)
-    monkeypatch.setattr(
-        figures, "objective_bars", lambda scores, *_: drawn.update(bases={name for _, name, _ in scores})
-    )
+    monkeypatch.setattr(figures, "objective_bars", lambda scores, *_: drawn.update(bases={at[1] for at in scores}))
     options = data(folder)
     options[options.index("--sts17") + 1] = str(tmp_path / "nowhere")
     assert main(["leakage", *runs, *options, "--pictures", "fr", "--out", str(tmp_path / "out")]) == 0

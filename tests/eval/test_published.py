@@ -197,9 +197,8 @@ def transfer(metric, languages, n, transform, fit_on, **changes):
     training = "all blocks trained on all sentences in 5 passes"
     alignment = dict(zip(ALIGNMENT, (100_000, 128, 1e-4), strict=True))
     options = {"training": training, "batch": 32, "learning_rate": 2e-5, "fit_on": fit_on} | alignment | changes
-    return made_result(
-        task="transfer-pos", metric=metric, languages=tuple(languages), n=n, transform=transform, options=options
-    )
+    given = {"metric": metric, "languages": tuple(languages), "n": n, "transform": transform}
+    return made_result(task="transfer-pos", **given, options=options)
 
 
 def found(result):

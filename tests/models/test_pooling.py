@@ -11,9 +11,7 @@ NONE = Specials(0, 0)
 
 
 def test_an_unknown_pooling():
-    with pytest.raises(
-        ValueError, match="pooling 'average' is not one of mean, mean_no_special, mean_sqrt_len, weighted_mean, "
-    ):
+    with pytest.raises(ValueError, match="pooling 'average' is not one of mean, mean_no_special, mean_sqrt_len, "):
         pool("average", jax.numpy.ones((3, 4, 2)), np.ones((3, 1), np.int32), NONE)
 
 

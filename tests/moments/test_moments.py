@@ -60,9 +60,8 @@ def test_many_copies_of_real_numbers_with_a_large_offset(rng):
 @pytest.mark.parametrize("devices", [1, 3, 4])
 def test_a_stream_of_blocks_that_drifts(rng, devices):
     # Blocks of unequal size around unequal means, with an offset of 1,000 standard deviations.
-    blocks = [
-        (rng.standard_normal((n, 6)) + 1000 + i).astype(np.float32) for i, n in enumerate((1, 7, 300, 9000, 33, 70_000))
-    ]
+    counts = enumerate((1, 7, 300, 9000, 33, 70_000), 1000)
+    blocks = [(rng.standard_normal((n, 6)) + offset).astype(np.float32) for offset, n in counts]
     mean, scatter = reference(np.concatenate(blocks))
     mesh = data_mesh(jax.devices()[:devices])
     whole = jax.device_put(np.concatenate(blocks)[:79_332], split(mesh))

@@ -45,9 +45,8 @@ def test_the_coordinate_ranks_as_csls_does_in_any_index_of_inner_products(rng):
     scale = np.asarray(local_scale(candidates, bank))
     index = np.column_stack([unit(candidates), -scale / 2])
     asked = np.column_stack([unit(queries), np.ones(len(queries))])
-    np.testing.assert_array_equal(
-        np.argsort(-(asked @ index.T), axis=1)[:, :5], nearest(queries, candidates, 5, bank=bank)[1]
-    )
+    expected = np.argsort(-(asked @ index.T), axis=1)[:, :5]
+    np.testing.assert_array_equal(expected, nearest(queries, candidates, 5, bank=bank)[1])
 
 
 def test_shifts_of_scores_by_language_are_removed(rng):

@@ -14,9 +14,8 @@ from tests.compilations import count_compilations
 def brute_force(queries, candidates, k, metric):
     queries, candidates = np.asarray(queries, np.float64), np.asarray(candidates, np.float64)
     if metric == "cosine":
-        queries, candidates = (
-            x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300) for x in (queries, candidates)
-        )
+        sides = queries, candidates
+        queries, candidates = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300) for x in sides)
     scores = queries @ candidates.T
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(scores, order, axis=1), order

@@ -49,9 +49,7 @@ def made(request, tmp_path):
     """A folder whose tokenizer has tokens without a row, its backend without them, its rows, and these tokens."""
     backend, rows, pad = request.param()
     larger, absent = Tokenizer.from_str(backend.to_str()), ABSENT[request.param.__name__]
-    larger.add_tokens(
-        [AddedToken(token, normalized=False, special=index % 2 == 0) for index, token in enumerate(absent)]
-    )
+    larger.add_tokens([AddedToken(token, normalized=False, special=n % 2 == 0) for n, token in enumerate(absent)])
     assert [larger.token_to_id(token) for token in absent] == [*range(rows, rows + len(absent))]
     larger.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"pad_token": pad}))
@@ -164,9 +162,7 @@ def test_vectors_and_export(folder, tmp_path):
 def test_the_last_token_must_be_that_of_the_end(folder):
     expected = lj.load_encoder(folder).encode("abc")
     edit(folder / "tokenizer.json", lambda content: content.update(post_processor=None))
-    with pytest.raises(
-        ValueError, match="checkpoint pools the last token, but its tokenizer adds none at the end.*'last'"
-    ):
+    with pytest.raises(ValueError, match="pools the last token, but its tokenizer adds none at the end.*'last'"):
         lj.load_encoder(folder)
     with pytest.raises(ValueError, match="set pooling='last' if the model was trained without one"):
         lj.load_encoder(folder, layer=1)

@@ -24,9 +24,8 @@ def trained(split, normalizer=None, added=()):
     backend.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(False, use_regex=False)])
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=800, initial_alphabet=alphabet, show_progress=False)
-    backend.train_from_iterator(
-        ["he sees a bird, she sees a word"] * 9 + lj.corpora.udhr("test", ["en"])["en"], trainer
-    )
+    text = ["he sees a bird, she sees a word"] * 9 + lj.corpora.udhr("test", ["en"])["en"]
+    backend.train_from_iterator(text, trainer)
     backend.add_tokens([AddedToken(token, lstrip=True, rstrip=True) for token in added])
     return backend
 
@@ -64,9 +63,8 @@ KINDS = {path.parent.name: lambda path=path: Tokenizer.from_file(str(path)) for 
 def test_the_tokens_are_those_of_the_whole(rng, monkeypatch, kind):
     backend = KINDS[kind]()
     assert (cut_place(backend) is None) == (kind in WHOLE)
-    words = [
-        word for texts in lj.corpora.udhr("test", ["en", "hi", "zh", "ar"]).values() for word in " ".join(texts).split()
-    ]
+    texts = lj.corpora.udhr("test", ["en", "hi", "zh", "ar"]).values()
+    words = [word for text in texts for word in " ".join(text).split()]
     texts = [" ".join(rng.choice(words, 40)) for _ in range(10)]
     texts += ["".join(rng.choice([*ODD, *["abe", "the", "sees", "bird", ""], " "], 200)) for _ in range(100)]
     cut = FastTokenizer(backend, 0, 512)

@@ -86,9 +86,8 @@ def test_what_is_written(folder, strong, capsys):
 def test_a_folder_that_the_run_has_not_written_is_kept(folder, tmp_path, refused):
     theirs = tmp_path / "bert-strong"
     theirs.mkdir()
-    assert f"{theirs} would be replaced, but no run has written it" in refused(
-        main, command(folder, tmp_path, "strong", *STRONG)
-    )
+    error = refused(main, command(folder, tmp_path, "strong", *STRONG))
+    assert f"{theirs} would be replaced, but no run has written it" in error
     assert not (tmp_path / "config.json").exists()
 
 

@@ -50,9 +50,8 @@ def programs(devices=1, *, freeze_words=False, dtype="float32", projected=None, 
     """The programs of a step with the first block of the tiny encoder, and the parameters to train."""
     mesh = data_mesh(jax.devices()[:devices])
     encoder = lj.load_encoder(str(TINY), layer=layer, mesh=mesh, dtype=dtype, param_dtype="float32")
-    options = AlignOptions(
-        **{"dropout": 0.0, "stay_close": 1.0} | {name: chosen.pop(name) for name in OPTIONS & {*chosen}}
-    )
+    given = {name: chosen.pop(name) for name in OPTIONS & {*chosen}}
+    options = AlignOptions(**{"dropout": 0.0, "stay_close": 1.0} | given)
     fixed = {"projected": 8, "layer": layer, "pooling": "mean", "specials": Specials(1, 1), "options": options}
     parts = take_apart(EncoderParts(encoder.model, projected), freeze_words)
     return EncoderSteps(parts, StepOptions(**fixed | chosen), optax.constant_schedule(1e-3), encoder.mesh), parts
@@ -74,9 +73,8 @@ def moved(parameters):
     """Parameters some way from their start, where what keeps them close pulls."""
     leaves, tree = jax.tree.flatten(parameters)
     keys = jax.random.split(jax.random.key(7), len(leaves))
-    return tree.unflatten(
-        [x + 0.02 * jax.random.normal(key, x.shape, x.dtype) for x, key in zip(leaves, keys, strict=True)]
-    )
+    pairs = zip(leaves, keys, strict=True)
+    return tree.unflatten([x + 0.02 * jax.random.normal(key, x.shape, x.dtype) for x, key in pairs])
 
 
 MODES = {
@@ -190,9 +188,8 @@ def test_devices_exchange_what_the_links_name_and_gradients(examples, monkeypatc
     parameters = {x.shape for x in jax.tree.leaves((trained, state.projector))}
     kinds = "all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter"
     exchanged = re.findall(rf"= (.*?) (?:{kinds})(?:-start)?\(", text)
-    shapes = {
-        tuple(int(n) for n in shape.split(",") if n) for one in exchanged for shape in re.findall(r"\[([\d,]*)\]", one)
-    }
+    found = (shape for one in exchanged for shape in re.findall(r"\[([\d,]*)\]", one))
+    shapes = {tuple(int(n) for n in shape.split(",") if n) for shape in found}
     assert {shape for shape in shapes if np.prod(shape) > links * width} <= parameters
     assert shapes & parameters
     if objective != "l2":
@@ -212,9 +209,7 @@ def test_links_of_all_positions_find_room(examples):
     (chunk,) = batch_of(dense, rows, ChunkSizes(0, 24, devices), 0).chunks
     assert chunk.picks.shape[1] == chunk.ids.size // devices
     assert not chunk.picks[-1].any()
-    (expected, terms), (found, own) = (
-        gradient_of(dense, width=24, objective="l2", devices=size) for size in (1, devices)
-    )
+    (expected, terms), (found, own) = (gradient_of(dense, width=24, objective="l2", devices=n) for n in (1, devices))
     assert own == pytest.approx(terms, rel=1e-6)
     close(found, expected)
 

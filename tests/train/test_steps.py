@@ -159,9 +159,8 @@ def test_a_seed_that_has_stopped_stays(pairs):
 def test_dreams_partners(pairs):
     rows = jnp.arange(41, dtype=jnp.int32)
     # What stands in the embeddings tells which pair they are of.
-    marked = pairs._replace(
-        table=jnp.tile(jnp.arange(82, dtype=jnp.float32)[:, None], (1, D)), source=rows, target=rows + 41
-    )
+    table = jnp.tile(jnp.arange(82, dtype=jnp.float32)[:, None], (1, D))
+    marked = pairs._replace(table=table, source=rows, target=rows + 41)
     anywhere = set()
     draw = jax.jit(_batches, static_argnums=(3, 4))
     for number in range(50):

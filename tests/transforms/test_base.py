@@ -33,9 +33,8 @@ def sparse_autoencoder(x, *, source=None):
     """A step that is not affine, shared, with random weights."""
     rng = np.random.default_rng(0)
     encoder, decoder = (rng.standard_normal(shape).astype(np.float32) for shape in ((40, 80), (80, 40)))
-    step = SparseAutoencoder(
-        *map(jax.numpy.asarray, (encoder, decoder / 40, np.float32(np.arange(80) % 3 > 0))), 9, False
-    )
+    parts = encoder, decoder / 40, np.float32(np.arange(80) % 3 > 0)
+    step = SparseAutoencoder(*map(jax.numpy.asarray, parts), 9, False)
     fit = Fit("sparse", 40, (), tuple((code, len(part)) for code, part in x.items()))
     return Transform((step,), (fit,), source)
 
@@ -253,9 +252,8 @@ def test_large_calls_are_taken_in_parts(x, rng):
         codes = [list(x)[i] for i in rng.integers(0, 6, 3000)]
         rows = np.stack([x[code][rng.integers(0, len(x[code]))] for code in codes])
         mixed = np.asarray(transform(rows, iter(codes)))
-        assert ("scan[" in str(jax.make_jaxpr(transform.apply)(rows, transform.language_ids(codes)))) == (
-            name != "center"
-        )
+        program = str(jax.make_jaxpr(transform.apply)(rows, transform.language_ids(codes)))
+        assert ("scan[" in program) == (name != "center")
         for code in x:
             same = np.array(codes) == code
             np.testing.assert_allclose(mixed[same], transform(rows[same], code), atol=2e-5)

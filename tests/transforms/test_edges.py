@@ -110,9 +110,8 @@ def test_leading_directions_are_those_of_a_whole_decomposition(rng, components, 
     np.testing.assert_allclose(projector(found), projector(vectors[:, :components]), atol=1e-6)
     # The same for a batch, whose matrices take different numbers of steps.
     other = spectrum(rng, np.geomspace(1, 1e-3, 128))[0]
-    batch, _, errors = jax.vmap(partial(leading_directions, components=components))(
-        np.stack([matrix, other]).astype(np.float32)
-    )
+    both = np.stack([matrix, other]).astype(np.float32)
+    batch, _, errors = jax.vmap(partial(leading_directions, components=components))(both)
     assert (errors <= 1).all()
     np.testing.assert_allclose(projector(batch[0]), projector(vectors[:, :components]), atol=1e-6)
 
