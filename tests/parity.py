@@ -199,9 +199,8 @@ if importlib.util.find_spec("torch"):
             cut = torch.nn.LSTM(self.lstm.input_size, self.lstm.hidden_size, depth, bidirectional=True)
             state = self.lstm.state_dict()
             cut.load_state_dict({name: state[name] for name in cut.state_dict()})
-            packed = torch.nn.utils.rnn.pack_padded_sequence(
-                x.transpose(0, 1), torch.tensor(np.asarray(lengths, np.int64)), enforce_sorted=False
-            )
+            counts = torch.tensor(np.asarray(lengths, np.int64))
+            packed = torch.nn.utils.rnn.pack_padded_sequence(x.transpose(0, 1), counts, enforce_sorted=False)
             states, _ = torch.nn.utils.rnn.pad_packed_sequence(cut(packed)[0], total_length=x.shape[1])
             return states.transpose(0, 1)
 

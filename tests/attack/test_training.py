@@ -88,9 +88,8 @@ def test_files_of_others_are_kept(folder, tmp_path, name, refused):
 def test_a_finished_run_without_checkpoints_is_not_replaced(folder, tmp_path, refused):
     out = shutil.copytree(folder / "whole", tmp_path / "run")
     shutil.rmtree(out / "checkpoints")
-    assert "belongs to another run: batch was 16 and is now 8" in refused(
-        main, command(folder, out, "--epochs", "4", "--batch", "8")
-    )
+    error = refused(main, command(folder, out, "--epochs", "4", "--batch", "8"))
+    assert "belongs to another run: batch was 16 and is now 8" in error
     heads = out / "seed-0" / "meaning.safetensors"
     before = heads.read_bytes()
     assert main(command(folder, out, "--epochs", "4")) == 0

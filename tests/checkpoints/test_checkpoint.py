@@ -269,8 +269,7 @@ def test_the_spec_and_the_parameters_have_the_dtype(tiny_folder):
     assert dtypes(param_dtype="bfloat16") == ["bfloat16", "bfloat16", "float32"]
     assert lj.load_encoder(tiny_folder, param_dtype="bfloat16").spec.dtype == "float32 with bfloat16 parameters"
     # Products in bfloat16 round the weights first: in either dtype they are the same numbers.
-    half, full = (
-        lj.load_encoder(tiny_folder, dtype="bfloat16", param_dtype=stored).encode(["abc", "d e"])
-        for stored in ("bfloat16", "float32")
-    )
+    stored = "bfloat16", "float32"
+    encoders = (lj.load_encoder(tiny_folder, dtype="bfloat16", param_dtype=dtype) for dtype in stored)
+    half, full = (encoder.encode(["abc", "d e"]) for encoder in encoders)
     np.testing.assert_allclose(half, full, atol=0.02)

@@ -47,10 +47,8 @@ def test_what_is_refused(name, arguments, message, unchecked):
 
 
 def test_the_final_norm_of_a_lower_layer():
-    raw, normed = (
-        lj.load_encoder(GOLDEN / "qwen3", layer=1, pooling="last", final_norm=final_norm)
-        for final_norm in (False, True)
-    )
+    options = {"layer": 1, "pooling": "last"}
+    raw, normed = (lj.load_encoder(GOLDEN / "qwen3", **options, final_norm=norm) for norm in (False, True))
     assert (len(normed.model.blocks), raw.model.norm) == (1, None)
     x, scale = raw.encode(TEXTS), np.asarray(normed.model.norm.scale[...])
     expected = x / np.sqrt((x**2).mean(axis=1, keepdims=True) + normed.model.config.epsilon) * scale

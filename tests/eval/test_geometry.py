@@ -193,9 +193,8 @@ def test_texts_to_measure_and_to_fit_on(tmp_path):
     # The English of a language that is left out is not measured.
     assert set(texts["en"]) == set(pairs["de"][0]) | set(pairs["fr"][0])
     rows = read_text("tatoeba", tmp_path / "pairs", ("de", "fr")).english
-    assert {code: [texts["en"][row] for row in own] for code, own in rows.items()} == {
-        code: english for code, (english, _) in pairs.items()
-    }
+    found = {code: [texts["en"][row] for row in own] for code, own in rows.items()}
+    assert found == {code: english for code, (english, _) in pairs.items()}
 
 
 def test_geometry_refusals(tmp_path, refused):

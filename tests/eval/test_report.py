@@ -194,9 +194,8 @@ def test_what_is_not_a_seed_is_not_averaged():
     assert cell(table, "center", "pooling cls").text == "50.0"
     assert cell(table, "center", "pooling mean").text == "60.0"
     # Less language is not called best.
-    [table] = tables(
-        [result(name, value, metric="NMI", direction="neither") for name, value in (("original", 0.5), ("lsar", 0.1))]
-    )
+    values = (("original", 0.5), ("lsar", 0.1))
+    [table] = tables([result(*of, metric="NMI", direction="neither") for of in values])
     assert not any(c.bold for row in table.rows for c in row)
 
 

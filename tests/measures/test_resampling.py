@@ -46,9 +46,8 @@ def test_paired_test_is_exact_on_few(rng):
     second = first + rng.standard_normal(8) + 0.8
     difference, p = paired_test(QueryScores(first), QueryScores(second), resamples=200_000)
     assert difference == pytest.approx((second - first).mean())
-    exact = scipy.stats.permutation_test(
-        (second - first,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True, axis=0
-    )
+    options = {"permutation_type": "samples", "n_resamples": np.inf, "vectorized": True, "axis": 0}
+    exact = scipy.stats.permutation_test((second - first,), np.mean, **options)
     assert p == pytest.approx(exact.pvalue, abs=0.005)
     assert paired_test(QueryScores(first), QueryScores(first)) == (0, 1)
 
@@ -88,9 +87,8 @@ def test_clusters_are_drawn_together(rng):
     once = rng.standard_normal(80)
     copies = QueryScores(np.repeat(once, 11), clusters=np.repeat(np.arange(80), 11))
     np.testing.assert_allclose(interval(copies), interval(QueryScores(once)))
-    assert paired_test(copies, replace(copies, values=copies.values + 0.1)) == pytest.approx(
-        paired_test(QueryScores(once), QueryScores(once + 0.1))
-    )
+    expected = paired_test(QueryScores(once), QueryScores(once + 0.1))
+    assert paired_test(copies, replace(copies, values=copies.values + 0.1)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("ranked", [False, True])
@@ -121,9 +119,8 @@ def test_pseudo_values_have_the_errors_of_correlations(rng, ranked):
         assert of_pairs.std(ddof=1) / np.sqrt(250) == pytest.approx(drawn.std(), rel=0.08)
     # Each pair's own part: left out, it changes the correlation by that much.
     without = function(first[1:], gold[1:]).statistic
-    assert values[0][0] - values[0][1] == pytest.approx(
-        249 * (function(np.delete(first, 1), np.delete(gold, 1)).statistic - without)
-    )
+    other = function(np.delete(first, 1), np.delete(gold, 1)).statistic
+    assert values[0][0] - values[0][1] == pytest.approx(249 * (other - without))
     assert (pseudo_values(np.ones(5), np.arange(5), ranked=ranked) == 0).all()
 
 
@@ -170,9 +167,8 @@ def f1(right, gold):
     """Planted mining: of 200 sources a tenth is gold; some of it is found, and some of the rest mined wrongly."""
     sources = np.flatnonzero(right >= 0)
     found = np.isin(gold, np.flatnonzero(right == 1))
-    return QueryScores(
-        np.concatenate([right[sources], found]).astype(float), clusters=np.concatenate([sources, gold]), varying=True
-    )
+    values, clusters = np.concatenate([right[sources], found]).astype(float), np.concatenate([sources, gold])
+    return QueryScores(values, clusters=clusters, varying=True)
 
 
 def test_f1_is_a_mean_of_clusters(rng):

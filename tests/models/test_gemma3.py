@@ -72,9 +72,8 @@ def test_the_text_model_of_a_multimodal_checkpoint(name, tmp_path):
     need("torch")
     from transformers import AutoModel, EmbeddingGemma2Config, Gemma3Config, SiglipVisionConfig
 
-    vision = SiglipVisionConfig(
-        hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=32, patch_size=8
-    )
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "image_size": 32, "patch_size": 8}
+    vision = SiglipVisionConfig(**sizes, num_hidden_layers=1, num_attention_heads=2)
     text = parity.torch_model(name)
     if name == "gemma3":
         config = Gemma3Config(text_config=text.config, vision_config=vision, mm_tokens_per_image=4)

@@ -45,10 +45,9 @@ def drawn(rng):
     def norm(name):
         return {f"{name}.weight": rng.uniform(0.5, 1.5, 32), f"{name}.bias": rng.standard_normal(32) / 2}
 
-    tensors = {
-        f"embeddings.{kind}_embeddings.weight": rng.standard_normal((rows, 32))
-        for kind, rows in (("word", 64), ("token_type", 1))
-    } | norm("emb_ln")
+    rows = {"word": 64, "token_type": 1}.items()
+    tensors = {f"embeddings.{kind}_embeddings.weight": rng.standard_normal((n, 32)) for kind, n in rows}
+    tensors |= norm("emb_ln")
     for number in range(4):
         block = f"encoder.layers.{number}"
         tensors |= linear(f"{block}.attn.Wqkv", 96, 32) | linear(f"{block}.attn.out_proj", 32, 32)
@@ -82,9 +81,8 @@ def case(tensors):
     ids = np.random.default_rng(6).integers(0, 64, (len(LENGTHS), 40)).astype(np.int32)
     hidden = np.zeros((5, *ids.shape, 32))
     for row, length in enumerate(LENGTHS):
-        hidden[:, row, :length] = reference.nomic_bert(
-            tensors, ids[row, :length], heads=4, theta=100, epsilon=1e-3, experts_chosen=2
-        )
+        sizes = {"heads": 4, "theta": 100, "epsilon": 1e-3, "experts_chosen": 2}
+        hidden[:, row, :length] = reference.nomic_bert(tensors, ids[row, :length], **sizes)
     return {"ids": ids, "lengths": LENGTHS, "hidden": hidden, "languages": None}
 
 

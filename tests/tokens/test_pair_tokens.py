@@ -26,9 +26,8 @@ def test_bert_s_rule_has_segments():
     plain = tokenize_pairs(tokenizer, PAIRS, 12)
     assert plain[0].ids.tolist() == [cls, a, b, sep, c, sep]
     assert plain[0].second == 6
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", cls), ("[SEP]", sep)]
-    )
+    texts = {"single": "[CLS] $A [SEP]", "pair": "[CLS] $A [SEP] $B:1 [SEP]:1"}
+    backend.post_processor = processors.TemplateProcessing(**texts, special_tokens=[("[CLS]", cls), ("[SEP]", sep)])
     ruled = tokenize_pairs(tokenizer, PAIRS, 12)
     assert [one.second for one in ruled] == [4, 9, 2, 3]
     for one, other in zip(plain, ruled, strict=True):

@@ -172,9 +172,8 @@ def test_what_is_written(tmp_path, capsys, refused):
     shown = " ".join(capsys.readouterr().out.split())
     for seed, end in again.items():
         assert f"of seed {seed}: {next(iter(end['scores']))} " in shown
-    assert "belongs to another run: dropout was 0.1 and is now 0.3; choose another --out" in refused(
-        main, [*command(tmp_path, out, task, "--seeds", "12"), "--dropout", "0.3"]
-    )
+    error = refused(main, [*command(tmp_path, out, task, "--seeds", "12"), "--dropout", "0.3"])
+    assert "belongs to another run: dropout was 0.1 and is now 0.3; choose another --out" in error
 
 
 @pytest.mark.slow

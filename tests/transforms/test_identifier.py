@@ -163,10 +163,8 @@ def test_an_encoder_counts_unknown_languages(tiny, caplog):
     texts = {"de": ["abc ab", "bca", "cab b", "aab c", "bbc"], "en": ["hij h", "jih", "ihh j", "jjh i", "hhi"]}
     moments = {code: tiny.moments(lines, second_moment=True) for code, lines in texts.items()}
     new = ["def ed", "fed", "eef d", "ddf"]
-    strict, never = (
-        tiny.with_transform(fit_center(moments).with_identifier(fit_identifier(moments, threshold=threshold)))
-        for threshold in (1e-6, np.inf)
-    )
+    identifiers = (fit_identifier(moments, threshold=threshold) for threshold in (1e-6, np.inf))
+    strict, never = (tiny.with_transform(fit_center(moments).with_identifier(one)) for one in identifiers)
     strict.encode(new, language="auto")
     assert "4 of 4 sentences are in none of the languages that the identifier knows" in caplog.text
     for encoder, language, unknown in ((strict, "auto", 4), (strict, "de", 0), (never, "auto", 0)):
