@@ -4,6 +4,7 @@ XLA compiles one program per shape, so rows are padded with zeros to a power of 
 """
 
 import hashlib
+import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -13,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.logger import log
 from lsar_jax.mesh import check_process
 from lsar_jax.shapes import AnyArray, Embeddings
 
@@ -25,6 +25,7 @@ __all__ = [
     "check_width",
     "digest",
     "in_float32",
+    "log",
     "near_one",
     "not_finite",
     "pad_rows",
@@ -38,7 +39,8 @@ __all__ = [
     "warn_far_off",
 ]
 
-
+# The one logger of the library, whose name users know.
+log = logging.getLogger("lsar_jax")
 _MOST_ROWS = 16384
 # A power of two, by which numbers are multiplied without rounding.
 _FAR = 2.0**64

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lsar_jax.logger import log
+from lsar_jax.arrays import log
 
 __all__ = ["PATIENCE", "Repository", "check_no_revision"]
 

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 # and transforms: they stand before the encoders, because an encoder sums and transforms where it encodes.
 ROOMS = (
     # vocabulary and plumbing
-    "logger", "shapes", "languages", "mesh", "spec", "arrays", "checks", "files", "extras", "array_files", "hub",
-    "processes", "program_cache", "console",
+    "shapes", "languages", "mesh", "spec", "arrays", "checks", "files", "extras", "array_files", "hub", "processes",
+    "program_cache", "console",
     # text -> tokens -> hidden states -> embeddings -> transform -> scores
     "corpora", "tokens", "models", "checkpoints", "moments", "transforms", "geometry", "encoders", "embeddings",
     "retrieval", "functional", "mining", "objectives", "options", "measures", "report",

@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import tyro
 
-from lsar_jax.arrays import warn_far_off
+from lsar_jax.arrays import log, warn_far_off
 from lsar_jax.checks import errors_of
 from lsar_jax.corpora.records import Records, input_path, is_file
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.job import NUMBER, new_output
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.files import new_file
-from lsar_jax.logger import log
 from lsar_jax.mining.job import notes_of
 from lsar_jax.options.file_job import FileJob
 from lsar_jax.options.inputs import BLOCK, InputName, is_vectors, open_vectors, read_rows

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import regex
 
+from lsar_jax.arrays import log
 from lsar_jax.corpora.text_files import stream_lines, tab_fields
 from lsar_jax.corpora.udhr import udhr
 from lsar_jax.languages import code_or_none, script_of
-from lsar_jax.logger import log
 
 __all__ = ["COLUMNS", "Languages", "named_pair", "table_pairs"]
 

@@ -7,11 +7,11 @@ from functools import partial
 from operator import itemgetter
 from pathlib import Path
 
+from lsar_jax.arrays import log
 from lsar_jax.corpora.builders import Parallel
 from lsar_jax.corpora.by_language import chosen
 from lsar_jax.corpora.tables import Data, named_pairs, named_tables
 from lsar_jax.corpora.text_rules import text_key
-from lsar_jax.logger import log
 
 __all__ = ["Pair", "distinct", "held_out", "read_bitext", "shuffled"]
 

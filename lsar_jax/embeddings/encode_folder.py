@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from lsar_jax.arrays import log
 from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.corpora.records import STANDARD_INPUT, Record, Records, input_path
 from lsar_jax.embeddings.job import (
@@ -48,7 +49,6 @@ from lsar_jax.embeddings.shards import as_jsonl, write_shard
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.files import check_absent, is_within, text_sha256, write_json
-from lsar_jax.logger import log
 
 __all__ = ["encode"]
 

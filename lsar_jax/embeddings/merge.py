@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from lsar_jax.arrays import log
 from lsar_jax.corpora.records import Source
 from lsar_jax.embeddings.job import RECORD, remove_partial_files, work_folder
 from lsar_jax.embeddings.job_shares import found_by_shares
 from lsar_jax.embeddings.manifest import FILE_NAME, FILES, WORK, WORK_FILES, Job, Manifest, finished_shards, read_record
-from lsar_jax.logger import log
 
 __all__ = ["finish_folder", "merge"]
 

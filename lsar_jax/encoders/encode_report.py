@@ -7,8 +7,8 @@ import jax
 import numpy as np
 from jaxtyping import Bool
 
+from lsar_jax.arrays import log
 from lsar_jax.encoders.collectors import IN_FLIGHT
-from lsar_jax.logger import log
 from lsar_jax.tokens.packing import PackedBatch
 
 __all__ = ["EncodeReport", "log_report"]

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from lsar_jax.arrays import log
 from lsar_jax.encoders.collectors import COLLECTIVES, Collector
 from lsar_jax.encoders.encode_report import EncodeReport
 from lsar_jax.encoders.input_stream import read_batches
@@ -20,7 +21,6 @@ from lsar_jax.encoders.options import EncodeCall, language_rows, ordered, prompt
 from lsar_jax.encoders.program import Program, Weights, compiled
 from lsar_jax.encoders.progress import count_meter
 from lsar_jax.languages import AUTO
-from lsar_jax.logger import log
 from lsar_jax.mesh import shares, split
 from lsar_jax.models.laser import Laser
 from lsar_jax.spec import EncoderSpec

@@ -22,6 +22,7 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
+from lsar_jax.arrays import log
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
@@ -30,7 +31,6 @@ from lsar_jax.embeddings.job_shares import WHOLE, finish_share
 from lsar_jax.embeddings.manifest import FILE_NAME
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import new_file, sha256, text_sha256, write_json
-from lsar_jax.logger import log
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.job import MiningOptions, begin, check_paths, neighbour_options, notes_of, work_files
 from lsar_jax.mining.known_pairs import KnownPairs, known_rows, known_threshold

@@ -8,12 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.arrays import unit_rows
+from lsar_jax.arrays import log, unit_rows
 from lsar_jax.checks import whole_numbers
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import new_file
-from lsar_jax.logger import log
 from lsar_jax.mining.job import MiningOptions
 from lsar_jax.mining.pair_files import check_form, pair_line, read_pairs
 from lsar_jax.mining.pairs import margin_score

@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.arrays import bucketed, check_width, digest, not_finite, same_width, warn_far_off
+from lsar_jax.arrays import bucketed, check_width, digest, log, not_finite, same_width, warn_far_off
 from lsar_jax.checks import from_frame
 from lsar_jax.languages import AUTO, check_given
-from lsar_jax.logger import log
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec, check_source, same_source
 from lsar_jax.transforms.base.blend import Blend

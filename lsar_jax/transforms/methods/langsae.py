@@ -36,11 +36,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from lsar_jax.arrays import pad_rows, product, row_bucket, to_device
+from lsar_jax.arrays import log, pad_rows, product, row_bucket, to_device
 from lsar_jax.checks import check_flags
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
-from lsar_jax.logger import log
 from lsar_jax.moments import moments_by_language
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.logger import log
+from lsar_jax.arrays import log
 from lsar_jax.models.architectures import base
 from lsar_jax.models.architectures.decoders import llama
 from lsar_jax.models.blocks import PreNormBlock
