@@ -185,7 +185,7 @@ REFUSED = [
     (["abc"], {"token_budget": 0}, "token_budget is 0; it must be a whole number from 1"),
     (["abc"], {"prompt": "a" * 50 + ":"}, "the prompt 'aaa.* leaves no room in 40 tokens"),
     (["abc"], {"output": "torch"}, "output 'torch' is not one of numpy, jax"),
-    (["abc"], {"language": ["de"]}, "no transform, tokenizer or embedding of this encoder uses it"),
+    (["abc"], {"language": ["de"]}, "no transform, tokenizer or embedding of the encoder uses it"),
 ]
 
 

@@ -140,7 +140,7 @@ REFUSED = {
     ],
     "eurobert": [*QWEN, ({"mlp_bias": True}, "mlp_bias is True in config.json; only False is supported")],
     "modernbert": [
-        ({"layer_types": ["full_attention"] * 3}, "name one of full_attention, sliding_attention for each of 4"),
+        ({"layer_types": ["full_attention"] * 3}, "expected 4 of full_attention, sliding_attention"),
         ({"layer_types": None, "global_attn_every_n_layers": 0}, "global_attn_every_n_layers is 0; it must be"),
         ({"local_attention": -1}, "window is -1; it must be a whole number"),
         ({"sliding_window": 2}, "sliding_window is 2 in config.json; only 4 is supported"),
