@@ -179,7 +179,7 @@ def test_data_and_options_are_not_mixed(rng):
         compare([original, replace(lsar, fitted_on="a", seed=1), replace(lsar, fitted_on="b", seed=2)])
     with pytest.raises(ValueError, match="2 results of lsar .* fitted on nothing"):
         compare([original, lsar, lsar])
-    with pytest.raises(ValueError, match="have mix '' and 'en'"):
+    with pytest.raises(ValueError, match="has mix '' and 'en'"):
         compare([*both(options=first), *both(options={**first, "mix": "en"})])
 
 
