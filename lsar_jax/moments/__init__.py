@@ -12,7 +12,6 @@ whitening by language are decomposed on a device in any case, unless ``precise``
 """
 
 from lsar_jax.moments.by_language import (
-    LanguageData,
     PooledMoments,
     check_number,
     common_source,
@@ -26,7 +25,6 @@ from lsar_jax.moments.moments_file import load_moments, merge_moments, save_mome
 from lsar_jax.moments.ray_aggregation import ray_aggregation
 
 __all__ = [
-    "LanguageData",
     "Moments",
     "PooledMoments",
     "check_number",

@@ -34,7 +34,8 @@ from lsar_jax.arrays import (
 )
 from lsar_jax.checks import as_float, errors_of
 from lsar_jax.languages import canonical_keys, own_name
-from lsar_jax.moments import LanguageData, common_source, pool_moments
+from lsar_jax.moments import common_source, pool_moments
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec, same_source
 from lsar_jax.transforms.base.decompose import decompose

@@ -5,7 +5,8 @@ Representations", Findings of EMNLP 2020; a baseline of Xie et al. 2022.
 """
 
 from lsar_jax.checks import check_flags
-from lsar_jax.moments import LanguageData, common_source, moments_by_language, stack_means
+from lsar_jax.moments import common_source, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 

@@ -27,7 +27,8 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import positive_number, whole_number
-from lsar_jax.moments import LanguageData, Moments, common_source, covariances, moments_by_language, stack_means
+from lsar_jax.moments import Moments, common_source, covariances, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs

@@ -18,7 +18,8 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import errors_of
-from lsar_jax.moments import LanguageData, common_source, pool_moments
+from lsar_jax.moments import common_source, pool_moments
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform

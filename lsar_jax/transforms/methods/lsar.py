@@ -19,7 +19,8 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import check_flags
-from lsar_jax.moments import LanguageData, common_source, moments_by_language, stack_means
+from lsar_jax.moments import common_source, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs

@@ -10,7 +10,8 @@ mean of all embeddings divided by its norm::
 
 import numpy as np
 
-from lsar_jax.moments import LanguageData, common_source, moments_by_language, stack_means
+from lsar_jax.moments import common_source, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 

@@ -19,7 +19,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from lsar_jax.checks import positive_number, whole_number
-from lsar_jax.moments import LanguageData, common_source, moments_by_language, stack_means
+from lsar_jax.moments import common_source, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform

@@ -16,7 +16,8 @@ from typing import Annotated, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from lsar_jax.moments import LanguageData, common_source, moments_by_language, stack_means
+from lsar_jax.moments import common_source, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform

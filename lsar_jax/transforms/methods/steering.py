@@ -16,7 +16,8 @@ from typing import Annotated
 import numpy as np
 
 from lsar_jax.checks import whole_number
-from lsar_jax.moments import LanguageData, common_source, pool_moments
+from lsar_jax.moments import common_source, pool_moments
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.base.decompose import decompose
