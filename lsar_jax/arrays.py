@@ -39,7 +39,6 @@ __all__ = [
     "warn_far_off",
 ]
 
-# The one logger of the library, whose name users know.
 log = logging.getLogger("lsar_jax")
 _MOST_ROWS = 16384
 # A power of two, by which numbers are multiplied without rounding.

@@ -13,24 +13,10 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "check_absent",
-    "check_file",
-    "check_outputs",
-    "check_outside",
-    "check_parent",
-    "inside",
-    "is_within",
-    "new_file",
-    "new_folder",
-    "read_json",
-    "read_table",
-    "same_file",
-    "sha256",
-    "text_sha256",
-    "unused",
-    "write_json",
+    "check_absent", "check_file", "check_outputs", "check_outside", "check_parent", "inside", "is_within", "new_file",
+    "new_folder", "read_json", "read_table", "same_file", "sha256", "text_sha256", "unused", "write_json",
     "write_text",
-]
+]  # fmt: skip
 
 
 # What a pointer of Git LFS begins with, and more bytes than it has.
