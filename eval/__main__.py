@@ -1,18 +1,14 @@
 """Runs ``python -m eval TASK``, which measures an encoder before and after each transform."""
 
 import sys
-import tomllib
 from pathlib import Path
 
-from lsar_jax.console.run import Command, run_named
+from lsar_jax.console.run import commands_in, run_named
 
 __all__ = ["GROUPS", "TASKS", "main"]
 
 # By title, the commands of a group by name.
-GROUPS = {
-    title: {name: Command(*parts) for name, parts in group.items()}
-    for title, group in tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")).items()
-}
+GROUPS = commands_in(Path(__file__).with_name("commands.toml"))
 TASKS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 

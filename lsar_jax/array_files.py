@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lsar_jax.checks import errors_of
 from lsar_jax.files import check_file, new_file, text_sha256
 
 __all__ = ["ArrayFile", "open_arrays", "save_arrays"]
@@ -71,21 +72,18 @@ def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no {what} at {path}")
     check_file(path)
-    try:
-        with safe_open(path, framework="numpy") as file:
-            contents = _contents(path, file.metadata() or {})
-            if contents["format"] != format:
-                raise ValueError(f"{path} has format {contents['format']!r}, expected {format!r}")
+    with errors_of(f"{path} is not a safetensors file", SafetensorError), safe_open(path, framework="numpy") as file:
+        contents = _contents(path, file.metadata() or {})
+        if contents["format"] != format:
+            raise ValueError(f"{path} has format {contents['format']!r}, expected {format!r}")
 
-            def read(name: str) -> np.ndarray:
-                array = file.get_tensor(name)
-                if _digest(array) != contents["sha256"].get(name):
-                    raise ValueError(f"{path} is damaged: the SHA-256 of {name} does not match its header")
-                return array
+        def read(name: str) -> np.ndarray:
+            array = file.get_tensor(name)
+            if _digest(array) != contents["sha256"].get(name):
+                raise ValueError(f"{path} is damaged: the SHA-256 of {name} does not match its header")
+            return array
 
-            yield ArrayFile(contents["header"], frozenset(file.keys()), read)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a safetensors file: {error}") from error
+        yield ArrayFile(contents["header"], frozenset(file.keys()), read)
 
 
 def _contents(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ __all__ = [
     "check_width",
     "digest",
     "in_float32",
+    "log",
     "near_one",
     "not_finite",
     "pad_rows",
@@ -38,8 +39,7 @@ __all__ = [
     "warn_far_off",
 ]
 
-_log = logging.getLogger("lsar_jax")
-
+log = logging.getLogger("lsar_jax")
 _MOST_ROWS = 16384
 # A power of two, by which numbers are multiplied without rounding.
 _FAR = 2.0**64
@@ -229,7 +229,7 @@ def warn_far_off(name: str, x: AnyArray, *, cosines: bool = False) -> None:
         far = ((spread > 0) & (spread < offset * 2.0**-17)).any()
         far = far or (cosines and 0 < np.linalg.norm(spread) < np.linalg.norm(offset) * 2.0**-8)
     if far:
-        _log.warning(
+        log.warning(
             "%s: the offset is so large that float32 keeps few digits of the differences; subtract it in float64 first",
             name,
         )

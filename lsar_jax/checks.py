@@ -36,12 +36,14 @@ __all__ = [
 
 
 @contextmanager
-def errors_of(where: object) -> Iterator[None]:
-    """Begins the message of a ValueError with ``where`` it was found: a file, a line or a language."""
+def errors_of(where: object, kind: type[Exception] = ValueError, *kinds: type[Exception]) -> Iterator[None]:
+    """Raises, for an error of these kinds, a ValueError that begins with ``where``: a file, a line or a language."""
     try:
         yield
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+    except (kind, *kinds) as error:
+        # The message of the others may be no more than a name.
+        what = repr(error) if isinstance(error, LookupError | TypeError | AttributeError) else error
+        raise ValueError(f"{where}: {what}") from error
 
 
 def whole_number(name: str, value: object, least: int, most: int, why: str) -> int:
@@ -107,10 +109,8 @@ def whole_numbers(
     numbers, lengths = np.asarray(x), (shape,) if isinstance(shape, int) else shape
     fits = all(n == m or (m is None and n) for n, m in zip(numbers.shape, lengths, strict=False))
     if numbers.ndim != len(lengths) or not fits or not np.issubdtype(numbers.dtype, np.integer):
-        expected = " x ".join("any" if length is None else str(length) for length in lengths)
-        raise ValueError(
-            f"{name} has shape {numbers.shape} and type {numbers.dtype}; expected {expected} whole numbers"
-        )
+        wanted = " x ".join("any" if length is None else str(length) for length in lengths)
+        raise ValueError(f"{name} has shape {numbers.shape} and type {numbers.dtype}; expected {wanted} whole numbers")
     for bad in (least is not None and numbers < least, most is not None and numbers > most):
         if np.any(bad):
             limits = f"at least {least}" if most is None else f"from {least} to {most}"

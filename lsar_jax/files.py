@@ -1,5 +1,6 @@
 """Strict reading of JSON, atomic writing of files and folders, and file digests."""
 
+import csv
 import hashlib
 import json
 import os
@@ -12,23 +13,10 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "check_absent",
-    "check_file",
-    "check_outputs",
-    "check_outside",
-    "check_parent",
-    "inside",
-    "is_within",
-    "new_file",
-    "new_folder",
-    "read_json",
-    "same_file",
-    "sha256",
-    "text_sha256",
-    "unused",
-    "write_json",
+    "check_absent", "check_file", "check_outputs", "check_outside", "check_parent", "inside", "is_within", "new_file",
+    "new_folder", "read_json", "read_table", "same_file", "sha256", "text_sha256", "unused", "write_json",
     "write_text",
-]
+]  # fmt: skip
 
 
 # What a pointer of Git LFS begins with, and more bytes than it has.
@@ -51,6 +39,12 @@ def read_json(path: Path, kind: type[Any], keys: Collection[str] = ()) -> Any:
         of_keys = f" with {', '.join(keys)}" if keys else ""
         raise ValueError(f"{path} holds a JSON {type(value).__name__}, expected a {kind.__name__}{of_keys}")
     return value
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Returns the rows of a table of the package, a CSV file, by the names in its first line."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def check_file(path: Path, *, streams: bool = False) -> None:

@@ -30,6 +30,9 @@ __all__ = [
     "hub_measures", "isoscore", "outlier_dimensions", "pair_contributions", "random_pairs",
 ]  # fmt: skip
 
+# Rows of two arrays.
+RowPairs = Int[AnyArray, "pair 2"]
+
 
 class LanguageAnisotropy(NamedTuple):
     """The mean cosine of two sentences, from -1 to 1, by the languages that they are drawn from.
@@ -85,9 +88,7 @@ def random_pairs(
     return np.stack(np.divmod(numbers, m), axis=1).astype(np.int32)
 
 
-def pair_contributions(
-    x: Embeddings, y: Float[AnyArray, "other dim"], pairs: Int[AnyArray, "pair 2"]
-) -> Float[Array, " dim"]:
+def pair_contributions(x: Embeddings, y: Float[AnyArray, "other dim"], pairs: RowPairs) -> Float[Array, " dim"]:
     """Returns each dimension's mean term in the cosines of ``x[i]`` and ``y[j]``, float32 ``[dim]``.
 
     Args:
@@ -224,9 +225,7 @@ def hub_measures(
 
 
 @jax.jit
-def _pair_means(
-    x: Float[Array, "n dim"], y: Float[Array, "m dim"], pairs: Int[AnyArray, "pair 2"]
-) -> Float[Array, " dim"]:
+def _pair_means(x: Float[Array, "n dim"], y: Float[Array, "m dim"], pairs: RowPairs) -> Float[Array, " dim"]:
     return (x[pairs[:, 0]] * y[pairs[:, 1]]).mean(axis=0)
 
 

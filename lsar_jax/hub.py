@@ -4,18 +4,17 @@ With ``HF_HUB_OFFLINE=1``, or if the Hub does not answer within ten seconds, the
 cached are used. A refusal (no such repository or revision, no permission) raises an error at once.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from lsar_jax.arrays import log
+
 __all__ = ["PATIENCE", "Repository", "check_no_revision"]
 
 # Seconds to wait for the Hub to answer.
 PATIENCE = 10.0
-
-_log = logging.getLogger("lsar_jax")
 
 
 def check_no_revision(revision: str | None, name: object, kind: str = "a folder") -> None:
@@ -72,7 +71,7 @@ class Repository:
         folder = self._snapshot(patterns, local_files_only=True)
         if self.silence is not None:
             kind = type(self.silence).__name__
-            _log.warning("the Hub did not answer (%s); using the files cached in %s", kind, folder)
+            log.warning("the Hub did not answer (%s); using the files cached in %s", kind, folder)
         return folder
 
     def _snapshot(self, patterns: Sequence[str] | None, **options: Any) -> Path:

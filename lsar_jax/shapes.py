@@ -27,6 +27,7 @@ __all__ = [
     "AnyArray",
     "Embeddings",
     "Hidden",
+    "Ids",
     "LanguageIds",
     "Lengths",
     "Mask",
@@ -38,6 +39,8 @@ __all__ = [
 
 #: An array of jax or of numpy.
 AnyArray = Array | np.ndarray
+#: Numbers of a sentence: its tokens, or what belongs to some of them.
+Ids = Int[np.ndarray, "_"]
 
 #: The token ids of a batch, padded to its length.
 TokenIds = Int[AnyArray, "batch length"]

@@ -39,14 +39,11 @@ def test_version():
 def test_extras():
     """Errors name extras that exist, and the report and evaluations import what theirs install."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    code = {
-        path: path.read_text(encoding="utf-8")
-        for name in ("lsar_jax", "eval", "train")
-        for path in (ROOT / name).rglob("*.py")
-    }
-    call = re.compile(r"(?:import|missing)_extra\(\s*[^,]+, \"(\w+)\"")
-    named = {name for text in code.values() for name in call.findall(text)}
-    assert {"demo", "hub", "tfds"} <= named <= set(extras)
+    paths = (path for name in ("lsar_jax", "eval", "train") for path in (ROOT / name).rglob("*.py"))
+    code = {path: path.read_text(encoding="utf-8") for path in paths}
+    extra = re.compile(r"(?:(?:import|missing)_extra\(\s*[^,]+, |extra=)\"(\w+)\"")
+    named = {name for text in code.values() for name in extra.findall(text)}
+    assert {"demo", "hub", "laser", "tfds"} <= named <= set(extras)
     modules = {"scikit-learn": "sklearn", "markdown-it-py": "markdown_it"}
     for extra, place in (("report", "lsar_jax/report"), ("eval", "eval")):
         for package in (re.split(r"[><=[]", requirement)[0] for requirement in extras[extra]):

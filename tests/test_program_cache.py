@@ -74,7 +74,7 @@ def test_a_link_to_a_folder(tmp_path, monkeypatch):
     assert used.parent == tmp_path / "programs"
     used.rmdir()
     used.symlink_to(tmp_path / "disk")
-    with pytest.raises(ValueError, match="is a link, and files where it leads would be deleted; replace it by"):
+    with pytest.raises(ValueError, match="is a link, and files where it leads would be deleted; replace it"):
         lj.cache_programs(tmp_path / "programs")
     assert (tmp_path / "disk" / "link").is_symlink()
     if os.geteuid() == 0:

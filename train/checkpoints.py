@@ -87,10 +87,7 @@ class Checkpoints:
                 break
         else:
             if damaged:
-                raise ValueError(
-                    f"every checkpoint in {self._folder} is damaged: {'; '.join(damaged.values())}; choose another "
-                    "--out"
-                )
+                raise ValueError(f"no checkpoint is whole: {'; '.join(damaged.values())}; choose another --out")
             self._manager.reload()
             return None
         for newer, damage in damaged.items():

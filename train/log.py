@@ -30,10 +30,7 @@ class Log:
         valid = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if path.is_file() else []
         valid = list(takewhile(_is_line, valid[:lines]))
         if len(valid) < lines:
-            raise ValueError(
-                f"{path} is damaged: {len(valid)} of the {lines} lines up to the last checkpoint can be read; choose "
-                "another --out"
-            )
+            raise ValueError(f"{path} is damaged: {len(valid)} of {lines} lines can be read; choose another --out")
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, "".join(valid))
         self._file = stack.enter_context(path.open("a", encoding="utf-8"))

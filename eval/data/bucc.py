@@ -15,24 +15,23 @@ from lsar_jax.corpora import builders
 from lsar_jax.corpora.by_language import folder_at
 from lsar_jax.corpora.tables import Data, folder_of
 
-__all__ = ["NOT_ON_HUB", "Collection", "MiningSplit", "read_split"]
+__all__ = ["NOT_ON_HUB", "MiningSplit", "read_split"]
 
 NOT_ON_HUB = "BUCC on the Hub has no sample split to tune on; use its gold pairs with python -m eval bitext --data"
 _SOURCE = "get it from comparable.limsi.fr/bucc2018, or create files in its format with python -m eval make-bucc"
 
 
-class Collection(NamedTuple):
-    """The distinct sentences of a collection, and their ids; the id of a sentence that occurs repeatedly is None."""
-
-    sentences: list[str]
-    ids: list[str | None]
-
-
 class MiningSplit(NamedTuple):
-    """Two collections, and the pairs of ids that are translations."""
+    """The ids of two collections of distinct sentences, None of one that occurs repeatedly, and pairs of them.
 
-    other: Collection
-    english: Collection
+    Attributes:
+      other: ids by sentence.
+      english: ids by sentence.
+      gold: pairs of ids of translations, with the English id second.
+    """
+
+    other: dict[str, str | None]
+    english: dict[str, str | None]
     gold: set[tuple[str, str]]
 
 
@@ -42,11 +41,9 @@ def read_split(data: Data, code: str, split: str) -> MiningSplit:
     if pair not in (known := builders.Bucc.known(folder)):
         raise FileNotFoundError(f"{folder} has no {pair}; it has {', '.join(known)}; {_SOURCE}")
     read = builders.Bucc.load(folder, pair, split)
-    return MiningSplit(_collection(read.other), _collection(read.english), set(read.gold))
+    return MiningSplit(_ids(read.other), _ids(read.english), set(read.gold))
 
 
-def _collection(sentences: Mapping[str, str]) -> Collection:
-    """The distinct sentences, and the ids of those that occur once."""
+def _ids(sentences: Mapping[str, str]) -> dict[str, str | None]:
     counts = Counter(sentences.values())
-    names = {text: name for name, text in sentences.items()}
-    return Collection(list(names), [name if counts[text] == 1 else None for text, name in names.items()])
+    return {text: name if counts[text] == 1 else None for name, text in sentences.items()}

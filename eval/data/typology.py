@@ -27,6 +27,7 @@ from scipy.sparse import load_npz
 from scipy.spatial.distance import cdist
 from scipy.stats import pearsonr
 
+from lsar_jax.checks import errors_of
 from lsar_jax.files import check_file, sha256
 from lsar_jax.languages import language_code
 
@@ -124,15 +125,13 @@ def _features() -> tuple[list[str], dict[str, Float[np.ndarray, "language featur
 def _matrix_rows(path: Path, name: str, known: list[str]) -> dict[str, dict[str, float]]:
     """Reads a language's row of each symmetric matrix in a file that contains only their upper triangles."""
     index, rows = known.index(name), {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member in dict.fromkeys([_MATRIX, *(m for m in archive.namelist() if m.endswith("_sparse.npz"))]):
-                upper = load_npz(io.BytesIO(archive.read(member))).tocsr()  # refuses pickles
-                above, right = upper[:index, [index]].toarray()[:, 0], upper[[index], index:].toarray()[0]
-                rows[member] = dict(zip(known, np.append(above, right).astype(float).tolist(), strict=True))
-        return rows
-    except Exception as error:  # a damaged file may raise anything
-        raise ValueError(f"{path} is not lang2vec's distances2.zip, as {_LANGUAGES} lists it: {error}") from error
+    why = f"{path} is not lang2vec's distances2.zip, as {_LANGUAGES} lists it"
+    with errors_of(why, Exception), zipfile.ZipFile(path) as archive:  # a damaged file may raise anything
+        for member in dict.fromkeys([_MATRIX, *(m for m in archive.namelist() if m.endswith("_sparse.npz"))]):
+            upper = load_npz(io.BytesIO(archive.read(member))).tocsr()  # refuses pickles
+            above, right = upper[:index, [index]].toarray()[:, 0], upper[[index], index:].toarray()[0]
+            rows[member] = dict(zip(known, np.append(above, right).astype(float).tolist(), strict=True))
+    return rows
 
 
 def _uriel_names(codes: Sequence[str], known: Collection[str]) -> dict[str, str]:

@@ -6,7 +6,6 @@ stands beside ours only if the task, the metric, the languages, the number of qu
 and the training of heads and aligned encoders are the same; ``eval/papers/comparison.py`` compares encoders and layers.
 """
 
-import csv
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 from eval.papers.card import read_toml
 from lsar_jax.corpora.by_language import group_by
+from lsar_jax.files import read_table
 from lsar_jax.measures.results import Result
 
 __all__ = ["PROTOCOLS", "PUBLISHED", "Published", "Quantity", "items_of", "published"]
@@ -109,11 +109,7 @@ def items_of(text: str) -> list[str]:
     return items
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    with (_FOLDER / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
+_NUMBERS, _PROTOCOLS = (read_table(_FOLDER / f"{name}.csv") for name in ("published", "protocols"))
 _WORDS = read_toml(_FOLDER / "quantities.toml")
 _QUANTITIES = tuple(Quantity(**fields) for fields in _WORDS["quantities"])
 
@@ -159,11 +155,9 @@ def _number(row: Mapping[str, str]) -> Published:
 
 
 # The numbers of tables and figures; the words of a table, and the numbers of the papers' text, are only in the file.
-PUBLISHED = tuple(
-    _number(row) for row in _rows("published.csv") if items_of(row["table"]) and row["task"] != "loss components"
-)
+PUBLISHED = tuple(_number(row) for row in _NUMBERS if items_of(row["table"]) and row["task"] != "loss components")
 # (paper, table) -> how it was measured.
-PROTOCOLS = {(row["paper"], item): row["protocol"] for row in _rows("protocols.csv") for item in items_of(row["table"])}
+PROTOCOLS = {(row["paper"], item): row["protocol"] for row in _PROTOCOLS for item in items_of(row["table"])}
 
 _BY_NAME = group_by(PUBLISHED, lambda number: (number.task, number.metric))
 

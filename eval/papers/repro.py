@@ -24,7 +24,7 @@ from eval.papers.missing import missing
 from eval.papers.plan import CardOptions, Planned, plan
 from eval.papers.published import PUBLISHED, items_of
 from eval.papers.sources import SOURCES, checksum_of
-from lsar_jax.checks import check_choice
+from lsar_jax.checks import check_choice, errors_of
 from lsar_jax.console.output import console, print_table
 from lsar_jax.measures.results import read_results
 
@@ -72,10 +72,9 @@ class Repro(CardOptions):
             if not entry.done:
                 console.rule(f"{card.name}, command {entry.number}")
                 console.print(entry.line)
-                try:
+                failed = f"command {entry.number} of {card.name} failed, {entry.line}"
+                with errors_of(failed, ValueError, OSError, ImportError):
                     entry.run()
-                except (ValueError, OSError, ImportError) as error:
-                    raise ValueError(f"command {entry.number} of {card.name} failed, {entry.line}: {error}") from error
         _report(card, planned, self, copies)
 
 

@@ -105,9 +105,7 @@ def with_maps(transform: str) -> str:
 def encoder_names(results: Sequence[Result]) -> list[str]:
     """Returns the name of each result's encoder, with the layer if it has several, and with the maps if any."""
     layers = Counter(encoder for encoder, _ in {(result.encoder, result.layer) for result in results})
-    return [
-        f"{of.encoder}{f', layer {of.layer}' * (layers[of.encoder] > 1)}{with_maps(of.transform)}" for of in results
-    ]
+    return [f"{r.encoder}{f', layer {r.layer}' * (layers[r.encoder] > 1)}{with_maps(r.transform)}" for r in results]
 
 
 def result_key(result: Result) -> tuple[str, int, str]:

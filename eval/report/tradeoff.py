@@ -173,9 +173,7 @@ def _widest(results: Sequence[Result]) -> dict[tuple[str, str], list[Result]]:
             same = first.setdefault(where, other)
             if different := [option for option in {**same, **other} if same.get(option) != other.get(option)]:
                 values = " and ".join(repr(of.get(different[0])) for of in (same, other))
-                raise ValueError(
-                    f"results of {task} at layer {layer} have {different[0]} {values}; give a folder with one of them"
-                )
+                raise ValueError(f"{task} at layer {layer} has {different[0]} {values}; give a folder with one of them")
         texts = {r.fitted_on for r in several}
         if len({r.seed for r in several}) < len(several) or len(texts) > 1:
             raise ValueError(

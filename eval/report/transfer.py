@@ -23,6 +23,7 @@ import tyro
 
 from eval.report import seed_scores as table
 from lsar_jax import EncoderSpec
+from lsar_jax.checks import errors_of
 from lsar_jax.console.output import console, print_table
 from lsar_jax.files import read_json
 from lsar_jax.measures.results import Result, write_results
@@ -88,10 +89,8 @@ def _of_task(runs: Sequence[_Run]) -> list[Result]:
                     raise ValueError(
                         f"{folder} has {option} {options.get(option)!r}, but {first} has {same.get(option)!r}; omit one"
                     )
-        try:
+        with errors_of(f"{folder / 'transfer.json'}: a score lacks a name", KeyError):
             found = _results(transfer, config)
-        except KeyError as error:
-            raise ValueError(f"{folder / 'transfer.json'}: a score has no {error}") from error
         if again := {table.result_key(result) for result in results} & {table.result_key(result) for result in found}:
             name, seed, _ = min(again)
             raise ValueError(f"{folder} has scores of {name}, seed {seed}, and so has another folder; omit one")
@@ -108,9 +107,7 @@ def _print(results: Sequence[Result], runs: Sequence[_Run]) -> None:
     """Prints the table of a task, and the tests over seeds of the mean over other languages."""
     rows, transfer = table.transfer_rows(results), runs[0][1]
     first, *others = rows
-    counts = ", ".join(
-        f"{name} {max(map(len, tests.values()))}" for name, tests in table.scores_by_test(results).items()
-    )
+    counts = ", ".join(f"{name} {max(map(len, of.values()))}" for name, of in table.scores_by_test(results).items())
     title = f"{transfer['task']}, {transfer['metric']}; {table.sizes(results)}; seeds: {counts}"
     # On the screen, tests are rows: there are more of them than of encoders.
     lines = [[test, *(str(cells[test]) for cells in rows.values())] for test in rows[first]]

@@ -60,9 +60,7 @@ def answers(
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
         candidates = [code for code in _PICTURED for _ in texts["c", code]]
-        title = (
-            f"{texts['asked', 'en'][0]}\nIts answers and the other candidates; opacity falls with a candidate's rank"
-        )
+        title = f"{texts['asked', 'en'][0]}\nIts answers and the other candidates, more opaque at a better rank"
         planes = {name: plane for method in FEW_METHODS for name, plane in panels.items() if name.split()[2] == method}
         if planes:
             draw_answers(planes, candidates, _PICTURED, title, out / "answers.png")

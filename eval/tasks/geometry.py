@@ -87,9 +87,7 @@ def geometry(
     codes = list(measured.texts)
     alone = [] if pair is None else [language_code(code) for code in pair]
     if pair is not None and (alone[0] == alone[1] or not {*alone} <= {*codes}):
-        raise ValueError(
-            f"--pair is {' '.join(pair)}; it must be two different ones of the measured languages, {', '.join(codes)}"
-        )
+        raise ValueError(f"--pair is {' '.join(pair)}; it must be two of the measured languages, {', '.join(codes)}")
     distances = english_distances(codes, uriel, options)
     return Task(
         name="geometry", title=_TITLE.format(len(codes)), languages=codes,

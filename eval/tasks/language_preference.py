@@ -115,9 +115,7 @@ def measures(x: Embedded, pool: MultilingualPool, bank: Bank = None) -> tuple[di
         found = language_preference(ranks, language, count)
         values |= {"preference": found.preferred, "spread": found.spreads}
     values["Lang-nDCG"] = language_ndcg(ranks, language, first=_FIRST)
-    values |= {
-        name.replace("_", ", "): rows for name, rows in split.items() if name != "relevant_same" or not pool.itself
-    }
+    values |= {name.replace("_", ", "): of for name, of in split.items() if name != "relevant_same" or not pool.itself}
     values[f"top {k}"] = top_k_share(top, of_candidate, language).shares
     values["pool share"] = (np.bincount(of_candidate)[language] - pool.itself) / count
     if near.shape[1] > 1:

@@ -101,11 +101,9 @@ def parse(path: Path) -> tuple[EncoderConfig, Pieces, dict[str, Tensor]]:
             return int(take(dtype, 1)[0])
 
         take("u1", 8)  # magic and version
-        hidden, layers, heads, wide, vocabulary, positions, token_types = take("<i4", 7).tolist()
+        hidden, layers, heads, wide, vocabulary, positions, types = take("<i4", 7).tolist()
         epsilon = float(take("<f4", 1)[0])
-        config = EncoderConfig(
-            vocabulary, hidden, layers, heads, wide, positions, token_types=token_types, epsilon=epsilon
-        )
+        config = EncoderConfig(vocabulary, hidden, layers, heads, wide, positions, token_types=types, epsilon=epsilon)
         take("<i4", 1)  # length of a 4-bit block
         count, *specials = take("<i4", 5).tolist()
         size = number("<u8")

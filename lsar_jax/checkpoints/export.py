@@ -123,9 +123,7 @@ def _check_replaced(folder: Path) -> None:
     """Raises FileExistsError if a folder has more than an export writes, which would be lost with it."""
     for path in sorted(folder.rglob("*")):
         if not re.fullmatch(_FILES, path.relative_to(folder).as_posix() + "/" * path.is_dir()):
-            raise FileExistsError(
-                f"{path} is not of an export, and would be deleted; move it, or choose another folder"
-            )
+            raise FileExistsError(f"{path} is not of an export, and would be deleted; move it or choose another folder")
 
 
 def _pooling(modes: list[str], width: int) -> dict[str, Any]:

@@ -101,9 +101,7 @@ def read_pooler(checkpoint: Checkpoint) -> Dense:
     names = [f"{checkpoint.architecture.pooler}.{part}" for part in ("weight", "bias")]
     found, dim = [checkpoint.tensors.get(name) for name in names], checkpoint.config.widths[-1]
     if [tensor and tensor.shape for tensor in found] != [(dim, dim), (dim,)]:
-        raise ValueError(
-            f"{checkpoint.id} has no pooler of width {dim}; choose pooling='cls' for the state of its first token"
-        )
+        raise ValueError(f"{checkpoint.id} has no pooler of width {dim}; choose pooling='cls' for its first token")
     weight, bias = (read_tensor(checkpoint.tensors[name], name) for name in names)
     return Dense(weight, bias, "tanh")
 

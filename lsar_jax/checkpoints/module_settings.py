@@ -3,12 +3,12 @@
 The table is ``module_settings.csv``.
 """
 
-import csv
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lsar_jax.files import read_table
 from lsar_jax.tokens.sentence_settings import sentence_settings
 
 __all__ = ["APPLIED", "KEYS", "MODES", "SENTENCE", "Unsupported", "check_keys", "check_text"]
@@ -25,9 +25,8 @@ MODES = {
 SENTENCE = "config_sentence_transformers.json"
 #: Of each kind of file: the keys that are read, or change no vector of ``encode``, and the only values of some.
 KEYS: dict[str, dict[str, list[Any]]] = {}
-with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _file:
-    for _row in csv.DictReader(_file):
-        KEYS.setdefault(_row["kind"], {})[_row["key"]] = json.loads(_row["only"] or "[]")
+for _row in read_table(Path(__file__).with_suffix(".csv")):
+    KEYS.setdefault(_row["kind"], {})[_row["key"]] = json.loads(_row["only"] or "[]")
 
 
 class Unsupported(ValueError):

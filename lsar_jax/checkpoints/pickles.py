@@ -124,9 +124,7 @@ def _laser_pieces(path: Path) -> dict[str, Path]:
     file = next((file for file in beside if file.is_file()), beside[0])
     files = {SENTENCEPIECE: file} if file.suffix == ".spm" else {CODES: file, VOCABULARY: file.with_suffix(".fvocab")}
     if missing := [file for file in files.values() if not file.is_file()]:
-        raise FileNotFoundError(
-            f"there is no {missing[0]}; LASER2 has a .spm, LASER1 a .fcodes and a .fvocab, in the folder of {path.name}"
-        )
+        raise FileNotFoundError(f"there is no {missing[0]}; LASER2 has a .spm, LASER1 a .fcodes and a .fvocab")
     return files
 
 

@@ -4,9 +4,10 @@ The table is ``presets.csv``. What else is known of these encoders (licences, si
 docs/reference/encoders.md.
 """
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
+
+from lsar_jax.files import read_table
 
 __all__ = ["PRESETS", "Preset"]
 
@@ -38,5 +39,4 @@ def _preset(id: str, revision: str, layer: str, pooling: str, published: str, fi
 
 
 #: The presets by name.
-with Path(__file__).with_name("presets.csv").open(encoding="utf-8", newline="") as _file:
-    PRESETS = {row.pop("name"): _preset(**row) for row in csv.DictReader(_file)}
+PRESETS = {row.pop("name"): _preset(**row) for row in read_table(Path(__file__).with_name("presets.csv"))}

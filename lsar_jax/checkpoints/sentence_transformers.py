@@ -14,7 +14,7 @@ import numpy as np
 
 from lsar_jax.checkpoints.module_settings import APPLIED, MODES, SENTENCE, Unsupported, check_keys, check_text
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors, read_tensor
-from lsar_jax.checks import check_choice, check_flags, whole_number
+from lsar_jax.checks import check_choice, check_flags, errors_of, whole_number
 from lsar_jax.files import inside, read_json
 from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Int8, Layer, LayerNorm, Normalize, Truncate
@@ -171,10 +171,8 @@ def _weights(folder: Path, shapes: Mapping[str, tuple[Any, ...]]) -> dict[str, n
 
 
 def _modules(path: Path) -> list[tuple[str, Path]]:
-    try:
+    with errors_of(f"{path} is not a list of modules with type and path", KeyError, TypeError):
         found = [(str(m["type"]), inside(path.parent, str(m["path"]), path)) for m in read_json(path, list)]
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a list of modules with type and path") from error
     for kind, part in found[:1]:
         if kind == _JINA and not _TASKS.isdisjoint(read_json(part / "config.json", dict)):
             # Version 5 also pools, the last token, and normalises.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from lsar_jax.checks import errors_of
 from lsar_jax.files import check_file, read_json
 
 __all__ = ["Tensor", "open_safetensors", "read_tensor", "shard_files"]
@@ -82,10 +83,6 @@ def open_safetensors(
     for path in paths:
         try:
             check_file(path)
-            with safe_open(path, framework="numpy") as file:
-                for name in file.keys():  # noqa: SIM118 - not a dict
-                    view = file.get_slice(name)
-                    tensors[name] = Tensor(tuple(view.get_shape()), partial(_rows, path, name), view.get_dtype())
         except FileNotFoundError as error:
             patterns = ("*.bin", "*.pt", "*.pth", "*.ckpt")
             pickles = sorted(path.name for pattern in patterns for path in folder.glob(pattern))
@@ -93,8 +90,11 @@ def open_safetensors(
             how = convert if stem == "model" else "Save the adapter again, as safetensors"
             advice = f"; {pickles[0]} is a pickle, which can run code and is not read. {how}" if pickles else ""
             raise FileNotFoundError(f"{error}{advice}") from error
-        except SafetensorError as error:
-            raise ValueError(f"{path} is not a safetensors file (see lsar-jax convert): {error}") from error
+        why = f"{path} is not a safetensors file (see lsar-jax convert)"
+        with errors_of(why, SafetensorError), safe_open(path, framework="numpy") as file:
+            for name in file.keys():  # noqa: SIM118 - not a dict
+                view = file.get_slice(name)
+                tensors[name] = Tensor(tuple(view.get_shape()), partial(_rows, path, name), view.get_dtype())
     return tensors, paths
 
 

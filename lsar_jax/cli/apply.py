@@ -1,6 +1,5 @@
 """``lsar-jax apply``: applies a transform to a file of vectors or text, in bounded memory."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import tyro
 
-from lsar_jax.arrays import warn_far_off
+from lsar_jax.arrays import log, warn_far_off
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.records import Records, input_path, is_file
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.job import NUMBER, new_output
@@ -26,7 +26,6 @@ from lsar_jax.transforms.identifier import NEAREST_TAKEN
 
 __all__ = ["Apply"]
 
-_log = logging.getLogger("lsar_jax")
 
 # Sentences of a block, and the file of a block of a share.
 _BLOCK, _FILE = 65_536, "block-{:05d}.npy"
@@ -125,17 +124,15 @@ class Apply(FileJob):
                     block = read_rows(x, start, stop)
                     if start == 0:
                         warn_far_off(str(path), block)
-                    try:
+                    with errors_of(f"{path}, from row {start}"):
                         result, unknown = self.loaded.with_unknown(block, self.language)
-                    except ValueError as error:
-                        raise ValueError(f"{path}, from row {start}: {error}") from error
                     if unknown is not None and unknown.any():
                         first_strange = first_strange if strange else start + int(unknown.argmax())
                         strange += int(unknown.sum())
                 yield result
                 advance(stop - start)
         if strange:
-            _log.warning(NEAREST_TAKEN, strange, len(x), f" in {path}", first_strange)
+            log.warning(NEAREST_TAKEN, strange, len(x), f" in {path}", first_strange)
 
     def _text(self, path: Path, wanted: Callable[[int], bool]) -> Iterator[Any]:
         """Yields the transformed embeddings of blocks of sentences."""

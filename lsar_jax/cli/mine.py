@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from lsar_jax import embeddings
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.records import input_path
 from lsar_jax.embeddings.job_shares import WHOLE
 from lsar_jax.encoders import SentenceEncoder
@@ -149,14 +150,11 @@ class Mine(ShardOption, InputOptions):
     ) -> None:
         """Raises ValueError, before any text is encoded, if a side cannot be encoded or transformed."""
         languages = self.languages or (None, None)
-        try:
+        with errors_of(f"--languages is {' '.join(self.languages)}" if self.languages else "--languages is not given"):
             check_languages(None if transform is None or transform.languages is None else transform, languages)
             for name, language in zip(("source", "target"), languages, strict=True):
                 if encoder is not None and name in files and encoder.uses_language:
                     encoder.encode([], language=language)
-        except ValueError as error:
-            given = f"is {' '.join(self.languages)}" if self.languages else "is not given"
-            raise ValueError(f"--languages {given}: {error}") from error
         if encoder is not None:
             encoder.encode([], language=languages[0] if encoder.uses_language else None, max_length=self.max_length)
             if transform is not None:

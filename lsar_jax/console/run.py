@@ -5,16 +5,18 @@ import io
 import os
 import re
 import sys
+import tomllib
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from lsar_jax.console.command_line import COMPLETION, HELP, HELP_ALL, nearest, parse, subcommands
 from lsar_jax.extras import install_hint
 
-__all__ = ["Command", "run", "run_named"]
+__all__ = ["Command", "commands_in", "run", "run_named"]
 
 # As in ``lsar_jax.processes.start``, which needs JAX, as everything but a list of commands does.
 START = "--distributed"
@@ -37,6 +39,12 @@ class Command(NamedTuple):
     def options(self) -> Any:
         """The dataclass of options, or a union of such classes; imports its module."""
         return getattr(importlib.import_module(self.module), self.kind)
+
+
+def commands_in(path: Path) -> dict[str, dict[str, Command]]:
+    """Reads, from a TOML file, the fields of commands by their name, in groups with a title."""
+    groups = tomllib.loads(path.read_text(encoding="utf-8")).items()
+    return {title: {name: Command(*parts) for name, parts in group.items()} for title, group in groups}
 
 
 def run(

@@ -8,7 +8,6 @@ Data: wikimedia/wikipedia (20231101.{language}), google/wiki40b ({language}), os
 (unshuffled_deduplicated_{language}).
 """
 
-import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,7 @@ from typing import Any
 
 from lsar_jax.corpora.row_files import BUFFER, is_parquet, rows_in
 from lsar_jax.corpora.sentence_filters import COUNT, Filter, document_lines, oscar_lines, take, wiki40b_pieces
-from lsar_jax.files import check_file
+from lsar_jax.files import check_file, read_table
 from lsar_jax.hub import Repository, check_no_revision
 from lsar_jax.languages import code_or_none, own_name
 
@@ -33,8 +32,7 @@ HUB_SETS: dict[str, tuple[str, Filter]] = {
 }
 
 # The commits that are read by default: our own choice for Wikipedia, MTEB's for the others.
-with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _file:
-    PINNED = {row["id"]: row["commit"] for row in csv.DictReader(_file)}
+PINNED = {row["id"]: row["commit"] for row in read_table(Path(__file__).with_suffix(".csv"))}
 
 # In order of preference, if a split is available in several formats.
 _FORMS = (".parquet", ".jsonl", ".jsonl.gz")

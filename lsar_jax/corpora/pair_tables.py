@@ -1,16 +1,17 @@
 """Tables of pairs of sentences: which of their columns are the two sentences, by their names or by their content."""
 
 import logging
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice, product
-from math import log
 from pathlib import Path
 
 import regex
 
+from lsar_jax.arrays import log
 from lsar_jax.corpora.text_files import stream_lines, tab_fields
 from lsar_jax.corpora.udhr import udhr
 from lsar_jax.languages import code_or_none, script_of
@@ -20,7 +21,6 @@ __all__ = ["COLUMNS", "Languages", "named_pair", "table_pairs"]
 # Of the source and the target; None if it is not known.
 Languages = Sequence[str | None]
 
-_log = logging.getLogger("lsar_jax")
 
 # Rows that are looked at.
 _HEAD = 500
@@ -87,7 +87,7 @@ def table_pairs(
     plain = not (header or columns) and (source, target, len(head[0])) == (domain, 1 + domain, 2 + domain)
     message = "%s: columns %d and %d are the pair; the first is %r and %r"
     values = path, source + 1, target + 1, head[0][source], head[0][target]
-    _log.log(logging.INFO if plain else logging.WARNING, message, *values)
+    log.log(logging.INFO if plain else logging.WARNING, message, *values)
     for fields in chain(head, rows):
         yield fields[source], fields[target], fields[0] if domain else None
 
@@ -162,8 +162,8 @@ def _likelier(texts: Iterable[str], languages: Languages) -> float:
             return 0.0
         latin, letters = (len(regex.findall(kind, "".join(texts))) for kind in (r"(?=\p{L})\p{Latin}", r"\p{L}"))
         return float(2 * latin - letters) * (1 if scripts[0] == "Latn" else -1)
-    scale = log((other.total() + _UNSEEN) / (one.total() + _UNSEEN))
-    return sum(log((one[of] + 0.5) / (other[of] + 0.5)) + scale for of in _threes(texts))
+    scale = math.log((other.total() + _UNSEEN) / (one.total() + _UNSEEN))
+    return sum(math.log((one[of] + 0.5) / (other[of] + 0.5)) + scale for of in _threes(texts))
 
 
 @cache

@@ -2,12 +2,12 @@
 
 import hashlib
 import heapq
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
 
+from lsar_jax.arrays import log
 from lsar_jax.corpora.builders import Parallel
 from lsar_jax.corpora.by_language import chosen
 from lsar_jax.corpora.tables import Data, named_pairs, named_tables
@@ -16,8 +16,6 @@ from lsar_jax.corpora.text_rules import text_key
 __all__ = ["Pair", "distinct", "held_out", "read_bitext", "shuffled"]
 
 Pair = tuple[str, str]
-
-_log = logging.getLogger("lsar_jax")
 
 
 def read_bitext(
@@ -59,7 +57,7 @@ def read_bitext(
     draw = list if sample is None else partial(shuffled, seed=seed, most=sample)
     result = {code: draw(filled(pairs)) for code, pairs in found.items()}
     if skipped:
-        _log.warning("left out %d rows of %s with an empty side", skipped, data)
+        log.warning("left out %d rows of %s with an empty side", skipped, data)
     return result
 
 

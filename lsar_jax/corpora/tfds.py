@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
+
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.by_language import add_once, chosen
 from lsar_jax.corpora.sentence_filters import COUNT, Filter, document_lines, not_blank, take, wiki40b_pieces
 from lsar_jax.extras import import_extra
@@ -103,16 +106,14 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
             f"{folder} holds {form} files, but only array_record can be read; on a machine with TensorFlow, run `tfds "
             f"convert_format --dataset_version_dir={folder} --out_file_format=array_record --out_dir=NEW_FOLDER`"
         )
-    try:
+    with errors_of(f"split {split!r} of {folder} cannot be read", ValueError, RuntimeError, IndexError, KeyError):
         source = import_tfds().builder_from_directory(str(folder)).as_data_source(split)
         for start in range(0, len(source), _BLOCK):
             for number, row in enumerate(source.__getitems__(range(start, min(start + _BLOCK, len(source)))), start):
                 # The rows of a small file that was truncated are read without an error, but have no values.
                 if all(value is None for value in row.values()):
                     raise ValueError(f"row {number} is damaged")
-                yield _plain(row)
-    except (ValueError, RuntimeError, IndexError, KeyError) as error:
-        raise ValueError(f"split {split!r} of {folder} cannot be read: {error}") from error
+                yield jax.tree.map(_plain, row)
 
 
 def splits(folder: str | Path) -> list[str]:
@@ -141,16 +142,10 @@ def find(folder_or_name: str | Path) -> Path:
 
 def import_tfds() -> Any:
     """Returns the module ``tensorflow_datasets``; raises ImportError with the command to install it."""
-    return import_extra(
-        "tensorflow_datasets", "tfds", "reading a prepared dataset (without TensorFlow)", "tensorflow-datasets"
-    )
+    return import_extra("tensorflow_datasets", "tfds", "a prepared dataset (without TensorFlow)", "tensorflow-datasets")
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode("utf-8")
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    """The plain values of an array or a scalar."""
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    return jax.tree.map(lambda item: item.decode("utf-8") if isinstance(item, bytes) else item, plain)

@@ -5,7 +5,6 @@ sentences as it reads the text from its beginning, with their digests, so that s
 The vectors of a shard depend only on its own sentences, so a job ends in the same bytes however often it was stopped.
 """
 
-import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
@@ -15,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from lsar_jax.arrays import log
 from lsar_jax.checks import check_choice, check_flags, whole_number
 from lsar_jax.corpora.records import STANDARD_INPUT, Record, Records, input_path
 from lsar_jax.embeddings.job import (
@@ -52,7 +52,6 @@ from lsar_jax.files import check_absent, is_within, text_sha256, write_json
 
 __all__ = ["encode"]
 
-_log = logging.getLogger("lsar_jax")
 
 # Rows of a shard, which a job that is killed loses at most, on accelerators and on a CPU.
 _ROWS, _ROWS_ON_CPU = 65_536, 2_048
@@ -184,7 +183,7 @@ class _Encoding:
         elif any(work.glob(RECORDS)) or (self.shard[1] > 1 and (work / RECORD).is_file()):
             begun = read_record(work / RECORD, Job.from_dict)  # until a shard is done, options may change
         if self.shard[1] > 1 and begun.devices != self.job.devices:
-            _log.warning("the job was begun on %s, not on %s: last digits differ", begun.devices, self.job.devices)
+            log.warning("the job was begun on %s, not on %s: last digits differ", begun.devices, self.job.devices)
             self.job = replace(self.job, devices=begun.devices)
         if difference := self.job.difference(begun):
             raise ValueError(f"{self.folder} was begun with other options: {difference}; choose another folder")
@@ -211,7 +210,7 @@ class _Encoding:
                 if (self.folder / name).is_file():
                     check_digest(self.folder / name, digest, "remove it, and run the command again")
                 else:
-                    _log.warning("%s is missing, and is written again", self.folder / name)
+                    log.warning("%s is missing, and is written again", self.folder / name)
                     missing.add(number)
         return missing
 

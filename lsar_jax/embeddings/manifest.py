@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.records import Source
 from lsar_jax.embeddings.job import JOB_FILES, NUMBER, changed_options
 from lsar_jax.files import read_json, text_sha256, write_json
@@ -154,11 +155,10 @@ class Manifest:
 def read_record(path: Path, from_fields: Callable[[dict[str, Any]], T]) -> T:
     """Returns the value that a function makes of a JSON file; a damaged file is a ValueError."""
     fields = read_json(path, dict)
-    try:
-        return from_fields(fields)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{path} is damaged: {what}; encode the text into another folder") from error
+    damaged = f"{path} is damaged, so encode the text into another folder"
+    with errors_of(damaged, KeyError, TypeError, AttributeError, ValueError):
+        value = from_fields(fields)
+    return value
 
 
 def finished_shards(work: Path, job: Job) -> dict[int, Shard]:

@@ -1,16 +1,14 @@
 """Ends an encoding that ran in shares, from the records that they left."""
 
-import logging
 from pathlib import Path
 
+from lsar_jax.arrays import log
 from lsar_jax.corpora.records import Source
 from lsar_jax.embeddings.job import RECORD, remove_partial_files, work_folder
 from lsar_jax.embeddings.job_shares import found_by_shares
 from lsar_jax.embeddings.manifest import FILE_NAME, FILES, WORK, WORK_FILES, Job, Manifest, finished_shards, read_record
 
 __all__ = ["finish_folder", "merge"]
-
-_log = logging.getLogger("lsar_jax")
 
 
 def merge(folder: str | Path) -> None:
@@ -40,4 +38,4 @@ def finish_folder(folder: Path, job: Job, sources: tuple[Source, ...], count: in
         raise ValueError(f"{folder / WORK} lacks the record of shard {min(missing)} of {count}; run all shares again")
     Manifest(job, sources, tuple(shards[number] for number in range(count))).write(folder)
     if truncated := sum(shard.truncated for shard in shards.values()):
-        _log.warning("%d sentences were truncated to %d tokens", truncated, job.max_length)
+        log.warning("%d sentences were truncated to %d tokens", truncated, job.max_length)

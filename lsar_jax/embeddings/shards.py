@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.records import Record
 from lsar_jax.embeddings.manifest import Job, Manifest, file_names
 from lsar_jax.extras import import_extra
@@ -134,7 +135,7 @@ def read_rows(
 def read_sentences(folder: Path, manifest: Manifest, number: int) -> Sentences:
     """Returns the sentences of a shard; a ValueError unless there is a text and an id for each of its rows."""
     path = folder / file_names(manifest.job.format, number)[-1]
-    try:
+    with errors_of(f"{path} is damaged", ValueError, TypeError, KeyError, RecursionError):
         if manifest.job.format == "npy":
             # As one array, because to parse line after line takes four times as long.
             rows: list[dict[str, Any]] = json.loads(b"[%s]" % path.read_bytes()[:-1].replace(b"\n", b","))
@@ -146,9 +147,7 @@ def read_sentences(folder: Path, manifest: Manifest, number: int) -> Sentences:
             "".join(column).encode()
         if len(sentences.texts) != (count := manifest.shards[number].rows):
             raise ValueError(f"it has {len(sentences.texts)} sentences for {count} vectors")
-        return sentences
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+    return sentences
 
 
 def _table(path: Path, columns: list[str]) -> Any:

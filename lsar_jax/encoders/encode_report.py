@@ -1,6 +1,5 @@
 """The report of one call of an encoder: its counts and its time."""
 
-import logging
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -8,12 +7,11 @@ import jax
 import numpy as np
 from jaxtyping import Bool
 
+from lsar_jax.arrays import log
 from lsar_jax.encoders.collectors import IN_FLIGHT
 from lsar_jax.tokens.packing import PackedBatch
 
 __all__ = ["EncodeReport", "log_report"]
-
-_log = logging.getLogger("lsar_jax")
 
 
 @dataclass
@@ -62,7 +60,7 @@ def log_report(report: EncodeReport) -> None:
     """Logs warnings of sentences that were truncated, or are in a language that the identifier does not know."""
     n = report.sentences
     if report.truncated:
-        _log.warning("%d of %d sentences were truncated to %d tokens", report.truncated, n, report.max_length)
+        log.warning("%d of %d sentences were truncated to %d tokens", report.truncated, n, report.max_length)
     if report.unknown:
         known = "in none of the languages that the identifier knows; they are taken for the nearest one"
-        _log.warning("%d of %d sentences are %s", report.unknown, n, known)
+        log.warning("%d of %d sentences are %s", report.unknown, n, known)

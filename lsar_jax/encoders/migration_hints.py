@@ -1,17 +1,17 @@
 """Names of sentence-transformers: the two methods that an encoder has too, and what to write instead of the others."""
 
-import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from lsar_jax.files import read_table
 
 __all__ = ["Output", "SentenceTransformersNames", "check_names"]
 
 #: Whether embeddings are returned as an array of numpy or of jax.
 Output = Literal["numpy", "jax"]
 # What to write instead of an option or an attribute.
-with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _file:
-    _INSTEAD = {row["name"]: row["instead"] for row in csv.DictReader(_file)}
+_INSTEAD = {row["name"]: row["instead"] for row in read_table(Path(__file__).with_suffix(".csv"))}
 
 
 def check_names(method: str, options: Iterable[str], known: Iterable[str]) -> None:

@@ -119,9 +119,7 @@ def language_rows(encoder: Any, language: str | None) -> tuple[int, ...]:
     """Returns the row of a language in the model's embeddings, if there are any, and in the tables of each step."""
     names, transform, id = encoder.languages, encoder.transform, encoder.spec.id
     if language is not None and not encoder.uses_language and transform is None:
-        raise ValueError(
-            "language is given, but no transform, tokenizer or embedding of this encoder uses it; leave it out"
-        )
+        raise ValueError("language is given, but no transform, tokenizer or embedding of the encoder uses it; omit it")
     if language == AUTO:
         if transform is None or encoder.needs_language:
             raise ValueError(f"language is 'auto', which only transforms support; give the languages for {id}")
@@ -161,9 +159,7 @@ def check_prompt(prompt: str, tokenizer: Tokenizer, limit: int) -> str:
             raise ValueError(f"the prompt has {len(prompt)} characters; at most {LONGEST_PROMPT} are accepted")
         check_sentences([prompt], what="prompt")
         if len(tokenizer([""], limit, [None], prompt)[0][0]) >= limit:
-            raise ValueError(
-                f"the prompt {prompt!r:.60} leaves no room for text in {limit} tokens; shorten it or raise max_length"
-            )
+            raise ValueError(f"the prompt {prompt!r:.60} leaves no room in {limit} tokens; cut it or raise max_length")
     return prompt
 
 

@@ -3,7 +3,6 @@
 Only a bounded number of sentences, and what the collector keeps, are in memory.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -14,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from lsar_jax.arrays import log
 from lsar_jax.encoders.collectors import COLLECTIVES, Collector
 from lsar_jax.encoders.encode_report import EncodeReport
 from lsar_jax.encoders.input_stream import read_batches
@@ -28,8 +28,6 @@ from lsar_jax.tokens.packing import BatchSizes, PackedBatch, batch
 
 __all__ = ["batch_sizes", "compile_programs", "encode_into", "program_of", "run_batch"]
 
-_log = logging.getLogger("lsar_jax")
-
 
 def encode_into(
     encoder: Any,
@@ -43,7 +41,7 @@ def encode_into(
     total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
     if transform is not None and transform.source and call.prompt not in {encoder.prompt, *encoder._warned}:
         encoder._warned.add(call.prompt)
-        _log.warning("the transform was fitted with the prompt %r, but %r is used", encoder.prompt, call.prompt)
+        log.warning("the transform was fitted with the prompt %r, but %r is used", encoder.prompt, call.prompt)
     program = program_of(encoder, call)
     gather = collect([replace(encoder.spec, layer=layer, prompt=call.prompt) for layer in call.layers], total)
 

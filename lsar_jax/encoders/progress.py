@@ -96,9 +96,8 @@ class Meter:
         left = None
         if total is not None:
             left = seconds * max(0.0, total - done) / new if new > 0 else None
-            text += f" ({int(100 * min(1, done / total)) if total else 100}%)" + (
-                f", {in_words(left, most)} left" if left else ""
-            )
+            text += f" ({int(100 * min(1, done / total)) if total else 100}%)"
+            text += f", {in_words(left, most)} left" if left else ""
         elif seconds and new > 0:
             text += f", {new / seconds:,.0f} a second"
         text += note and f"; {note}"

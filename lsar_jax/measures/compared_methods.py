@@ -11,6 +11,7 @@ import numpy as np
 import tyro
 from jaxtyping import Float
 
+from lsar_jax.checks import errors_of
 from lsar_jax.moments import Moments, pool_moments
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_outliers, whiten_samples, zero_dimensions
@@ -22,6 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 K = TypeVar("K")
+Rows = Float[np.ndarray, "_ dim"]
 
 CSLS = "+csls"  # what the name of a method ends in whose scores are by CSLS
 
@@ -85,9 +87,9 @@ class Method:
     name: str
     parameters: dict[str, int | float | str]
     transform: Transform | None = None
-    by_file: Mapping[Any, Callable[[Float[np.ndarray, "vector dim"]], Any]] = field(default_factory=dict)
+    by_file: Mapping[Any, Callable[[Rows], Any]] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
-    sample: Mapping[str, Float[np.ndarray, "_ dim"]] = field(default_factory=dict)
+    sample: Mapping[str, Rows] = field(default_factory=dict)
 
     @classmethod
     def of(cls, name: str, transform: Transform) -> "Method":
@@ -100,7 +102,7 @@ class Method:
         name = "+".join(fit.method for fit in transform.fits)
         return cls.of(f"saved {name}" if name in METHODS else name, transform)
 
-    def scaled(self, sample: Mapping[str, Float[np.ndarray, "_ dim"]]) -> "Method":
+    def scaled(self, sample: Mapping[str, Rows]) -> "Method":
         """The method with scores by CSLS, against a sample of the text that it was fitted on."""
         return replace(self, name=f"{self.name}{CSLS}", sample=sample)
 
@@ -145,21 +147,17 @@ class Method:
         named = {s: {**self.parameters, "strength": s} for s in strengths}
         return [self if s == 1 else replace(self, transform=whole.at_strength(s), parameters=named[s]) for s in named]
 
-    def __call__(
-        self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]
-    ) -> Float[np.ndarray, "vector dim"]:
+    def __call__(self, x: Rows, language: str | Sequence[str]) -> Rows:
         """Transforms embeddings of one language, or of a language for each row."""
         return x if self.transform is None else np.asarray(self.transform(x, language))
 
-    def transform_files(
-        self, x: Mapping[K, Float[np.ndarray, "_ dim"]], language: Callable[[K], str]
-    ) -> dict[K, Float[np.ndarray, "_ dim"]]:
+    def transform_files(self, x: Mapping[K, Rows], language: Callable[[K], str]) -> dict[K, Rows]:
         """Transforms the embeddings of each file as its language, or by its own fit."""
         if self.by_file:
             return {file: np.asarray(self.by_file[file](rows)) for file, rows in x.items()}
         return {file: self(rows, language(file)) for file, rows in x.items()}
 
-    def transform_languages(self, x: Mapping[str, Float[np.ndarray, "_ dim"]]) -> dict[str, Float[np.ndarray, "_ dim"]]:
+    def transform_languages(self, x: Mapping[str, Rows]) -> dict[str, Rows]:
         """Transforms the embeddings of each language in one call."""
         codes = [code for code, rows in x.items() for _ in rows]
         bounds = np.cumsum([len(rows) for rows in x.values()])[:-1]
@@ -172,14 +170,12 @@ def check_methods(
     """Checks, before anything is encoded, that methods can be fitted with their options on these languages."""
     for name in names:
         for options in FITTED[name].variants(varied) if name in FITTED else ():
-            try:
+            with errors_of(f"--transforms has {name}"):
                 FITTED[name].check(options, languages, dim)
-            except ValueError as error:
-                raise ValueError(f"--transforms has {name}: {error}") from error
 
 
 def fit_methods(
-    x: Mapping[str, Float[np.ndarray, "_ dim"]],
+    x: Mapping[str, Rows],
     names: Sequence[str],
     varied: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     *,
@@ -215,7 +211,7 @@ def fit_methods(
 
 def fit_files(
     name: str,
-    x: Mapping[K, Float[np.ndarray, "_ dim"]],
+    x: Mapping[K, Rows],
     languages: Mapping[K, str],
     varied: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     *,

@@ -15,9 +15,12 @@ __all__ = [
 
 # Vectors that scores by CSLS are scaled against; None for scores by cosine.
 Bank = Float[np.ndarray, "row dim"] | None
+Vectors = Float[np.ndarray, "vector dim"]
+# Ranks or ids of the relevant candidates of each query, less than 0 where there are no more.
+Candidates = Int[np.ndarray, "query relevant"]
 
 
-def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.ndarray, " query"]:
+def precision_of_ranks(ranks: Candidates) -> Float[np.ndarray, " query"]:
     """Returns the average precision of each query, 0 to 1, from the ranks of its relevant candidates.
 
     Ranks come from ``lsar_jax.retrieval.candidate_ranks``: from 0 (best), -1 for a missing candidate.
@@ -32,7 +35,7 @@ def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.nda
 
 def ndcg(
     found: Int[np.ndarray, "query k"],
-    relevant: Int[np.ndarray, "query relevant"],
+    relevant: Candidates,
     gains: Float[np.ndarray, "query relevant"],
 ) -> Float[np.ndarray, " query"]:
     """Returns the normalised discounted cumulative gain of each query's first k results, 0 to 1.
@@ -47,23 +50,16 @@ def ndcg(
     """
     discounts = 1 / np.log2(np.arange(2, found.shape[1] + 2))
     best = -np.sort(-gains, axis=1)[:, : len(discounts)]
-    return (
-        (_where_relevant(found, relevant) * gains[:, None, :]).sum(axis=2)
-        @ discounts
-        / (best @ discounts[: best.shape[1]])
-    )
+    gained = (_where_relevant(found, relevant) * gains[:, None, :]).sum(axis=2)
+    return gained @ discounts / (best @ discounts[: best.shape[1]])
 
 
-def recall(
-    found: Int[np.ndarray, "query k"], relevant: Int[np.ndarray, "query relevant"]
-) -> Float[np.ndarray, " query"]:
+def recall(found: Int[np.ndarray, "query k"], relevant: Candidates) -> Float[np.ndarray, " query"]:
     """Returns the share of each query's relevant candidates among its first k results; the arguments are as above."""
     return _where_relevant(found, relevant).any(axis=1).sum(axis=1) / (relevant >= 0).sum(axis=1)
 
 
-def _where_relevant(
-    found: Int[np.ndarray, "query k"], relevant: Int[np.ndarray, "query relevant"]
-) -> Bool[np.ndarray, "query k relevant"]:
+def _where_relevant(found: Int[np.ndarray, "query k"], relevant: Candidates) -> Bool[np.ndarray, "query k relevant"]:
     return (found[:, :, None] == relevant[:, None, :]) & (relevant >= 0)[:, None, :]
 
 
@@ -112,9 +108,7 @@ def paired_cosine(a: Float[np.ndarray, "pair dim"], b: Float[np.ndarray, "pair d
     return np.einsum("pd,pd->p", x, y) / np.where(norms > 0, norms, 1)
 
 
-def language_nmi(
-    x: Float[np.ndarray, "vector dim"], languages: Sequence[str], seeds: Sequence[int] = (0,)
-) -> Float[np.ndarray, " seed"]:
+def language_nmi(x: Vectors, languages: Sequence[str], seeds: Sequence[int] = (0,)) -> Float[np.ndarray, " seed"]:
     """Returns the normalised mutual information of k-means clusters and languages, 0 to 1, for each seed.
 
     The setup follows Xie et al. 2022 as far as they describe it: there are as many clusters as languages, and
@@ -148,9 +142,7 @@ def probe_folds(languages: Sequence[str], groups: Sequence[int], seed: int = 0) 
     return fold
 
 
-def probe_accuracy(
-    x: Float[np.ndarray, "vector dim"], languages: Sequence[str], fold: Int[np.ndarray, " vector"]
-) -> float:
+def probe_accuracy(x: Vectors, languages: Sequence[str], fold: Int[np.ndarray, " vector"]) -> float:
     """Returns the accuracy of a linear language classifier, in percent, as a mean over the folds of ``probe_folds``.
 
     The classifier is fitted by least squares with a ridge of 1e-3 of the variance; the fits of all folds share the

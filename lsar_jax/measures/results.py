@@ -18,6 +18,7 @@ from zipfile import BadZipFile
 import jax
 import numpy as np
 
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.by_language import group_by
 from lsar_jax.files import new_file, text_sha256, write_text
 from lsar_jax.measures.compared_methods import Method, label
@@ -214,10 +215,8 @@ def read_results(path: Path) -> list[Result]:
     for number, line in enumerate(StringIO(text)):
         values, strata, clusters = (scores.get(f"{number}{end}") for end in ("", ".strata", ".clusters"))
         queries = None if values is None else QueryScores(values, strata, clusters, f"{number}.varying" in scores)
-        try:
+        with errors_of(f"{path}, line {number + 1} is not a result", TypeError, ValueError, AttributeError):
             parts = json.loads(line)
             parts |= {name: tuple(parts.get(name, ())) for name in ("languages", "fits")}  # lists in JSON
             results.append(Result(**parts, queries=queries))
-        except (TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"{path}, line {number + 1} is not a result: {error!r}") from error
     return results

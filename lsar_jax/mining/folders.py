@@ -12,7 +12,6 @@ blocks, in a file that lists them. A call without shares merges the lists, choos
 """
 
 import json
-import logging
 from collections.abc import Callable, Mapping
 from functools import reduce
 from itertools import pairwise
@@ -23,6 +22,7 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
+from lsar_jax.arrays import log
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.embeddings import Embeddings
@@ -45,7 +45,6 @@ from lsar_jax.spec import same_source
 
 __all__ = ["mine_folders"]
 
-_log = logging.getLogger("lsar_jax")
 
 _DEFAULTS = MiningOptions()
 # Pairs whose sentences are read at a time.
@@ -129,7 +128,7 @@ def mine_folders(
             finish_share(notes, options.shard, record)
             return 0
         pairs = _pairs(left, right, files, options)
-        lowest = _lowest(pairs, options, known, len(right.rows), report or _log.info)
+        lowest = _lowest(pairs, options, known, len(right.rows), report or log.info)
         return _write(out, pairs, lowest, left, right, record)
 
 
@@ -237,5 +236,5 @@ def _write(out: Path, pairs: Pairs, least: float, source: Side, target: Side, re
         )
     if broken:
         advice = "which are written as spaces; a .jsonl file keeps them"
-        _log.warning("%d of %d pairs have tabs or line breaks, %s", broken, len(pairs.score), advice)
+        log.warning("%d of %d pairs have tabs or line breaks, %s", broken, len(pairs.score), advice)
     return len(pairs.score)

@@ -1,6 +1,5 @@
 """Scores of a given bitext: the cosine, the ratio margin and CSLS of each pair among the sentences of both sides."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax.arrays import unit_rows
+from lsar_jax.arrays import log, unit_rows
 from lsar_jax.checks import whole_numbers
 from lsar_jax.corpora.row_files import JSON_LINES
 from lsar_jax.encoders import SentenceEncoder
@@ -23,8 +22,6 @@ from lsar_jax.retrieval.search import csls_scores, nearest, nearest_both, scaled
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["PairScores", "score_file", "score_pairs"]
-
-_log = logging.getLogger("lsar_jax")
 
 
 class PairScores(NamedTuple):
@@ -104,7 +101,7 @@ def score_file(
     every = list(read_pairs(path, ids=False, columns=columns))
     pairs = [pair for pair in every if all(map(str.strip, pair))]
     if left_out := len(every) - len(pairs):
-        _log.warning("left out %d of %d pairs of %s, of which a side is blank", left_out, len(every), path)
+        log.warning("left out %d of %d pairs of %s, of which a side is blank", left_out, len(every), path)
     encoder, sides, rows = encoder.with_transform(options.transform) if options.transform else encoder, [], []
     for texts, language in zip(zip(*pairs, strict=True), options.languages, strict=True):
         number = {text: row for row, text in enumerate(dict.fromkeys(texts))}

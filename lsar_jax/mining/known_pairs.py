@@ -78,9 +78,7 @@ def known_threshold(pairs: Pairs, threshold: KnownPairs, known: Int[np.ndarray, 
     numbers, every = (left.astype(np.int64) << 32 | right for left, right in (known.T, pairs[:2]))
     right = np.isin(every, numbers)
     if not right.any():
-        raise ValueError(
-            f"none of the {len(known):,} known pairs in the inputs was mined; give pairs that are translations"
-        )
+        raise ValueError(f"none of the {len(known):,} known pairs in the inputs was mined; give translations")
     chosen = best_threshold(pairs.score, right, len(known), least_precision=threshold.least_precision)
     return chosen.value, (
         f"threshold {chosen.value:.6f}: precision {chosen.precision:.1f}%, recall {chosen.recall:.1f}% on "

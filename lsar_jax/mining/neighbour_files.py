@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.array_files import ArrayFile, open_arrays, save_arrays
+from lsar_jax.checks import errors_of
 
 __all__ = ["Nearest", "NeighbourFiles", "forward_name", "merged", "no_neighbours"]
 
@@ -52,11 +53,12 @@ class NeighbourFiles(NamedTuple):
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[ArrayFile]:
-        try:
-            with open_arrays(self.folder / name, format=f"{self.format}, {name}", what="neighbours") as file:
-                yield file
-        except ValueError as error:
-            raise ValueError(f"{error}; remove {self.folder}, and mine again") from error
+        path, format = self.folder / name, f"{self.format}, {name}"
+        with (
+            errors_of(f"remove {self.folder}, and mine again"),
+            open_arrays(path, format=format, what="neighbours") as file,
+        ):
+            yield file
 
 
 def forward_name(block: int) -> str:

@@ -38,10 +38,7 @@ def check_sizes(config: Any) -> None:
 def check_heads(heads: int, groups: int, width: int | float, multiple: int = 2) -> None:
     """Raises ValueError unless heads are shared evenly and have whole widths, even ones for rotary positions."""
     if heads % groups or width % multiple:
-        raise ValueError(
-            f"{heads} heads of width {width:g} do not fit: their number must be a multiple of {groups} and their "
-            f"width of {multiple}"
-        )
+        raise ValueError(f"{heads} heads of width {width:g} do not fit; expected multiples of {groups} and {multiple}")
 
 
 @dataclass(frozen=True)

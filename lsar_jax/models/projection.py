@@ -22,14 +22,8 @@ from lsar_jax.models.parts import ACTIVATIONS
 __all__ = ["TORCH_NAMES", "Dense", "Int8", "Layer", "LayerNorm", "Normalize", "Projection", "Truncate", "width_after"]
 
 # The class names that sentence-transformers writes.
-TORCH_NAMES = {
-    "tanh": "torch.nn.modules.activation.Tanh",
-    "identity": "torch.nn.modules.linear.Identity",
-    "relu": "torch.nn.modules.activation.ReLU",
-    "gelu": "torch.nn.modules.activation.GELU",
-    "sigmoid": "torch.nn.modules.activation.Sigmoid",
-    "silu": "torch.nn.modules.activation.SiLU",
-}
+_TORCH = dict.fromkeys(("Tanh", "ReLU", "GELU", "Sigmoid", "SiLU"), "activation") | {"Identity": "linear"}
+TORCH_NAMES = {name.lower(): f"torch.nn.modules.{module}.{name}" for name, module in _TORCH.items()}
 _ACTIVATIONS = ACTIVATIONS | {"tanh": jnp.tanh, "identity": lambda x: x, "sigmoid": jax.nn.sigmoid}
 _NORM = "layer_norm"
 

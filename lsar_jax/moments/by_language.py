@@ -15,6 +15,7 @@ from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec, check_source, same_source
 
 __all__ = [
+    "LanguageData",
     "PooledMoments",
     "check_number",
     "common_source",
@@ -23,6 +24,9 @@ __all__ = [
     "pool_moments",
     "stack_means",
 ]
+
+#: What transforms are fitted on, by language.
+LanguageData = Mapping[str, Embeddings | Moments]
 
 
 class PooledMoments(dict[str, Moments]):
@@ -65,7 +69,7 @@ class PooledMoments(dict[str, Moments]):
         return Moments(self.count, mean, self.within + between.T @ (counts[:, None] * between))
 
 
-def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, precise: bool = False) -> PooledMoments:
+def pool_moments(x: LanguageData, *, least: int = 1, precise: bool = False) -> PooledMoments:
     """Returns the moments of each language, with the within-language second moments pooled.
 
     Args:
@@ -94,7 +98,7 @@ def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, preci
 
 
 def moments_by_language(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     *,
     least: int,
     second_moment: bool = False,

@@ -14,7 +14,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int
 
 from lsar_jax.retrieval.plan import Precision, SearchPlan
-from lsar_jax.retrieval.top_k import Best, best_of, best_of_columns, merged
+from lsar_jax.retrieval.top_k import Best, Count, best_of, best_of_columns, merged
 
 __all__ = ["products", "search", "search_both"]
 
@@ -23,7 +23,6 @@ _AT_ONCE = 1 << 24
 
 _Rows = Float[Array, "row dim"]
 _Chunks = Float[Array, "chunk column dim"]
-_Count = int | Int[Array, ""]
 # Lists of all queries, those of a device beside those of another.
 _LISTS = PartitionSpec(None, "data")
 # The lists of every chunk.
@@ -31,13 +30,13 @@ _Lists = tuple[Float[Array, "_ _ _"], Int[Array, "_ _ _"]]
 
 
 @partial(jax.jit, static_argnames="plan")
-def search(queries: _Rows, candidates: _Chunks, real: _Count, plan: SearchPlan) -> Best:
+def search(queries: _Rows, candidates: _Chunks, real: Count, plan: SearchPlan) -> Best:
     """Returns the k best candidates of each query; over a mesh, each device's, one list after another.
 
     Candidates after the first ``real`` are filler.
     """
 
-    def one_device(queries: _Rows, candidates: _Chunks, first: _Count) -> Best:
+    def one_device(queries: _Rows, candidates: _Chunks, first: Count) -> Best:
         # Each side is rounded once rather than in every step.
         sides = queries.astype(plan.precision), candidates.astype(plan.precision)
         best = _one_way(*sides, first, real, plan)
@@ -47,12 +46,10 @@ def search(queries: _Rows, candidates: _Chunks, real: _Count, plan: SearchPlan) 
 
 
 @partial(jax.jit, static_argnames="plan")
-def search_both(
-    source: _Rows, target: _Chunks, real_source: _Count, real: _Count, plan: SearchPlan
-) -> tuple[Best, Best]:
+def search_both(source: _Rows, target: _Chunks, real_source: Count, real: Count, plan: SearchPlan) -> tuple[Best, Best]:
     """Returns the k best targets of each source, as ``search`` does, and the k best sources of each target."""
 
-    def one_device(source: _Rows, target: _Chunks, first: _Count) -> tuple[Best, Best]:
+    def one_device(source: _Rows, target: _Chunks, first: Count) -> tuple[Best, Best]:
         sides = source.astype(plan.precision), target.astype(plan.precision)
         forward, backward = _both_ways(*sides, first, real_source, real, plan)
         if plan.precision == "float32":
@@ -70,7 +67,7 @@ def products(x: Float[Array, "*row dim"], y: _Rows, precision: Precision) -> Flo
     return jnp.matmul(x, y.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
 
 
-def _one_way(queries: _Rows, candidates: _Chunks, first: _Count, real: _Count, plan: SearchPlan) -> Best:
+def _one_way(queries: _Rows, candidates: _Chunks, first: Count, real: Count, plan: SearchPlan) -> Best:
     k = plan.wide(plan.columns)
 
     def of_chunk(query: _Rows) -> Best:
@@ -87,14 +84,12 @@ def _one_way(queries: _Rows, candidates: _Chunks, first: _Count, real: _Count, p
 
 
 def _both_ways(
-    source: _Rows, target: _Chunks, first: _Count, real_source: _Count, real: _Count, plan: SearchPlan
+    source: _Rows, target: _Chunks, first: Count, real_source: Count, real: Count, plan: SearchPlan
 ) -> tuple[Best, Best]:
     k, k_backward = plan.wide(plan.columns), plan.wide(plan.rows)
     chunks, columns, dim = target.shape
     numbers, _ = _numbered(target)
-    start_of_targets = jax.tree.map(
-        lambda part: jnp.tile(part, (chunks, 1, 1)), _none(columns, k_backward, real_source)
-    )
+    begin = jax.tree.map(lambda part: jnp.tile(part, (chunks, 1, 1)), _none(columns, k_backward, real_source))
 
     def of_sources(backward: _Lists, numbered: tuple[Array, Array]) -> tuple[_Lists, Best]:
         row_number, sources = numbered
@@ -111,11 +106,11 @@ def _both_ways(
 
         return jax.lax.scan(of_targets, _none(plan.rows, k, real), (numbers, target, backward))[::-1]
 
-    backward, forward = jax.lax.scan(of_sources, start_of_targets, _numbered(source.reshape(-1, plan.rows, dim)))
+    backward, forward = jax.lax.scan(of_sources, begin, _numbered(source.reshape(-1, plan.rows, dim)))
     return _joined(forward), _joined(backward)
 
 
-def _none(rows: int, k: int, real: _Count) -> Best:
+def _none(rows: int, k: int, real: Count) -> Best:
     return jnp.full((rows, k), -jnp.inf, jnp.float32), jnp.full((rows, k), real, jnp.int32)
 
 
@@ -127,7 +122,7 @@ def _joined(best: _Lists) -> Best:
     return best[0].reshape(-1, best[0].shape[-1]), best[1].reshape(-1, best[1].shape[-1])
 
 
-def _rescored(best: Best, queries: _Rows, candidates: _Chunks, first: _Count, k: int) -> Best:
+def _rescored(best: Best, queries: _Rows, candidates: _Chunks, first: Count, k: int) -> Best:
     """Returns the best k of a list of candidates, by products in float32."""
     table = candidates.reshape(-1, candidates.shape[-1])
     size = max(1, _AT_ONCE // (best[1].shape[1] * table.shape[1]))

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Float, Int
 
-__all__ = ["Best", "best_of", "best_of_columns", "merged"]
+__all__ = ["Best", "Count", "best_of", "best_of_columns", "merged"]
 
 # The scores of each row, [row, k], best first, and their indices.
 Best = tuple[Float[Array, "_ _"], Int[Array, "_ _"]]
-_Count = int | Int[Array, ""]
+Count = int | Int[Array, ""]
 T = TypeVar("T")
 
 # Below this width, the maxima cost as much as they save.
@@ -33,7 +33,7 @@ _LARGEST_BLOCK = 64
 _SUBLANES, _LANES = 8, 128
 
 
-def best_of(scores: Float[Array, "row column"], k: int, real: _Count) -> Best:
+def best_of(scores: Float[Array, "row column"], k: int, real: Count) -> Best:
     """Returns the k largest scores of each row, and their columns; those from ``real`` on repeat the one before it."""
     block = _block_width(scores.shape[1], k)
 
@@ -50,7 +50,7 @@ def best_of(scores: Float[Array, "row column"], k: int, real: _Count) -> Best:
     return _by_platform(on_tpu, partial(by_block, block=block) if block else whole, scores)
 
 
-def best_of_columns(scores: Float[Array, "row column"], k: int, real: _Count) -> Best:
+def best_of_columns(scores: Float[Array, "row column"], k: int, real: Count) -> Best:
     """Returns the k largest scores of each column, and their rows: ``best_of`` of the transpose, which is not made."""
     block = _block_width(len(scores), k)
     columns = scores.shape[1]
@@ -84,7 +84,7 @@ def _tiled(scores: Float[Array, "row column"], k: int) -> bool:
     return k > 1 and rows % _SUBLANES == 0 and columns % _LANES == 0 and columns // _LANES >= 2 * k
 
 
-def _best_of_tiles(scores: Float[Array, "row column"], k: int, real: _Count) -> Best:
+def _best_of_tiles(scores: Float[Array, "row column"], k: int, real: Count) -> Best:
     """Returns the best by blocks as a TPU holds them."""
     rows, columns = scores.shape
     blocks = columns // _LANES
@@ -100,14 +100,14 @@ def _best_of_tiles(scores: Float[Array, "row column"], k: int, real: _Count) -> 
     return _best_within(top_blocks.reshape(rows, k * _LANES), chosen, _LANES, real)
 
 
-def _best_blocks(maxima: Float[Array, "row block"], k: int, width: int, real: _Count) -> Int[Array, "row k"]:
+def _best_blocks(maxima: Float[Array, "row block"], k: int, width: int, real: Count) -> Int[Array, "row k"]:
     """Returns the k blocks with the largest maxima, in their order, since equal scores go to the lower index."""
     # Filler does not change the maximum of a block, because it repeats what is in the block.
     starts = width * jnp.arange(maxima.shape[1], dtype=jnp.int32)
     return jnp.sort(_sorted(_masked(maxima, starts, real), k)[1], axis=1)
 
 
-def _best_within(top_blocks: Float[Array, "row score"], chosen: Int[Array, "row k"], width: int, real: _Count) -> Best:
+def _best_within(top_blocks: Float[Array, "row score"], chosen: Int[Array, "row k"], width: int, real: Count) -> Best:
     ids = chosen[:, :, None] * width + jnp.arange(width, dtype=jnp.int32)[None, None]
     ids = ids.reshape(top_blocks.shape)
     top, where = _sorted(jnp.where(ids < real, top_blocks, -jnp.inf), chosen.shape[1])
@@ -125,7 +125,7 @@ def _taken(ids: Int[Array, "row id"], where: Int[Array, "row k"]) -> Int[Array, 
     return _by_platform(by_sum, partial(jnp.take_along_axis, axis=1), ids, where)
 
 
-def _masked(scores: Float[Array, "row column"], ids: Int[Array, " column"], real: _Count) -> Float[Array, "row column"]:
+def _masked(scores: Float[Array, "row column"], ids: Int[Array, " column"], real: Count) -> Float[Array, "row column"]:
     return jnp.where(ids < real, scores, -jnp.inf)
 
 

@@ -16,11 +16,11 @@ import io
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import errors_of, whole_number
 from lsar_jax.corpora.text_files import lines
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_file, read_json
@@ -33,6 +33,7 @@ SPECIAL_IDS = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
 # Codes in Tatoeba that LASER tokenizes like Mandarin.
 _OF_CHINESE = {"yue": "zh", "wuu": "zh"}
 SENTENCEPIECE, CODES, VOCABULARY, DICTIONARY = "sentencepiece.model", "bpe.codes", "bpe.vocab", "dictionary.json"
+_needed = partial(import_extra, extra="laser", what="LASER's tokenizer")
 
 
 def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
@@ -64,10 +65,8 @@ def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenize
 def _laser2(model: Path) -> Callable[[str, str | None], list[str]]:
     sentencepiece, sacremoses = _needed("sentencepiece"), _needed("sacremoses")
     check_file(model)
-    try:
+    with errors_of(f"{model} is not a SentencePiece model", OSError, RuntimeError):
         processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-    except (OSError, RuntimeError) as error:
-        raise ValueError(f"{model} is not a SentencePiece model: {error}") from error
     normalizer = sacremoses.MosesPunctNormalizer("en", perl_parity=True)
     # Moses 4.0 turns the left and the low single quote into double quotes, later versions into single quotes.
     normalizer.substitutions = [(p, '"' if p in ("\u2018", "\u201a") else r) for p, r in normalizer.substitutions]
@@ -112,7 +111,7 @@ def _chinese() -> Callable[[str], str]:
 
 
 def _japanese() -> Callable[[str], str]:
-    mecab, ipadic = _needed("MeCab", "mecab-python3"), _needed("ipadic")
+    mecab, ipadic = _needed("MeCab", package="mecab-python3"), _needed("ipadic")
     tagger = mecab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati -b 50000")
     return lambda text: tagger.parse(text).rstrip("\r\n")
 
@@ -123,7 +122,7 @@ def _greek() -> Callable[[str], str]:
 
 
 def _read_bpe(codes: Path, vocabulary: Path) -> Any:
-    BPE = _needed("subword_nmt.apply_bpe", "subword-nmt").BPE
+    BPE = _needed("subword_nmt.apply_bpe", package="subword-nmt").BPE
     # Each line of fastBPE is a pair and its count; subword-nmt reads the pair, and exits the process if there is none.
     pairs = [line.split(" ")[:2] for line in _lines(codes, r"[^ ]+ [^ ]+( \d+)?", "a pair of pieces")]
     counts = [line.rsplit(" ", 1) for line in _lines(vocabulary, r".+ \d+", "a piece and its count")]
@@ -142,7 +141,3 @@ def _lines(path: Path, form: str, name: str) -> list[str]:
 
 def _printable(text: str) -> str:
     return "".join(" " if unicodedata.category(letter)[0] == "C" else letter for letter in text)
-
-
-def _needed(module: str, package: str = "") -> Any:
-    return import_extra(module, "laser", "LASER's tokenizer", package)

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Int
 
 from lsar_jax.checks import whole_number
+from lsar_jax.shapes import Ids
 
 __all__ = ["BatchSizes", "PackedBatch", "Sentence", "batch", "batches", "pack", "segments"]
 
@@ -26,11 +27,7 @@ __all__ = ["BatchSizes", "PackedBatch", "Sentence", "batch", "batches", "pack", 
 _WIDTHS = (128, 512, 2048, 8192, 32768, 131072, 524288, 2097152)
 _CPU_WIDTHS = (128, 256, *_WIDTHS[1:])
 # The widths of a row that holds all sentences of a call, such as a query, whose latency grows with its width.
-_ALONE = (
-    8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144
-)  # fmt: skip
-
-Ids = Int[np.ndarray, "_"]
+_ALONE = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144)
 
 
 def segments(width: int) -> int:

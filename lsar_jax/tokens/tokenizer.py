@@ -16,9 +16,9 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
 
 from lsar_jax.languages import language_code
+from lsar_jax.shapes import Ids
 from lsar_jax.tokens.chat_template import ChatTemplate
 from lsar_jax.tokens.long_text import cut_place
 
@@ -27,7 +27,6 @@ __all__ = [
     "check_no_template", "check_sentences",
 ]  # fmt: skip
 
-Ids = Int[np.ndarray, "_"]
 # Of a long text, the characters that are tokenized first for each token that is wanted.
 _CHARACTERS = 8
 

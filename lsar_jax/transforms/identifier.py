@@ -32,9 +32,10 @@ from lsar_jax.arrays import (
     to_device,
     warn_far_off,
 )
-from lsar_jax.checks import as_float
+from lsar_jax.checks import as_float, errors_of
 from lsar_jax.languages import canonical_keys, own_name
-from lsar_jax.moments import Moments, common_source, pool_moments
+from lsar_jax.moments import common_source, pool_moments
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec, same_source
 from lsar_jax.transforms.base.decompose import decompose
@@ -197,7 +198,7 @@ def discriminant(
 
 
 def fit_identifier(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     *,
     threshold: float = NOVEL,
     source: EncoderSpec | None = None,
@@ -233,10 +234,9 @@ def fit_identifier(
     unit, center, source = np.sqrt(level / samples), pooled.means.mean(axis=0), common_source(pooled, source)
     covariance = pooled.within / (samples * unit**2)
     given = (pooled.means - center) / unit, covariance, oas_shrinkage(covariance, samples)
-    try:
+    singular = "the covariance within the languages is singular; leave out constant dimensions"
+    with errors_of(singular, np.linalg.LinAlgError):
         weights, bias = decompose(x, discriminant, *given, precise=precise)
-    except np.linalg.LinAlgError as error:
-        raise ValueError("the covariance within the languages is singular; leave out constant dimensions") from error
     novel = novelty_of(pooled.means - center, weights / unit, float(unit))
     center, weights, bias = map(to_device, (center, weights / unit, bias))
     return LanguageIdentifier(center, weights, bias, novel, tuple(pooled), source, float(threshold))

@@ -114,9 +114,8 @@ def test_text_that_changes_while_it_is_read(folder, monkeypatch, refused, change
 def test_a_folder_that_cannot_be_written(folder, monkeypatch, refused):
     monkeypatch.chdir(folder)
     (folder / "closed").mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
-    assert "files cannot be written in closed; choose another folder" in refused(
-        main, ["fit", "lsar", "closed/t", "--moments", "m"]
-    )
+    error = refused(main, ["fit", "lsar", "closed/t", "--moments", "m"])
+    assert "files cannot be written in closed; choose another folder" in error
 
 
 def test_a_full_disk_is_one_line(folder, refused):

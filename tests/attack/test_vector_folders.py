@@ -108,7 +108,7 @@ def test_manifests_of_others(kind, made):
 
 def test_a_manifest_that_was_changed(made):
     changed(made / "manifest.json", lambda m: m["job"].update(max_length=9), signed=False)
-    with pytest.raises(ValueError, match="manifest.json is damaged: .*or its SHA-256 does not match"):
+    with pytest.raises(ValueError, match="manifest.json is damaged, .*or its SHA-256 does not match"):
         lj.embeddings.open(made)
 
 
@@ -132,7 +132,7 @@ def test_vectors_of_others(vectors, made):
         (lambda lines: [b"3", *lines[1:]], "TypeError"),
         (lambda lines: [b'{"text": 3, "id": "0"}', *lines[1:]], "TypeError"),
         (lambda lines: [b'{"text": "\\ud800", "id": "0"}', *lines[1:]], "surrogates"),
-        (lambda lines: [b"\xff", *lines[1:]], "UnicodeDecodeError"),
+        (lambda lines: [b"\xff", *lines[1:]], "can't decode byte 0xff"),
     ],
 )
 def test_sentences_of_others(change, message, made):

@@ -186,9 +186,8 @@ def test_encoded_folders(tmp_path, capsys, refused, all_progress):
     applied = ["apply", out[1], str(tmp_path / "de"), str(tmp_path / "y.npy"), "--language", "de"]
     assert main(applied) == 0
     printed = capsys.readouterr().out.splitlines()
-    encoded, read, transformed = (
-        [line for line in printed if line.startswith(verb)] for verb in ("encoded", "read", "transformed")
-    )
+    verbs = "encoded", "read", "transformed"
+    encoded, read, transformed = ([line for line in printed if line.startswith(verb)] for verb in verbs)
     assert encoded == ["encoded 3 sentences (48%)", "encoded 7 sentences (100%)"]  # of 14 and 15 bytes
     assert [line.partition(" (")[0] for line in read] == ["read 3 vectors", "read 7 vectors"]
     assert transformed == ["transformed 4 of 4 vectors (100%)"]

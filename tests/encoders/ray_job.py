@@ -30,9 +30,8 @@ if __name__ == "__main__":
     # Two actors take two of the logical CPUs; reading and writing take the others.
     ray.init(num_cpus=4, object_store_memory=100 << 20, include_dashboard=False, _temp_dir=f"{folder}/ray")
     two, text = ray.data.ActorPoolStrategy(size=2), ray.data.read_parquet(f"{folder}/text").repartition(20)
-    encoded = text.map_batches(
-        KilledOnce, fn_constructor_args=[encoder], batch_format="pyarrow", batch_size=5, compute=two
-    )
+    options = {"batch_format": "pyarrow", "batch_size": 5, "compute": two}
+    encoded = text.map_batches(KilledOnce, fn_constructor_args=[encoder], **options)
     encoded.write_parquet(f"{folder}/vectors")
     ray.data.DataContext.get_current().shuffle_input_batch_bytes = 0  # sum each block alone, and merge the sums
     vectors = ray.data.read_parquet(f"{folder}/vectors").repartition(8)

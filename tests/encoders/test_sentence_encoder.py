@@ -183,9 +183,9 @@ REFUSED = [
     (["abc"], {"layers": ()}, r"layers is \(\); give one or more, such as layers=\(3,\)"),
     (["abc"], {"max_length": 2}, "max_length is 2; it must be"),
     (["abc"], {"token_budget": 0}, "token_budget is 0; it must be a whole number from 1"),
-    (["abc"], {"prompt": "a" * 50 + ":"}, "the prompt 'aaa.* leaves no room for text in 40 tokens"),
+    (["abc"], {"prompt": "a" * 50 + ":"}, "the prompt 'aaa.* leaves no room in 40 tokens"),
     (["abc"], {"output": "torch"}, "output 'torch' is not one of numpy, jax"),
-    (["abc"], {"language": ["de"]}, "no transform, tokenizer or embedding of this encoder uses it"),
+    (["abc"], {"language": ["de"]}, "no transform, tokenizer or embedding of the encoder uses it"),
 ]
 
 

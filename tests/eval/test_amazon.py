@@ -76,7 +76,7 @@ def test_amazon(tmp_path, capsys):
     assert {"accuracy mean, 3 classes", "accuracy ja, 3 classes, by language"} <= stars
     (folder / "de_test.tsv").write_text("4\tabc\n")
     assert main(command) == 1
-    message = "test set of de: the label '4' is not in the training set, which has 0, 1, 2"
+    message = "test set of de: the label '4' is not one of 0, 1, 2"
     assert message in capsys.readouterr().err
 
 

@@ -255,7 +255,7 @@ def test_parallel_that_is_wrong(tmp_path):
         ("de", lambda: flores(folder, ("fr",)), "x has no file for fr, such as de.txt or deu_Latn.devtest; it has de"),
         ("de", lambda: flores(folder), "x has de; give at least two languages"),
         ("fr", lambda: flores_ntrex.ntrex(folder), "x has de, fr; give en, or --pairs all"),
-        ("en", lambda: flores_ntrex.scripts(folder), "none in its usual script and in another"),
+        ("en", lambda: flores_ntrex.scripts(folder), "none in two scripts"),
         ("deu", lambda: flores(folder, ("de", "en")), "de.txt and .*deu.txt are both for 'de'; keep only one"),
     ):
         write(folder, f"{name}.txt", ["a"])

@@ -42,9 +42,11 @@ def test_bucc_equals_brute_force(made, tmp_path, capsys):
         found = {}
         for split in ("sample", "training"):
             part = read_split(made, code, split)
-            x, y = (encoder.encode(side.sentences) for side in (part.other, part.english))
+            sides = (part.other, part.english)
+            x, y = (encoder.encode(list(side)) for side in sides)
+            names, english = (list(side.values()) for side in sides)
             pairs = sorted(brute_force(x, y, 4, "ratio", "max").items(), key=lambda pair: -pair[1])
-            kept = [(score, (part.other.ids[i], part.english.ids[j]) in part.gold) for (i, j), score in pairs]
+            kept = [(score, (names[i], english[j]) in part.gold) for (i, j), score in pairs]
             found[split] = kept, len(part.gold)
         # Every threshold is tried on the sample; the best is halfway to the next score.
         (kept, gold), (tested, test_gold) = found["sample"], found["training"]
@@ -69,12 +71,12 @@ def test_made_files(made, bitext):
     sentences = {}
     for split in ("sample", "training"):
         part = read_split(made, "de", split)
-        german, english = (dict(zip(*reversed(side), strict=True)) for side in (part.other, part.english))
+        german, english = ({name: text for text, name in side.items()} for side in (part.other, part.english))
         # Nothing but the gold pairs is a pair.
         gold = {(english[en], german[de]) for de, en in part.gold}
-        assert gold == {(e, o) for e, o in pairs if e in part.english.sentences and o in part.other.sentences}
-        assert len(part.other.sentences) > len(gold)
-        sentences[split] = set(part.other.sentences) | {f"en {text}" for text in part.english.sentences}
+        assert gold == {(e, o) for e, o in pairs if e in part.english and o in part.other}
+        assert len(part.other) > len(gold)
+        sentences[split] = set(part.other) | {f"en {text}" for text in part.english}
     assert not sentences["sample"] & sentences["training"]
 
 
@@ -82,7 +84,7 @@ def test_a_sentence_that_comes_twice_counts_for_nothing(tmp_path):
     for name, text in (("de", "de-1\ta\nde-2\tb\nde-3\ta\n"), ("en", "en-1\tx\nen-2\ty\n"), ("gold", "de-1\ten-1\n")):
         (tmp_path / f"de-en.dev.{name}").write_text(text)
     part = read_split(tmp_path, "de", "sample")
-    assert part.other == (["a", "b"], [None, "de-2"])
+    assert part.other == {"a": None, "b": "de-2"}
     assert part.gold == {("de-1", "en-1")}
 
 

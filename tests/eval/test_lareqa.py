@@ -83,11 +83,8 @@ def lareqa(tmp_path_factory, fake):
 def test_lareqa(lareqa, metric):
     tmp_path, end = lareqa, "" if metric == "cosine" else ", dot"
     check_published_metrics("lareqa", {r["metric"] for r in read(tmp_path / "out")})
-    values = {
-        (r["transform"], r["metric"].removesuffix(end)): r
-        for r in read(tmp_path / "out")
-        if r["metric"].endswith(", dot") == bool(end)
-    }
+    chosen = (r for r in read(tmp_path / "out") if r["metric"].endswith(", dot") == bool(end))
+    values = {(r["transform"], r["metric"].removesuffix(end)): r for r in chosen}
     whole = values["original", "mAP"]
     assert whole["n"] == 18
     assert whole["low"] <= whole["value"] <= whole["high"]

@@ -109,11 +109,8 @@ def test_scores_are_those_by_hand(folder, leakage):
     pairs = read_pairs(folder / "tatoeba", ["de", "fr"])
     sides = [[encoder.encode(side) for side in two] for two in pairs.values()]
     results = read(leakage)
-    values = {
-        (r["transform"], r["parameters"].get("objective"), r["seed"], r["metric"]): r["value"]
-        for r in results
-        if r["task"] == "tatoeba"
-    }
+    found = (r for r in results if r["task"] == "tatoeba")
+    values = {(r["transform"], r["parameters"].get("objective"), r["seed"], r["metric"]): r["value"] for r in found}
     for run, objective in zip(("meat", "meat-oracle"), OBJECTIVES, strict=True):
         for seed in (0, 1):
             for part, head in zip(PARTS, heads(folder / run, seed), strict=True):
@@ -139,10 +136,8 @@ def test_the_tables(leakage, printed):
     # Retrieval is the mean of both directions.
     of_meat = [r for r in results if r.parameters.get("objective", "meat") == "meat"]
     values = {(r.task, r.transform, r.seed, r.metric): r.value for r in of_meat}
-    expected = [
-        np.mean([values["bitext", "language", seed, f"{way} mean over 2"] for way in ("en-xx", "xx-en")])
-        for seed in (0, 1)
-    ]
+    ways = [f"{way} mean over 2" for way in ("en-xx", "xx-en")]
+    expected = [np.mean([values["bitext", "language", seed, way] for way in ways]) for seed in (0, 1)]
     assert scores[2, "meat", "language"]["held-out"] == pytest.approx(expected)
     # Mean and sample deviation: of two, half their distance times the root of two.
     rows = [line for line in printed.splitlines() if line.startswith("│ meat  ")]
@@ -192,9 +187,7 @@ def test_seeds_are_put_together_and_ablations_are_not_drawn(folder, leakage, tmp
     drawn = {}
     monkeypatch.setattr(figures, "pair_planes", lambda panels, *_: drawn.update(planes=list(panels)))
     monkeypatch.setattr(figures, "leakage", lambda *_, **__: None)
-    monkeypatch.setattr(
-        figures, "objective_bars", lambda scores, *_: drawn.update(bases={name for _, name, _ in scores})
-    )
+    monkeypatch.setattr(figures, "objective_bars", lambda scores, *_: drawn.update(bases={at[1] for at in scores}))
     options = data(folder)
     options[options.index("--sts17") + 1] = str(tmp_path / "nowhere")
     assert main(["leakage", *runs, *options, "--pictures", "fr", "--out", str(tmp_path / "out")]) == 0

@@ -118,10 +118,8 @@ def test_syntax_is_that_of_36_languages():
 
 def test_methods_stand_beside_those_that_were_fitted_likewise():
     # A whitening of each file is not one of all languages, nor the reverse; nor is one of other text.
-    of_files, of_text, of_udhr = (
-        {number.method for number in published(result(*TATOEBA, fit_on))}
-        for fit_on in ("evaluated", "text/oscar", "udhr")
-    )
+    texts = "evaluated", "text/oscar", "udhr"
+    of_files, of_text, of_udhr = ({n.method for n in published(result(*TATOEBA, text))} for text in texts)
     assert {"cbie", "largest=10"} <= of_files - of_text
     assert {"lsar rank=36", "center"} <= of_text - of_files
     assert of_udhr == {"original", "zero=588", "zero=306", "zero=239"} <= of_files & of_text

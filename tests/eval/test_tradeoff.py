@@ -171,15 +171,15 @@ def test_data_and_options_are_not_mixed(rng):
     assert found.data == ["data/xquad-r", "data/mlqa-r"]
     assert list(found.gains["bundled, layer 8"]["lsar"]) == [f"lareqa, mAP ({data})" for data in found.data]
     original, lsar = both(options=first)
-    with pytest.raises(ValueError, match="lareqa at layer 8 have mix '' and 'en'; give a folder with one of them"):
+    with pytest.raises(ValueError, match="lareqa at layer 8 has mix '' and 'en'; give a folder with one of them"):
         compare([original, *both(options={**first, "mix": "en"})[1:]])
-    with pytest.raises(ValueError, match="have max_length 128 and 64"):
+    with pytest.raises(ValueError, match="has max_length 128 and 64"):
         compare([original, replace(lsar, max_length=64)])
     with pytest.raises(ValueError, match="2 results of lsar at layer 8 in lareqa, mAP, fitted on a and b"):
         compare([original, replace(lsar, fitted_on="a", seed=1), replace(lsar, fitted_on="b", seed=2)])
     with pytest.raises(ValueError, match="2 results of lsar .* fitted on nothing"):
         compare([original, lsar, lsar])
-    with pytest.raises(ValueError, match="have mix '' and 'en'"):
+    with pytest.raises(ValueError, match="has mix '' and 'en'"):
         compare([*both(options=first), *both(options={**first, "mix": "en"})])
 
 

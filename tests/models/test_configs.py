@@ -106,8 +106,8 @@ QWEN = [
     (ROPE | {"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5 in config.json; only 1 is supported"),
     (LINEAR, "rope_scaling is .* in config.json; only None is supported"),
     ({"hidden_act": "mish"}, "hidden_act 'mish' is not one of gelu, "),
-    ({"num_key_value_heads": 3}, "4 heads of width .* do not fit: their number must be a multiple of 3"),
-    ({"head_dim": 5}, "4 heads of width 5 do not fit: .* width of 2"),
+    ({"num_key_value_heads": 3}, "4 heads of width .* do not fit; expected multiples of 3 and"),
+    ({"head_dim": 5}, "4 heads of width 5 do not fit; .* and 2"),
 ]
 REFUSED = {
     "bert": [
@@ -128,7 +128,7 @@ REFUSED = {
     "qwen2": [
         *QWEN,
         ({"use_sliding_window": True}, "use_sliding_window is True in config.json; only False is supported"),
-        ({"num_key_value_heads": ...}, "4 heads of width 8 do not fit: their number must be a multiple of 32"),
+        ({"num_key_value_heads": ...}, "4 heads of width 8 do not fit; expected multiples of 32"),
     ],
     "llama": [
         *QWEN,
@@ -140,7 +140,7 @@ REFUSED = {
     ],
     "eurobert": [*QWEN, ({"mlp_bias": True}, "mlp_bias is True in config.json; only False is supported")],
     "modernbert": [
-        ({"layer_types": ["full_attention"] * 3}, "name one of full_attention, sliding_attention for each of 4"),
+        ({"layer_types": ["full_attention"] * 3}, "expected 4 of full_attention, sliding_attention"),
         ({"layer_types": None, "global_attn_every_n_layers": 0}, "global_attn_every_n_layers is 0; it must be"),
         ({"local_attention": -1}, "window is -1; it must be a whole number"),
         ({"sliding_window": 2}, "sliding_window is 2 in config.json; only 4 is supported"),

@@ -45,10 +45,9 @@ def drawn(rng):
     def norm(name):
         return {f"{name}.weight": rng.uniform(0.5, 1.5, 32), f"{name}.bias": rng.standard_normal(32) / 2}
 
-    tensors = {
-        f"embeddings.{kind}_embeddings.weight": rng.standard_normal((rows, 32))
-        for kind, rows in (("word", 64), ("token_type", 1))
-    } | norm("emb_ln")
+    rows = {"word": 64, "token_type": 1}.items()
+    tensors = {f"embeddings.{kind}_embeddings.weight": rng.standard_normal((n, 32)) for kind, n in rows}
+    tensors |= norm("emb_ln")
     for number in range(4):
         block = f"encoder.layers.{number}"
         tensors |= linear(f"{block}.attn.Wqkv", 96, 32) | linear(f"{block}.attn.out_proj", 32, 32)

@@ -277,8 +277,8 @@ FEW = "the labels to train on are {}; there must be at least two"
     ("task", "option", "name", "content", "message"),
     [
         ("pos", "--train", "train-de.txt", WORD.format("X") * 64, "train-de.txt has no text in en; it has de"),
-        ("pos", "--train", "part-en.txt", WORD.format("X") + WORD.format("_"), "the word 'x' in sentence 2 has no"),
-        ("pos", "--test", "part-en.txt", WORD.format("X") + WORD.format("_"), "the word 'x' in sentence 2 has no"),
+        ("pos", "--train", "part-en.txt", WORD.format("X") + WORD.format("_"), "'x' in sentence 2 has the UPOS _"),
+        ("pos", "--test", "part-en.txt", WORD.format("X") + WORD.format("_"), "'x' in sentence 2 has the UPOS _"),
         ("pos", "--test", "german.txt", WORD.format("X"), "german.txt is not named after its language, as in"),
         ("pos", "--train", "one-en.txt", WORD.format("NOUN") * 64, f"one-en.txt: {FEW.format('NOUN')}"),
         ("ner", "--train", "one-en.txt", "Jo\tO\n\n" * 64 + "Jo\tB-PER\n\n", f"one-en.txt: {FEW.format('O')}"),

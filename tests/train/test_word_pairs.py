@@ -86,9 +86,9 @@ def test_files_of_any_aligner_are_filtered_when_read(tmp_path):
         ("a ||| b\na b", "0-0\n0-0", ValueError, "words, line 2 is not 'English words ||| other words'"),
         ("a |||  ", "0-0", ValueError, "line 1 is not"),
         ("a ||| b ||| c", "0-0", ValueError, "line 1 is not"),
-        ("a\u00a0b ||| c", "1-0", ValueError, "line 1: '1-0' is not a link .* the sentences have 1 and 1"),
-        ("a ||| b", "0-1", ValueError, "links, line 1: '0-1' is not a link such as 0-2 between two words"),
-        ("a ||| b", "-1-0", ValueError, "links, line 1: '-1-0' is not a link such as 0-2"),
+        ("a\u00a0b ||| c", "1-0", ValueError, "line 1: '1-0' is not a link .* the sides have 1 and 1"),
+        ("a ||| b", "0-1", ValueError, "links, line 1: '0-1' is not a link of two words such as 0-2"),
+        ("a ||| b", "-1-0", ValueError, "links, line 1: '-1-0' is not a link of two words"),
         ("a ||| b", None, FileNotFoundError, "there is no en-de.train.links in"),
     ],
 )

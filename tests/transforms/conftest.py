@@ -12,7 +12,5 @@ def x():
     rng = np.random.default_rng(5)
     offsets = 4 * rng.standard_normal((len(CODES), 40))
     common = 10 * rng.standard_normal(40)
-    return {
-        code: (rng.standard_normal((30 + 5 * i, 40)) + offsets[i] + common).astype(np.float32)
-        for i, code in enumerate(CODES)
-    }
+    rows = [rng.standard_normal((30 + 5 * i, 40)) + offset + common for i, offset in enumerate(offsets)]
+    return {code: x.astype(np.float32) for code, x in zip(CODES, rows, strict=True)}

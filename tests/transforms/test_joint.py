@@ -64,9 +64,8 @@ def test_equal_means_or_equal_scatter(rng, means):
     x, of_means, of_scatter, _ = planted(rng, means=means, scatter=not means)
     joint = fit_joint(x, 2)
     assert found(joint, of_means if means else of_scatter) > 0.97
-    values = scatter_directions(
-        np.stack([np.cov(rows.T) for rows in x.values()]), np.asarray(fit_lsar(x).steps[0].basis, np.float64), 5
-    )[1]
+    covariances = np.stack([np.cov(rows.T) for rows in x.values()])
+    values = scatter_directions(covariances, np.asarray(fit_lsar(x).steps[0].basis, np.float64), 5)[1]
     # Two eigenvalues stand out if the scatter differs, none if it does not.
     assert (values[1] > 10 * values[2]) == (not means)
     assert values[2] < 2 * values[4]

@@ -1,21 +1,20 @@
 """Tokenized sentence pairs to align an encoder on, with the links between their words for objectives on words."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int
 
+from lsar_jax.arrays import digest
 from lsar_jax.corpora.parallel_text import Pair
 from lsar_jax.languages import spaces_words
+from lsar_jax.shapes import Ids
 from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.tokens.word_tokens import tokenize_words
 from train.word_pairs.aligned_files import AlignedPair
 
 __all__ = ["Examples", "sentence_examples", "word_examples"]
-
-Ids = Int[np.ndarray, "_"]
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,7 @@ class Examples:
 
     def hash(self) -> str:
         """Returns a hash that identifies these examples in this order."""
-        digest = hashlib.sha256(",".join(self.codes).encode())
-        for arrays in (self.source, self.target, self.links or (), (self.language,)):
-            digest.update(np.array(list(map(len, arrays)), np.int64).tobytes())
-            for array in arrays:
-                digest.update(np.ascontiguousarray(array, np.int32).tobytes())
-        return digest.hexdigest()
+        return digest(*self.codes, *self.source, *self.target, *(self.links or ()), self.language)
 
     def of(self, code: str) -> "Examples":
         """Returns the pairs of one language."""

@@ -154,11 +154,9 @@ class Disentangle(HeadsOptions):
             f"of English and {', '.join(pairs)}; loss terms: {', '.join(objective.terms)}"
         )
         seeds = tuple(range(self.seed, self.seed + self.seeds))
-        heads = HeadTraining(
-            objective, self.learning_rate, self.batch, seeds, training, validation, self.oracle_weights
-        )
+        task = HeadTraining(objective, self.learning_rate, self.batch, seeds, training, validation, self.oracle_weights)
         title = f"{objective.name}, {encoder.spec.id}, layer {encoder.spec.layer}"
-        trained = train(heads, self.loop, self.out, title, _STEPS_PER_CALL)
+        trained = train(task, self.loop, self.out, title, _STEPS_PER_CALL)
         fitted = {code: len(set(map(int, side))) for code, (_, side) in rows.items()}
         fitted["en"] = len({int(row) for english, _ in rows.values() for row in english})
         for number, weight in enumerate(self.oracle_weights):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from lsar_jax import EncoderSpec, Transform
+from lsar_jax.checks import errors_of
 from lsar_jax.corpora.tables import Data
 from lsar_jax.embeddings import job
 from lsar_jax.files import read_json
@@ -51,16 +52,16 @@ class TrainedRun:
         """Reads a run from its folder; ``trained.json`` says how each seed ended."""
         config = read_json(folder / "config.json", dict, ("encoder_spec", "pairs", "split", *_TRAINING, *_SAME))
         ended = read_json(folder / "trained.json", dict, ("objective", "epochs", "seeds"))
-        try:
+        damaged = f"{folder / 'config.json'} or trained.json is damaged"
+        with errors_of(damaged, AttributeError, KeyError, TypeError, ValueError):
             best = [f"{end['best_epoch']}{'*' * (end['stopped_by'] == 'epochs')}" for end in ended["seeds"]]
             steps = f"{config['learning_rate']:g}, {config['batch']}, {config['patience']}"
             # Older versions did not record the weight, as it was 1.
             weight = float(config.get("oracle_weights", [1.0])[0])
             spec, seeds = EncoderSpec.from_dict(config["encoder_spec"]), [end["seed"] for end in ended["seeds"]]
             training = [steps, f"{ended['epochs']}", " ".join(best)]
-            return cls(folder, config, spec, f"{ended['objective']:s}", weight, seeds, training)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{folder / 'config.json'} or trained.json is damaged: {error!r}") from error
+            run = cls(folder, config, spec, f"{ended['objective']:s}", weight, seeds, training)
+        return run
 
     @property
     def files(self) -> list[Path]:

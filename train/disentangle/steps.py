@@ -142,9 +142,8 @@ def run(
 
         return jax.lax.scan(step, state, (steps.first + jnp.arange(len(order)), order))
 
-    return each_seed(
-        seed, state, steps.order, keys, steps.active, jnp.ones(len(keys), jnp.float32) if weights is None else weights
-    )
+    weights = jnp.ones(len(keys), jnp.float32) if weights is None else weights
+    return each_seed(seed, state, steps.order, keys, steps.active, weights)
 
 
 @partial(jax.jit, static_argnames=("objective", "size", "mesh"))

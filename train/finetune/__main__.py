@@ -82,9 +82,7 @@ class Finetune:
     out: Path = Path("results/finetune")
 
     # What --help shows.
-    essential = (
-        "task", "train", "dev", "test", "languages", "encoder", "layer", "seeds", "epochs", "out"
-    )  # fmt: skip
+    essential = ("task", "train", "dev", "test", "languages", "encoder", "layer", "seeds", "epochs", "out")
 
     def run(self) -> dict[str, Any]:
         """Trains all seeds, tests them, and prints their scores; returns what ``transfer.json`` holds."""

@@ -11,15 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from lsar_jax.shapes import AnyArray
+from lsar_jax.shapes import AnyArray, Ids
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 
 __all__ = ["TaskBatch", "TaskExample", "of_sentence", "task_batch", "training_width", "windows"]
 
 _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-
-Ids = Int[np.ndarray, "_"]
 
 
 class TaskExample(NamedTuple):

@@ -20,10 +20,7 @@ def _read(data: Data, part: str) -> dict[str, list[ParsedSentence]]:
     for number, sentence in enumerate(chain.from_iterable(text.values()), start=1):
         if "_" in sentence.tags:
             word = sentence.words[sentence.tags.index("_")]
-            raise ValueError(
-                f"{data}: the word {word!r} in sentence {number} has no part of speech (its UPOS is _); leave the "
-                "sentence out, or tag it"
-            )
+            raise ValueError(f"{data}: {word!r} in sentence {number} has the UPOS _; tag it, or leave out the sentence")
     return text
 
 

@@ -108,9 +108,7 @@ def labelled_tests(task: TransferTask, texts: Sequence[Data], languages: Sequenc
                 # A table of several languages is a test in each.
                 name = Path(data).stem if list(found) == [language_of(data)] else f"{Path(data).stem}.{code}"
             if not code:
-                raise ValueError(
-                    f"{data} is not named after its language, as in de_pud-ud-test.conllu or dev-de.tsv; rename it"
-                )
+                raise ValueError(f"{data} is not named after its language, as in dev-de.tsv; rename it")
             if name in tests:
                 raise ValueError(f"{data}: there is another test named {name}; rename one, or give it once")
             tests[name] = (code, sentences)

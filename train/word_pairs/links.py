@@ -70,8 +70,6 @@ def parse_links(line: str, english: int, other: int) -> Links:
         match = re.fullmatch(r"(\d+)-(\d+)", item, re.ASCII)
         link = (int(match[1]), int(match[2])) if match else (english, other)
         if not (link[0] < english and link[1] < other):
-            raise ValueError(
-                f"{item!r} is not a link such as 0-2 between two words; the sentences have {english} and {other}"
-            )
+            raise ValueError(f"{item!r} is not a link of two words such as 0-2; the sides have {english} and {other}")
         links.add(link)
     return frozenset(links)

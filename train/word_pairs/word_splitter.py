@@ -1,8 +1,7 @@
 """Splits sentences into words as they are written: by Moses' rules, Chinese, Japanese and Thai by their own tools."""
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 import regex
 
@@ -17,6 +16,7 @@ Split = Callable[[str], list[str]]
 SEPARATOR = "|||"
 # A joiner, or a mark that is no letter by itself, after a letter or another mark.
 _ACCENT = r"(?<=[\p{L}\p{M}\p{Join_Control}])(?!\p{Alphabetic})[\p{M}\p{Join_Control}]"
+_tool = partial(import_extra, extra="align", what="splitting text into words")
 
 
 def word_splitter(language: str) -> Split:
@@ -48,17 +48,13 @@ def _moses(code: str) -> Split:
 
 @cache
 def _japanese() -> Split:
-    mecab, ipadic = _tool("MeCab", "mecab-python3"), _tool("ipadic")
+    mecab, ipadic = _tool("MeCab", package="mecab-python3"), _tool("ipadic")
     tagger = mecab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati")
     return lambda sentence: tagger.parse(sentence).split()
-
-
-def _tool(module: str, package: str = "") -> Any:
-    return import_extra(module, "align", "splitting text into words", package)
 
 
 _SPLITTERS: dict[str, Callable[[], Split]] = {
     "zh": lambda: _tool("rjieba").cut,
     "ja": _japanese,
-    "th": lambda: _tool("pythainlp.tokenize", "pythainlp").word_tokenize,
+    "th": lambda: _tool("pythainlp.tokenize", package="pythainlp").word_tokenize,
 }

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from eval.command import command
 from eval.data.reviews import read_reviews
 from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Task
+from lsar_jax.checks import check_choice
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.measures.query_scores import strata_of
@@ -44,11 +45,8 @@ def amazon(data: Data = Path("data/amazon"), languages: tuple[str, ...] = ("en",
         raise ValueError(f"{data}, training set of en: all labels are {labels[0]!r}; give two or more labels")
     tests = {code: read_reviews(data, code, "test") for code in dict.fromkeys(map(language_code, languages))}
     for code, (_, gold) in tests.items():
-        if unknown := sorted({*gold} - {*known}):
-            raise ValueError(
-                f"{data}, test set of {code}: the label {unknown[0]!r} is not in the training set, which has "
-                f"{', '.join(known)}"
-            )
+        for label in sorted({*gold}):
+            check_choice(f"{data}, test set of {code}: the label", label, known)
     # Keep star ratings apart from the papers' binary labels.
     suffix = "" if len(known) == 2 else f", {len(known)} classes"
 

@@ -53,8 +53,8 @@ def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de",
     splits = {(code, split): read_split(data, code, split) for code in codes for split in SPLITS}
 
     def texts(code: str) -> Texts:
-        others = {(f"{split} {code}", code): splits[code, split].other.sentences for split in SPLITS}
-        return others | {(f"{split} {code}", "en"): splits[code, split].english.sentences for split in SPLITS}
+        others = {(f"{split} {code}", code): [*splits[code, split].other] for split in SPLITS}
+        return others | {(f"{split} {code}", "en"): [*splits[code, split].english] for split in SPLITS}
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         [code] = {code for _, code in x if code != "en"}
@@ -94,12 +94,13 @@ def _mine(other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"]
     """Mines a split by the ratio margin over four neighbours, and marks the gold pairs."""
     pairs = mine(other, english, k=4, margin="ratio", retrieval="max")
     # Duplicate sentences have no id in the collections, but may occur in gold pairs.
-    names = dict.fromkeys([*split.other.ids, *(first for first, _ in sorted(split.gold))])
+    sides = list(split.other.values()), list(split.english.values())
+    names = dict.fromkeys([*sides[0], *(first for first, _ in sorted(split.gold))])
     number = {name: i for i, name in enumerate(names)}
     gold = {pair: i for i, pair in enumerate(sorted(split.gold))}
     found = []
     for other_row, english_row, score in zip(*(part.tolist() for part in pairs), strict=True):
-        ids = split.other.ids[other_row], split.english.ids[english_row]
+        ids = sides[0][other_row], sides[1][english_row]
         if None not in ids:
             found.append((score, gold.get(ids, -1), number[ids[0]]))
     scores, equal, source = np.array(found, np.float64).reshape(-1, 3).T

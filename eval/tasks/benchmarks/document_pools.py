@@ -13,6 +13,7 @@ English; without it, all vectors. ``eval.data.pools.document_pool`` has the text
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from eval.task import Embedded, Method, Metric, QueryScores, Score, Setting, Tas
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
 from lsar_jax.measures.query_scores import difference_of
-from lsar_jax.measures.ranking import Bank, ndcg, recall
+from lsar_jax.measures.ranking import ndcg, recall
 from lsar_jax.retrieval import local_scale, nearest
 from lsar_jax.retrieval.preference import mrc, peer, tlr
 
@@ -59,25 +60,22 @@ def pool(
     texts = {("q", c): fill(question_text, "question", of) for c, of in found.queries.items()}
     texts |= {("d", c): fill(passage_text, "passage", of) for c, of in found.documents.items()}
 
-    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        yield from _scores(x, found, method.bank)
-
     return Task(
         name=f"pool {text}", title=f"Documents of {text} in {len(found.documents)} languages", parts=[texts],
-        languages=list(dict.fromkeys([*found.documents, *found.queries, "en"])), scores=scores, queries="q",
-        searches=True, least=2,
+        languages=list(dict.fromkeys([*found.documents, *found.queries, "en"])), queries="q", searches=True, least=2,
+        scores=partial(_scores, found),
     )  # fmt: skip
 
 
-def _scores(x: Embedded, pool: DocumentPool, bank: Bank) -> Iterator[Score]:
+def _scores(pool: DocumentPool, x: Embedded, method: Method, _: Setting) -> Iterator[Score]:
     """Yields the scores of the questions in each language, and their means over languages."""
     codes = list(pool.documents)
     of_document = np.repeat(np.arange(len(codes)), [len(pool.documents[code]) for code in codes])
     documents = np.asarray(unit_rows(jnp.concatenate([x["d", code] for code in codes])))
     asked = {code: np.asarray(unit_rows(jnp.asarray(x["q", code]))) for code in pool.queries}
-    if bank is not None:
+    if method.bank is not None:
         asked = {code: np.pad(of, ((0, 0), (0, 1)), constant_values=1) for code, of in asked.items()}
-        documents = np.column_stack([documents, -np.asarray(local_scale(documents, bank)) / 2])
+        documents = np.column_stack([documents, -np.asarray(local_scale(documents, method.bank)) / 2])
     every: dict[str, list[QueryScores]] = {}
     for code, queries in asked.items():
         question, k = pool.questions[code], min(_FIRST, len(documents))

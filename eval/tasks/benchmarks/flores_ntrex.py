@@ -82,10 +82,7 @@ def scripts(data: Data = Path("scripts"), languages: tuple[str, ...] = (), pairs
     """
     task = _task("scripts", "Languages in two scripts", data, languages, pairs)
     if not script_pairs(task.languages):
-        raise ValueError(
-            f"{data} has {', '.join(task.languages)}, none in its usual script and in another; add such as sr and "
-            "sr-Latn"
-        )
+        raise ValueError(f"{data} has {', '.join(task.languages)}, none in two scripts; add such as sr and sr-Latn")
     return task
 
 

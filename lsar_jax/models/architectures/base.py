@@ -204,10 +204,7 @@ def layer_kinds(
         kinds = ["full_attention" if whole else "sliding_attention" for whole in full]
     known = ("full_attention", "sliding_attention")
     if not isinstance(kinds, list) or len(kinds) != blocks or not all(kind in known for kind in kinds):
-        raise ValueError(
-            f"layer_types is {kinds!r} in config.json; it must name one of {', '.join(known)} for each "
-            f"of {blocks} blocks"
-        )
+        raise ValueError(f"layer_types is {kinds!r} in config.json; expected {blocks} of {', '.join(known)}")
     return tuple(kinds)
 
 

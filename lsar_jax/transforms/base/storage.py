@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.checks import errors_of
 from lsar_jax.languages import check_codes
 from lsar_jax.mesh import check_process
 from lsar_jax.shapes import AnyArray
@@ -53,7 +54,7 @@ def load_parts(path: Path) -> TransformParts:
     check_process()
     with open_arrays(path, format=FORMAT, what="transform") as file:
         tensors, header = {name: file.read(name) for name in file.names}, file.header
-    try:
+    with errors_of(f"the parts of {path} do not fit together", IndexError, KeyError, TypeError, ValueError):
         fits, source = tuple(map(_fit, header["fits"])), _spec(header["source"])
         owners = (*map(str, range(len(fits))), "identifier", "sample")
         by_step: dict[str, dict[str, np.ndarray]] = {name: {} for name in owners}
@@ -72,8 +73,6 @@ def load_parts(path: Path) -> TransformParts:
         for fit in fits:
             check_codes(fit.languages)
         _check((steps, fits, source, identifier, sample), str(path))
-    except (IndexError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"the parts of {path} do not fit together: {error!r}") from error
     # Only now, because jax would turn float64 into float32 without a word.
     return jax.device_put(steps), fits, source, jax.device_put(identifier), sample
 

@@ -1,6 +1,5 @@
 """The fitted transform: steps (``steps.py``, ``sparse_autoencoder.py``) applied, chained and saved together."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.arrays import bucketed, check_width, digest, not_finite, same_width, warn_far_off
+from lsar_jax.arrays import bucketed, check_width, digest, log, not_finite, same_width, warn_far_off
 from lsar_jax.checks import from_frame
 from lsar_jax.languages import AUTO, check_given
 from lsar_jax.shapes import Embeddings, LanguageIds
@@ -113,7 +112,7 @@ class Transform:
         result, unknown = self.with_unknown(x, language)
         warn_far_off("embeddings", x)
         if unknown is not None and unknown.any():
-            logging.getLogger("lsar_jax").warning(NEAREST_TAKEN, unknown.sum(), len(unknown), "", unknown.argmax())
+            log.warning(NEAREST_TAKEN, unknown.sum(), len(unknown), "", unknown.argmax())
         return result
 
     def with_unknown(
@@ -177,9 +176,8 @@ class Transform:
         same_width("the transforms", {self.name: self.dim, f"the other {other.name}": other.dim})
         steps, fits = merge_steps((self.steps, self.fits), (other.steps, other.fits))
         source = same_source("the transforms", {"the other one": other.source, "this one": self.source})
-        return Transform(
-            steps, fits, source, sample={**self.sample, **other.sample} if self.sample and other.sample else {}
-        )
+        sample = {**self.sample, **other.sample} if self.sample and other.sample else {}
+        return Transform(steps, fits, source, sample=sample)
 
     def then(self, other: "Transform") -> "Transform":
         """Returns the transform that applies this one first and ``other`` to its result; it keeps this identifier.

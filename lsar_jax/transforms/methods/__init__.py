@@ -5,7 +5,6 @@ which methods are compared by default, and describes them. Limits of options sta
 (``base/limits.py``).
 """
 
-import csv
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any, Literal
 
 import jax
 
+from lsar_jax.files import read_table
 from lsar_jax.moments import check_number
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Transform
@@ -143,8 +143,7 @@ OF_PAIRS: dict[str, FitMethod] = {
 # Not compared in ``suite``: ``mean``, which alone removes no difference of languages, ``lsar-published``, which is
 # ``lsar`` at its default rank, and newer methods (docs/explanation/results.md). The report fits every layer, so its
 # methods are fast.
-with Path(__file__).with_name("methods.csv").open(encoding="utf-8", newline="") as _file:
-    _TABLE = list(csv.DictReader(_file))
+_TABLE = read_table(Path(__file__).with_name("methods.csv"))
 #: For readers who have not read the papers.
 SUMMARIES = {"original": "The vectors as they are."} | {row["name"]: row["summary"] for row in _TABLE}
 

@@ -4,11 +4,9 @@ Libovicky, Rosa and Fraser, "On the Language Neutrality of Pre-trained Multiling
 Representations", Findings of EMNLP 2020; a baseline of Xie et al. 2022.
 """
 
-from collections.abc import Mapping
-
 from lsar_jax.checks import check_flags
-from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
-from lsar_jax.shapes import Embeddings
+from lsar_jax.moments import common_source, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 
@@ -16,7 +14,7 @@ __all__ = ["fit_center"]
 
 
 def fit_center(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     *,
     per_language: bool = True,
     source: EncoderSpec | None = None,

@@ -28,7 +28,8 @@ from jaxtyping import Float
 from lsar_jax.arrays import product
 from lsar_jax.checks import positive_number, whole_number
 from lsar_jax.moments import Moments, common_source, covariances, moments_by_language, stack_means
-from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.moments.by_language import LanguageData
+from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
 from lsar_jax.transforms.base.limits import Limit, check_rank, positive
@@ -82,7 +83,7 @@ def scatter_directions(
 
 
 def fit_joint(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     components: Annotated[int, _COMPONENTS] = 1,
     *,
     eps: Annotated[float, positive] = 1e-3,

@@ -36,7 +36,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from lsar_jax.arrays import pad_rows, product, row_bucket, to_device
+from lsar_jax.arrays import log, pad_rows, product, row_bucket, to_device
 from lsar_jax.checks import check_flags
 from lsar_jax.extras import import_extra
 from lsar_jax.languages import canonical_keys
@@ -49,7 +49,6 @@ from lsar_jax.transforms.base.sparse_autoencoder import largest
 
 __all__ = ["fit_langsae", "reconstruction_loss"]
 
-_log = logging.getLogger("lsar_jax")
 
 _BATCH = 256
 # Of weights near 1, and falling to zero.
@@ -68,6 +67,7 @@ _BATCHES = Limit(1, 1 << 30, "batches")
 
 # E and D.
 Weights = tuple[Float[Array, "dim feature"], Float[Array, "feature dim"]]
+Rows = Float[np.ndarray, "row dim"]
 
 
 def reconstruction_loss(weights: Weights, x: Float[Array, "vector dim"], active: int) -> Float[Array, ""]:
@@ -131,7 +131,7 @@ def fit_langsae(
     mean = np.mean([part.mean(axis=0, dtype=np.float64) for part in scaled], axis=0)
     variance = np.mean([*map(_mean_square, scaled)]) - np.square(mean).mean()
     lost = float(np.mean(errors) / max(variance, np.finfo(float).tiny))
-    _log.log(
+    log.log(
         logging.INFO if lost <= _MUCH or keep_error else logging.WARNING,
         "LangSAE: the features lose %.1f%% of the variance; %d of %d are removed, which are those of %s",
         *(100 * lost, removed.any(axis=0).sum(), width * dim),
@@ -144,9 +144,7 @@ def fit_langsae(
     return Transform((SparseAutoencoder(*weights, factors, active, keep_error),), (fit,), source).with_sample(x)
 
 
-def _scaled(
-    parts: Sequence[Float[np.ndarray, "_ dim"]], dim: int
-) -> tuple[Float[np.ndarray, "row dim"], list[Float[np.ndarray, "_ dim"]]]:
+def _scaled(parts: Sequence[Float[np.ndarray, "_ dim"]], dim: int) -> tuple[Rows, list[Float[np.ndarray, "_ dim"]]]:
     """Returns one array of all rows, scaled to a mean square of 1 over languages, with filler, and its parts."""
     scale = float(np.sqrt(np.mean([*map(_mean_square, parts)]))) or 1.0
     ends = np.cumsum([len(part) for part in parts])
@@ -157,13 +155,11 @@ def _scaled(
     return rows, scaled
 
 
-def _mean_square(x: Float[np.ndarray, "row dim"]) -> float:
+def _mean_square(x: Rows) -> float:
     return float(np.einsum("vd,vd->", x, x, dtype=np.float64)) / x.size
 
 
-def _train(
-    rows: Float[np.ndarray, "row dim"], sizes: Sequence[int], features: int, active: int, steps: int, seed: int
-) -> Weights:
+def _train(rows: Rows, sizes: Sequence[int], features: int, active: int, steps: int, seed: int) -> Weights:
     """Trains E and D on batches with about as many embeddings of each language, whose rows follow one another."""
     x = to_device(rows)
     counts = np.array(sizes, np.int32)
@@ -214,15 +210,11 @@ def _programs(active: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return init, run
 
 
-def _measured(
-    weights: Weights, x: Float[np.ndarray, "row dim"], active: int
-) -> tuple[Float[np.ndarray, " feature"], float]:
+def _measured(weights: Weights, x: Rows, active: int) -> tuple[Float[np.ndarray, " feature"], float]:
     """Returns the share of embeddings that have each feature, and the mean squared error of the reconstruction."""
     padded = pad_rows(x, _BLOCK)  # filler fires no feature
     blocks = [_sums(weights, to_device(block), active) for block in np.split(padded, len(padded) // _BLOCK)]
-    fires, lost = (
-        np.sum([np.asarray(part, np.float64) for part in sums], axis=0) for sums in zip(*blocks, strict=True)
-    )
+    fires, lost = (np.sum([np.asarray(of, np.float64) for of in sums], axis=0) for sums in zip(*blocks, strict=True))
     return fires / len(x), float(lost / x.size)
 
 

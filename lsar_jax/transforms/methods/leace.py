@@ -11,15 +11,16 @@ the part that is removed lies in the span of the means whatever rounding does to
 the languages coincide afterwards. The span is LSAR's at full rank; LSAR projects orthogonally.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from lsar_jax.arrays import product
-from lsar_jax.moments import Moments, common_source, pool_moments
-from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.checks import errors_of
+from lsar_jax.moments import common_source, pool_moments
+from lsar_jax.moments.by_language import LanguageData
+from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.base.decompose import decompose
@@ -48,9 +49,7 @@ def erasing_functionals(
     return xp.linalg.solve(product(span.T, solved), solved.T).T
 
 
-def fit_leace(
-    x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, precise: bool = False
-) -> Transform:
+def fit_leace(x: LanguageData, *, source: EncoderSpec | None = None, precise: bool = False) -> Transform:
     """Fits least-squares erasure of the language, one map for all text, in other languages and unlabelled text too.
 
     Args:
@@ -82,11 +81,9 @@ def fit_leace(
     span = span[:, : min(rank, most)]
     # Eigenvalues are accurate to a few eps of the largest.
     floor = 16 * float(np.finfo(np.float64 if precise else np.float32).eps)
-    try:
-        level = np.trace(covariance) / pooled.dim
+    level = np.trace(covariance) / pooled.dim
+    with errors_of("the covariance is singular where the languages differ; use precise=True", np.linalg.LinAlgError):
         functionals = decompose(x, erasing_functionals, covariance / level, span, floor, precise=precise)
-    except np.linalg.LinAlgError as error:
-        raise ValueError("the covariance is singular where the languages differ; use precise=True") from error
     # The two conditions that make the means coincide: U spans their differences, and U^T B = I.
     span, _ = np.linalg.qr(centred.T @ (centred @ span))
     functionals = functionals @ np.linalg.inv(span.T @ functionals)

@@ -7,7 +7,6 @@ the top eigenvectors of the uncentred second moment, which are the left singular
 the matrix of embeddings.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -17,8 +16,9 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import whole_number
-from lsar_jax.moments import Moments, common_source, moments_by_language
-from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.moments import common_source, moments_by_language
+from lsar_jax.moments.by_language import LanguageData
+from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
 from lsar_jax.transforms.base.limits import DIMENSIONS, check_rank
@@ -158,7 +158,7 @@ def lir_directions(
 
 
 def fit_lir(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     components: Annotated[int, DIMENSIONS] = 1,
     *,
     source: EncoderSpec | None = None,

@@ -12,7 +12,6 @@ r + 1 < L inverts rounding errors: mu almost vanishes, and M_s also holds most o
 the overall mean. That is another method, ``fit_lsar(..., published=True)``.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,8 +19,9 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import check_flags
-from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
-from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.moments import common_source, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
+from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
 from lsar_jax.transforms.base.decompose import decompose
@@ -104,7 +104,7 @@ def published_subspace(
 
 
 def fit_lsar(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     rank: Annotated[int | None, RANK] = None,
     *,
     published: bool = False,
@@ -153,7 +153,7 @@ def fit_lsar(
 
 
 def fit_mean_then_lsar(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     rank: Annotated[int | None, RANK] = None,
     *,
     source: EncoderSpec | None = None,

@@ -8,21 +8,17 @@ mean of all embeddings divided by its norm::
 ``fit_steering`` removes the direction in which sentences vary most around this mean, and leaves the mean.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
-from lsar_jax.shapes import Embeddings
+from lsar_jax.moments import common_source, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 
 __all__ = ["fit_mean_direction"]
 
 
-def fit_mean_direction(
-    x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, precise: bool = False
-) -> Transform:
+def fit_mean_direction(x: LanguageData, *, source: EncoderSpec | None = None, precise: bool = False) -> Transform:
     """Fits ``y = x - (m^T x) m`` with the direction m of the mean of all sentences, the same for all languages.
 
     Args:

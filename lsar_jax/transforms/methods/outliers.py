@@ -10,7 +10,7 @@ where the standard deviation divides by n - 1. Their second set is the union ove
 language's ten dimensions with the largest means. They leave English out of both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import jax
@@ -19,8 +19,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from lsar_jax.checks import positive_number, whole_number
-from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
-from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.moments import common_source, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
+from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.base.limits import DIMENSIONS, positive
@@ -70,7 +71,7 @@ def outlier_mask(
 
 
 def fit_outliers(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     sigma: Annotated[float, positive] = 3.0,
     *,
     largest: Annotated[int | None, DIMENSIONS] = None,

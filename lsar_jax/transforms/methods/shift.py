@@ -89,9 +89,7 @@ def aligned_sides(
         moments_by_language({code: sides[side] for code, sides in by_code.items()}, **options) for side in (0, 1)
     )
     for code, m in moments.items():
-        if (m.count, m.dim) != (targets[code].count, targets[code].dim):
-            raise ValueError(
-                f"{code}: there are {m.count} embeddings of width {m.dim}, but {targets[code].count} of width "
-                f"{targets[code].dim} in {target}; give aligned rows"
-            )
+        shapes = [(side.count, side.dim) for side in (m, targets[code])]
+        if shapes[0] != shapes[1]:
+            raise ValueError(f"{code}: the shapes of the sides are {shapes[0]} and {shapes[1]}; give aligned rows")
     return by_code, moments, targets

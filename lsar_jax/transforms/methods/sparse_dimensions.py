@@ -11,14 +11,14 @@ dimensions whose means have the largest variance over languages. For two languag
 parallel sentences.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
-from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.moments import common_source, moments_by_language, stack_means
+from lsar_jax.moments.by_language import LanguageData
+from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.base.limits import DIMENSIONS, check_rank
@@ -37,7 +37,7 @@ def varying_dimensions(means: Float[AnyArray, "language dim"], dimensions: int) 
 
 
 def fit_sparse_dimensions(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     dimensions: Annotated[int | None, DIMENSIONS] = None,
     *,
     source: EncoderSpec | None = None,

@@ -11,14 +11,13 @@ prompt would give embeddings another language, rather than none. Of text that is
 component may be a topic.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
 
 from lsar_jax.checks import whole_number
-from lsar_jax.moments import Moments, common_source, pool_moments
-from lsar_jax.shapes import Embeddings
+from lsar_jax.moments import common_source, pool_moments
+from lsar_jax.moments.by_language import LanguageData
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.base.decompose import decompose
@@ -29,7 +28,7 @@ __all__ = ["fit_steering"]
 
 
 def fit_steering(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     components: Annotated[int, DIMENSIONS] = 1,
     *,
     source: EncoderSpec | None = None,

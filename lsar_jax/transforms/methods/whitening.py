@@ -20,7 +20,8 @@ from jaxtyping import Float
 from lsar_jax.arrays import padded_rows, product
 from lsar_jax.checks import check_flags, positive_number
 from lsar_jax.moments import Moments, common_source, covariances, moments_by_language, pool_moments
-from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.moments.by_language import LanguageData
+from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.base.decompose import decompose
@@ -41,7 +42,7 @@ def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]
 
 
 def fit_whitening(
-    x: Mapping[str, Embeddings | Moments],
+    x: LanguageData,
     eps: Annotated[float, positive] = 1e-3,
     *,
     absolute: bool = False,

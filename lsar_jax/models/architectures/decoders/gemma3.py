@@ -5,7 +5,6 @@ attend to a window, every sixth to the whole sentence, each kind with a base of 
 checkpoint whose config says ``use_bidirectional_attention: true``, as EmbeddingGemma, attends to both sides.
 """
 
-import logging
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lsar_jax.arrays import log
 from lsar_jax.models.architectures import base
 from lsar_jax.models.architectures.decoders import llama
 from lsar_jax.models.blocks import PreNormBlock
@@ -44,7 +44,6 @@ _DEFAULTS = {
     "rope_theta": 1e6,
     "rope_local_base_freq": 1e4,
 }
-_log = logging.getLogger("lsar_jax")
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:
     # Which window would be meant by another is not known.
     base.require(config, is_causal=True)
     if both and sizes["window"] % 2:
-        _log.warning(
+        log.warning(
             "sliding_window is %d in config.json; transformers 4.56 and later save 512 as 257, then as 129; write what "
             "the model was trained with",
             sizes["window"],
