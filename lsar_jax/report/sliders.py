@@ -4,13 +4,13 @@ Less of a transform leaves more of the query's language among its first results,
 fewer sentences of other languages.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lsar_jax.arrays import log
 from lsar_jax.measures.compared_methods import FITTED, Method, fit_methods
 from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.report.held_out import measure_layer
@@ -24,7 +24,6 @@ __all__ = [
     "ranks_of", "slides", "strength_of",
 ]  # fmt: skip
 
-_log = logging.getLogger("lsar_jax")
 
 # Strengths that are measured beside 0 and 1.
 BETWEEN = (0.25, 0.5, 0.75)
@@ -55,7 +54,7 @@ def fit_layers(
                 where = f" at layer {layer}" if layer != "" else ""
                 if given is not None:
                     raise ValueError(f"{name} cannot be fitted{where}: {error}; leave it out of the methods") from error
-                _log.warning("the page is without %s, which cannot be fitted%s: %s", name, where, error)
+                log.warning("the page is without %s, which cannot be fitted%s: %s", name, where, error)
     common = [name for name in fitted[0] if all(name in entry for entry in fitted)]
     return [[entry[name] for name in common] for entry in fitted]
 
