@@ -67,7 +67,8 @@ class Encode(ShardOption, InputOptions):
         jobs = {out: inputs}
         if len(inputs) == 1 and inputs[0].is_dir():
             advice = f"encode it alone, as in lsar-jax encode {inputs[0] / 'german.txt'} {out / 'de'}"
-            named = named_files(inputs[0], [r"(.*?)\.(txt|jsonl|csv|tsv|parquet)(\.gz)?"], None, "{}.txt", advice)
+            forms = r"(.*?)\.(txt|jsonl|jsonlines|jl|ndjson|json|csv|tsv|parquet|pq)(\.gz)?"
+            named = named_files(inputs[0], [forms], None, "{}.txt", advice)
             jobs = {out / stem_of(path): [path] for path in named.values()}
         self.check_text([*chain(*jobs.values())])
         for path in self.encoder_files():

@@ -112,7 +112,7 @@ class FitEmbeddings(FileJob):
         Blend.of(self.strength, 0)
         files = self.found.files
         if not files and not self.moments:
-            also = " or --moments FILE ..." if isinstance(self, FitMoments) else ""
+            also = ", or --moments FILE ..." if isinstance(self, FitMoments) else ""
             raise ValueError(f"there is nothing to fit on; give --texts, such as a folder with de.txt and en.txt{also}")
         if self.limit is not None:
             whole_number("limit", self.limit, 1, 1 << 62, "sentences")

@@ -180,7 +180,7 @@ class Report(TextFolderOptions):
         thirds = [layers[round(share * (len(layers) - 1))] for share in (1 / 3, 2 / 3, 1)]
         embedded = self._embed(text, encoder, layers, quiet=True)
         quick = [name for name in self._compared if name == "original" or FITTED[name].needs == "means"]
-        found = compare(embedded, quick, self.ranks, thirds, parts=_PARTS)
+        found = compare(embedded, quick if len(quick) > 1 else self._compared, self.ranks, thirds, parts=_PARTS)
         best = most_neutral_or_best(found.measured)
         [original] = [entry for entry in found.originals if entry.layer == best.layer]
         console.print(

@@ -1,6 +1,7 @@
 """Fit functions in files of the user's own, ``FILE.py:FUNCTION``, compared beside the methods of the library."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
 
@@ -39,4 +40,5 @@ def add_methods(places: Sequence[str]) -> dict[str, str]:
 
 
 def _fit(function: Callable[..., Transform], x: Mapping[str, Any], *, source: EncoderSpec | None = None) -> Transform:
-    return function(x)
+    fit = function(x)
+    return fit if fit.source else replace(fit, source=source)

@@ -25,7 +25,9 @@ class Texts(NamedTuple):
     tables: Collection[Path]
 
 
-def texts_of(items: Sequence[str], column: str | None = None, *, vectors: bool = True) -> Texts:
+def texts_of(
+    items: Sequence[str], column: str | None = None, *, vectors: bool = True, languages: Sequence[str] = ()
+) -> Texts:
     """Finds the files of each language; a table is read to its end for its languages.
 
     Args:
@@ -33,22 +35,23 @@ def texts_of(items: Sequence[str], column: str | None = None, *, vectors: bool =
         its language; a table with the column ``language``; or LANGUAGE=PATH, which folders then leave out.
       column: the column of sentences in tables; by default, ``text``.
       vectors: whether to find vectors and encoded folders, too, in folders.
+      languages: the languages that are read, if they are given: what is of none is then left out.
 
     Raises:
       ValueError: there is nothing to read, a folder has two files of a language, a file is not named after one, or a
         table lacks a column or names what is no language.
     """
     files: dict[str, list[Path]] = {}
-    tables, given = set[Path](), {input_path(item.partition("=")[2]) for item in items if "=" in item}
-    for item in items:
-        code, sign, name = item.partition("=")
+    named = [("", "", item) if Path(item).exists() else item.partition("=") for item in items]
+    tables, given = set[Path](), {input_path(name) for _, sign, name in named if sign}
+    for item, (code, sign, name) in zip(items, named, strict=True):
         inside: dict[str, Path] = {}
         found = [input_path(name)] if sign else _files_in(input_path(item), vectors)
         for path in [path for path in found if sign or path not in given]:
-            codes = [language_code(code)] if sign else _languages_of(path, column, item)
+            codes = [language_code(code)] if sign else _languages_of(path, column, item, bool(languages))
             if len(codes) > 1:
                 tables.add(path)
-            elif (other := inside.setdefault(codes[0], path)) != path:
+            elif codes and (other := inside.setdefault(codes[0], path)) != path:
                 raise _refusal(f"{other} and {path} are both for {codes[0]!r}; name the files", other)
             for code in codes:
                 files.setdefault(code, []).append(path)
@@ -67,7 +70,7 @@ def _files_in(path: Path, vectors: bool) -> list[Path]:
     # A file whose language is not known, if there is one, is the likeliest.
     example = min(found or [folder / "german.txt"], key=lambda file: code_or_none(stem_of(file)) is not None)
     code = code_or_none(stem_of(example)) or code_or_none(stem_of(path)) or "de"
-    has = ", ".join(file.name for file in there) or "nothing"
+    has = ", ".join(file.name for file in there[:10]) + ", ..." * (len(there) > 10) or "nothing"
     raise _refusal(f"there is no text at {path}; {folder} has {has}; give a file's language", f"{code}={example}")
 
 
@@ -85,18 +88,25 @@ def _is_read(path: Path, vectors: bool) -> bool:
     return path.name.lower().removesuffix(".gz").endswith((".txt", ".npy")[: 1 + vectors]) or has_columns(path)
 
 
-def _languages_of(path: Path, column: str | None, item: str) -> list[str]:
-    """The languages of a table with a column of them, or the one that a path is named after."""
+def _languages_of(path: Path, column: str | None, item: str, chosen: bool) -> list[str]:
+    """The languages of a table with a column of them, or the one that a path is named after, if languages are chosen.
+
+    Then it may be named after none.
+    """
     columns = [*next(file_rows(path), ("", {}))[1]] if has_columns(path) else []
     lacking = [name for name in ("language", column or "text") if name not in columns]
     if not lacking:
         return sorted({code for code, _ in Records([path], column, "language").by_language()})
     if "language" in lacking and (code := code_or_none(stem_of(path))):
         return [code]
+    if chosen:
+        return []
     why = f"has no column {lacking[0]}, only {', '.join(columns)}" if columns else "is not named after a language"
     if "language" not in lacking:
-        raise _refusal(f"{path} {why}; name that of the sentences", item, "--text", "NAME")
-    raise _refusal(f"{path} {why}; give its code", *([item] if Path(item).is_dir() else []), f"de={path}")
+        raise ValueError(f"{path} {why}; rename that of the sentences to text, or, to fit, name it by --text")
+    if columns:
+        why += "; rename that of the languages, if there are several"
+    raise _refusal(f"{path} {why}; move it, or give its code", *([item] if Path(item).is_dir() else []), f"de={path}")
 
 
 def _refusal(why: str, *words: object) -> ValueError:

@@ -105,8 +105,11 @@ def read_user_text(
     Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; see ``finds_lines``.
     """
     where, folder, pairs = " ".join(items), Path(items[0]), dict[str, Any]()
-    with suppress(FileNotFoundError):  # there are none
-        pairs = Parallel(folder).files
+    for item in items:
+        with suppress(FileNotFoundError):  # there are none
+            folder, pairs = Path(item), Parallel(item).files
+    if pairs and len(items) > 1:
+        raise ValueError(f"{where} has parallel text ({next(iter(pairs))}) beside other text; give one")
     if pairs and any(folder.glob("*.txt")):
         raise ValueError(f"{folder} has both a file per language and parallel text ({next(iter(pairs))}); give one")
     if pairs:
@@ -117,7 +120,7 @@ def read_user_text(
         raise ValueError(f"--aligned yes needs as many lines in the file of every language, unlike {where}; omit it")
     counts = {code: len(sentences) for code, sentences in text.sentences.items()}
     if len(counts) < 2 or min(counts.values()) < _LEAST:
-        advice = f"give two languages or more, each with at least {_LEAST}, by --languages, or use --aligned no"
+        advice = f"give two languages or more, each with at least {_LEAST}, or use --aligned no"
         raise ValueError(f"{where} has {counts} different sentences; {advice}")
     return text
 
@@ -157,7 +160,7 @@ def read_user_vectors(path: Path, items: Sequence[str], text: UserText) -> dict[
             if of is None:
                 raise FileNotFoundError(f"there is no {name}.npy and no folder {name} in {path}")
             vectors = open_vectors(of)
-            place = _first_places(of, vectors, where, lines[code])
+            place = _first_places(of, vectors, " ".join(map(str, found.files[code])), lines[code])
             x[code] = np.asarray(vectors)[[place[sentence] for sentence in text.sentences[code]]]
     padded_rows({f"{path}, {code}": rows for code, rows in x.items()})  # their floats, widths and finite values
     return x
@@ -188,8 +191,8 @@ def _lines(found: Texts, codes: Collection[str]) -> dict[str, list[str]]:
         if path in found.tables:
             rows = Records([path], ids="language").by_language()
         else:
-            [code] = [code for code, paths in found.files.items() if path in paths]
-            rows = ((code, record.text) for record in (Records([path]) if code in lines else ()))
+            of_path = [code for code in lines if path in found.files[code]]
+            rows = ((code, record.text) for record in (Records([path]) if of_path else ()) for code in of_path)
         for code, sentence in rows:
             if code in lines:
                 lines[code].append(sentence.strip())
@@ -207,7 +210,7 @@ def _not_aligned(texts: Mapping[str, Sequence[str]], count: int, rng: np.random.
 
 
 def _read_files(items: Sequence[str], codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
-    found, where = texts_of(items, vectors=False), " ".join(items)
+    found, where = texts_of(items, vectors=False, languages=codes), " ".join(items)
     texts = _lines(found, dict.fromkeys(languages.own_name(code, found.files, where) for code in codes) or found.files)
     counts = {code: len(text) for code, text in texts.items()}
     same = len(set(counts.values())) == 1 and not found.tables

@@ -50,11 +50,11 @@ def draw_layers(measured: Sequence[Measured], metric: str) -> dict[str, str]:
     curves = {label: [entry for entry in measured if entry.method.label == label] for label in labels}
     layers, expected = sorted({entry.layer for entry in measured}), measured[0].expected
     drawn: dict[str, str] = {}
-    with _picture(drawn, "the methods", (4.6, 0.3 + 0.22 * (len(curves) // 2 + 1))) as axis:
+    with _picture(drawn, "the methods", (4.6, 0.3 + 0.22 * (len(curves) + 1))) as axis:
         lines(axis, {label: {0: np.nan} for label in curves})
         axis.plot([], [], color=_INK, lw=1, ls=":", label="without preference")
         axis.set_axis_off()
-        axis.legend(loc="center", ncols=2, fontsize=10.5, columnspacing=1, bbox_to_anchor=(0, 0, 1, 1))
+        axis.legend(loc="center", fontsize=10.5, bbox_to_anchor=(0, 0, 1, 1))
     for name, value in measures.items():
         if not name:
             continue

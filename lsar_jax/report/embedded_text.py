@@ -150,21 +150,23 @@ def embed_reference(
     return replace(embedded, reference=reference, reference_x=x, declared=translations is None)
 
 
-def search_reference(reference: ByLanguage, x: ByLanguage | None, method: Method) -> QueryScores:
+def search_reference(
+    reference: ByLanguage, x: ByLanguage | None, method: Method
+) -> tuple[QueryScores, tuple[float, ...]]:
     """Returns the average precision of aligned lines as queries for their translations, in percent.
 
-    Lines of another kind than the text ``x`` of the fit stand in for it twice, as two strata: as they are, where the
-    means of their languages differ in other ways than those of ``x``, and with the means of ``x``. A line is moved by
-    the mean of the lines of the other half: it has no part in that, as a held-out line has none in the means of the
-    text.
+    Lines of another kind than the text ``x`` of the fit stand in for it twice, and their scores are the means of both:
+    as they are, where the means of their languages differ in other ways than those of ``x``, and with the means of
+    ``x``; the mean of each is returned too. A line is moved by the mean of the lines of the other half: it has no part
+    in that, as a held-out line has none in the means of the text.
     """
     if x is None:
-        return pool_precision(method.transform_languages(reference))
+        return pool_precision(method.transform_languages(reference)), ()
     half = np.arange(len(next(iter(reference.values())))) % 2
     moved = {
         code: rows + x[code].mean(axis=0) - np.stack([rows[half != part].mean(axis=0) for part in (0, 1)])[half]
         for code, rows in reference.items()
     }
     both = [pool_precision(method.transform_languages(rows)) for rows in (reference, moved)]
-    values, clusters = (np.concatenate([getattr(found, name) for found in both]) for name in ("values", "clusters"))
-    return QueryScores(values, np.repeat([0, 1], len(values) // 2), clusters)
+    scores = np.stack([found.values for found in both])
+    return replace(both[0], values=scores.mean(axis=0)), tuple(scores.mean(axis=1).tolist())

@@ -117,13 +117,12 @@ def search_by_language(
     text, first, second = folds.text, before.search, after.search
     if first is None or second is None:
         return {}
-    if text.pairs and first.strata is not None:
+    if first.strata is not None:
         codes = np.array(list(text.pairs))[first.strata]
     elif text.aligned:
         codes = np.concatenate([np.repeat(code, rows.sum()) for fold in folds for code, rows in fold.few.items()])
     else:
-        stand_ins = 1 + (first.strata is not None)
-        codes = np.tile(np.repeat(reference, len(first.values) // len(reference) // stand_ins), stand_ins)
+        codes = np.repeat(reference, len(first.values) // len(reference))
     clusters = np.arange(len(codes)) if first.clusters is None else first.clusters
     parts = {code: codes == code for code in dict.fromkeys(codes.tolist())}
     return _changes(

@@ -40,7 +40,7 @@ Fit = Callable[[ByLanguage, Mapping[str, Moments]], list[Method]]
 # What was measured of a method in a fold.
 _OfFold = tuple[Neighbours, Space | None, QueryScores | None, tuple[HubMeasures, HubMeasures] | None]
 # Scores a method that was fitted on the whole text by a search in other text.
-Search = Callable[[Method], QueryScores]
+Search = Callable[[Method], tuple[QueryScores, tuple[float, ...]]]
 
 
 class Fold(NamedTuple):
@@ -128,11 +128,11 @@ def measure_layer(
         for of_method in _measure_fold(folds.text, x, scaled, fold, whole=number == 0):
             found[-1].append(of_method)
             advance((number + len(found[-1]) / len(fitted)) / folds.count)
-    measured, elsewhere = [], [None] * len(methods) if search is None else in_threads(search, methods)
-    for method, of_method, found_by in zip(methods, zip(*found, strict=True), elsewhere, strict=True):
+    measured, elsewhere = [], [(None, ())] * len(methods) if search is None else in_threads(search, methods)
+    for method, of_method, (found_by, means) in zip(methods, zip(*found, strict=True), elsewhere, strict=True):
         near, spaces, searches, hubs = zip(*of_method, strict=True)
         found_by = found_by or _joined(searches)
-        measured.append(Measured(spec, method, near, spaces[0], found_by, np.asarray(hubs[0])))
+        measured.append(Measured(spec, method, near, spaces[0], found_by, np.asarray(hubs[0]), means))
     if kept is not None:
         write_measured(kept, measured)
     return measured

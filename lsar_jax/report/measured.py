@@ -134,6 +134,7 @@ class Measured:
       space: of the first pool.
       search: the scores of queries, in percent; None if there is nothing aligned to search.
       hubs: measures of the search by cosine, and by CSLS with a bank of the text of the fit, in the first pool.
+      stand_ins: the scores by each of the texts that stand in for one that is not aligned; ``search`` has their means.
     """
 
     spec: EncoderSpec
@@ -142,6 +143,7 @@ class Measured:
     space: Space = _UNMEASURED
     search: QueryScores | None = None
     hubs: Float[np.ndarray, "2 measure"] = field(default_factory=lambda: np.full((2, 4), nan))
+    stand_ins: tuple[float, ...] = ()
 
     @property
     def layer(self) -> int:
@@ -192,7 +194,7 @@ def in_threads(function: Callable[[_Item], _Found], items: Sequence[_Item], text
 
 def write_measured(path: Path, measured: Sequence[Measured]) -> None:
     """Writes what was measured of the methods of a layer; all have the same pools, and scores of the same queries."""
-    arrays = {name: np.array([getattr(entry, name) for entry in measured]) for name in ("space", "hubs")}
+    arrays = {name: np.array([getattr(entry, name) for entry in measured]) for name in ("space", "hubs", "stand_ins")}
     for part in range(len(measured[0].parts)):
         arrays[f"rows.{part}"] = np.stack([entry.parts[part].rows for entry in measured])
         arrays[f"cosines.{part}"] = np.stack([entry.parts[part].cosines for entry in measured])
@@ -215,7 +217,8 @@ def read_measured(path: Path, spec: EncoderSpec, methods: Sequence[Method], pool
         lists = [[arrays[f"{name}.{part}"][number] for name in ("rows", "cosines")] for part in range(len(pools))]
         parts = [pool.neighbours(*found) for pool, found in zip(pools, lists, strict=True)]
         search = QueryScores(arrays["values"][number], strata, clusters) if "values" in arrays else None
-        measured.append(Measured(spec, method, parts, Space(*space), search, hubs))
+        stand_ins = tuple(arrays["stand_ins"][number].tolist())
+        measured.append(Measured(spec, method, parts, Space(*space), search, hubs, stand_ins))
     return measured
 
 

@@ -77,9 +77,8 @@ class Comparison:
     @property
     def stand_ins(self) -> list[Measured]:
         """The best by each of the texts that stand in for translations of this one."""
-        found = [] if self.text.aligned else [entry.search.parts() for entry in self.measured if entry.search]
-        means = np.array([[part.mean for part in parts] for parts in found])
-        return [self.measured[index] for index in means.argmax(axis=0).tolist()] if found else []
+        scores = np.array([entry.stand_ins for entry in self.measured])
+        return [self.measured[index] for index in scores.argmax(axis=0).tolist()]
 
     @property
     def shown(self) -> Measured:

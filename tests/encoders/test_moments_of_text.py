@@ -49,7 +49,7 @@ def test_moments_of_a_stream_are_those_of_its_embeddings(tiny, encoder):
 def test_refusals(tiny, unchecked, by_language):
     for encoder, call, message in (
         (tiny, lambda e: e.moments([]), "there are no embeddings"),
-        (tiny, lambda e: e.encode("a", language="auto"), "no transform, tokenizer or embedding of this encoder uses"),
+        (tiny, lambda e: e.encode("a", language="auto"), "no transform, tokenizer or embedding of the encoder uses"),
         (tiny.with_transform(fit_center(by_language)), lambda e: e.encode("a", language="auto"),
          r"language is 'auto', but center\(\) has no identifier; add one with"),
     ):  # fmt: skip

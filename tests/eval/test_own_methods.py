@@ -10,6 +10,7 @@ import pytest
 from eval.__main__ import main
 from lsar_jax.measures.compared_methods import FITTED, fit_methods
 from lsar_jax.measures.own_methods import add_methods
+from lsar_jax.spec import EncoderSpec
 from tests.eval.test_tasks import read
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "own-method.md"
@@ -56,7 +57,9 @@ def test_all_tasks_and_the_table_of_costs_and_gains(mine, fake, printed):
 
 def test_what_it_is_given_and_returns(mine, rng):
     x = {code: rng.normal(size=(20, 6)) for code in ("de", "en")}
-    [method] = fit_methods(x, (*add_methods(["mine.py:fit_mine"]),), source=None)
+    spec = EncoderSpec("e", "", 0, "mean", "float32")
+    [method] = fit_methods(x, (*add_methods(["mine.py:fit_mine"]),), source=spec)
+    assert method.transform.source == spec  # as if the library had fitted it
     centred = x["de"] - np.concatenate([*x.values()]).mean(axis=0)
     top = np.linalg.eigh(np.cov(np.concatenate([*x.values()]).T))[1][:, -2:]
     np.testing.assert_allclose(method(x["de"], "de"), centred - centred @ top @ top.T, atol=1e-5)

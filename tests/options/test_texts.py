@@ -67,15 +67,31 @@ def test_files_of_a_folder_are_encoded_each_in_its_language(refused):
     assert re.search(message, refused(main, ["encode", "other", "new", *ENCODER]))
 
 
+def test_other_files_are_left_out_where_languages_are_chosen():
+    """Beside text: notes, a table of other columns, and a folder whose name has the sign of LANGUAGE=PATH."""
+    Path("corpus").rename("run=3")
+    Path("run=3/README.txt").write_text("notes")
+    Path("run=3/rows.csv").write_text("id,text\n1,a\n")
+    text = read_user_text(["run=3"], ("fr", "de"), 1000, "auto", 0)
+    assert text.codes == ["fr", "de"]
+    assert text.sentences["fr"] == [f"fr {line}" for line in LINES]
+    with pytest.raises(ValueError, match="README.txt is not named after a language; move it"):
+        read_user_text(["run=3"], (), 1000, "auto", 0)
+    Path("pairs").mkdir()
+    Path("pairs/en-de.tsv").write_text("one\teins\n")
+    with pytest.raises(ValueError, match="other pairs has parallel text .en-de. beside other text; give one"):
+        read_user_text(["other", "pairs"], (), 1000, "auto", 0)
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
         ("corpus/xx.txt", "no text at corpus/xx.txt; corpus has de.txt, en.txt, fr.txt; .* such as de=corpus/de.txt"),
         ("other/de.txt", "other has en.txt, fr.txt, german.txt; .* such as de=other/german.txt"),
         ("empty", "at empty; empty has nothing; .* such as de=empty/german.txt"),
-        ("other", "other/german.txt is not named after a language; give .* such as other de=other/german.txt"),
-        ("empty/a.csv", "a.csv has no column language, only id, text; give its code, such as de=empty/a.csv"),
-        ("empty/b.csv", "has no column text, only language, content; .* such as empty/b.csv --text NAME"),
+        ("other", "german.txt is not named after a language; move it, or give .* such as other de=other/german.txt"),
+        ("empty/a.csv", "a.csv no column language, only id, text; rename .* or give its code, such as de=empty/a.csv"),
+        ("empty/b.csv", "has no column text, only language, content; rename .* to text, or, to fit, name it by --text"),
         ("corpus", "corpus/de.txt and corpus/deu.jsonl are both for .de.; .* such as corpus/de.txt"),
         ("xyzzy=corpus/de.txt", "'xyzzy' is not a language code"),
     ],

@@ -81,19 +81,19 @@ def test_lines_of_another_kind_stand_in_twice(rng):
     assert pool_precision(meanings).values.mean() == 100
     as_they_are = pool_precision({code: rows - x[code].mean(axis=0) for code, rows in lines.items()}).values
     assert as_they_are.mean() < 60
-    found = search_reference(lines, x, center)
-    np.testing.assert_allclose(found.values, [*as_they_are, *np.full(120, 100)], atol=1e-4)
-    np.testing.assert_array_equal([found.strata, found.clusters], [np.repeat([0, 1], 120), np.tile(np.arange(40), 6)])
-    np.testing.assert_allclose(search_reference(lines, None, center).values, as_they_are, atol=1e-4)
+    found, means = search_reference(lines, x, center)
+    np.testing.assert_allclose(found.values, (as_they_are + 100) / 2, atol=1e-4)
+    np.testing.assert_allclose(means, [as_they_are.mean(), 100], atol=1e-4)
+    np.testing.assert_array_equal(found.clusters, np.tile(np.arange(40), 3))
+    np.testing.assert_allclose(search_reference(lines, None, center)[0].values, as_they_are, atol=1e-4)
 
 
 def test_each_stand_in_has_a_best_of_its_own():
-    strata, text = np.repeat([0, 1], 3), UserText({}, {}, {}, False)
-    scores = ((90.0, 70.0), (80.0, 95.0), (85.0, 82.0))
-    measured = [Measured(SPEC, Method("x", {}), (), search=QueryScores(np.repeat(of, 3), strata)) for of in scores]
-    found = Comparison(Folds(text, 5, 0), Embedded(text, [SPEC], {}), measured)
-    assert found.stand_ins == measured[:2]
-    assert replace(found, embedded=Embedded(replace(text, aligned=True), [SPEC], {})).stand_ins == []
+    text, scores = UserText({}, {}, {}, False), ((90.0, 70.0), (80.0, 95.0), (85.0, 82.0))
+    measured = [Measured(SPEC, Method("x", {}), (), stand_ins=of) for of in scores]
+    embedded = Embedded(text, [SPEC], {})
+    assert Comparison(Folds(text, 5, 0), embedded, measured).stand_ins == measured[:2]
+    assert Comparison(Folds(text, 5, 0), embedded, [replace(measured[0], stand_ins=())]).stand_ins == []
 
 
 def test_layers_beyond_one_far_below_are_left_out():

@@ -296,7 +296,7 @@ const explorer = document.getElementById("data") && (() => {
     const setting = () => at(layer().name) + named(), alone = setting();
     const own = `${alone}${slides() ? ": the lowest rank within a point of the best" : ""}.`;
     const values = Object.entries(parameters).map(([key, value]) => ` ${key}=${value}`).join("");
-    const parts = [`The report beside this page recommends ${at(name)}${wanted}${values}, by text held out.`];
+    const parts = [`The report beside this page recommends ${at(name)}${wanted}${values}, on held-out text.`];
     const places = [data.layers.findIndex((of) => of.name === name), layer().methods.findIndex((of) => of.name === wanted)];
     if (places.includes(-1)) {
       const option = places[0] < 0 ? `--layers ${name}` : `--transforms ${wanted}`;
