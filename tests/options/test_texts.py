@@ -90,7 +90,7 @@ def test_other_files_are_left_out_where_languages_are_chosen():
         ("other/de.txt", "other has en.txt, fr.txt, german.txt; .* such as de=other/german.txt"),
         ("empty", "at empty; empty has nothing; .* such as de=empty/german.txt"),
         ("other", "german.txt is not named after a language; move it, or give .* such as other de=other/german.txt"),
-        ("empty/a.csv", "a.csv no column language, only id, text; rename .* or give its code, such as de=empty/a.csv"),
+        ("empty/a.csv", "a.csv has no column language, only id, text; .* or give its code, such as de=empty/a.csv"),
         ("empty/b.csv", "has no column text, only language, content; rename .* to text, or, to fit, name it by --text"),
         ("corpus", "corpus/de.txt and corpus/deu.jsonl are both for .de.; .* such as corpus/de.txt"),
         ("xyzzy=corpus/de.txt", "'xyzzy' is not a language code"),
