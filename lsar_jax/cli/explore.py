@@ -83,6 +83,8 @@ class Explore(TextFolderOptions):
         usage = usage_of(self, encoder, min(layers, default=0))
         usage = replace(usage, fit_options=self._fit_options(text), reading=self._reading(usage))
         recommended = best and {name: getattr(best, name) for name in ("layer", "transform", "parameters")}
+        if best and recommended:
+            recommended["known"] = best.transform in METHODS  # not a function of the user's
         report = REPORT * (self.out.parent / REPORT).is_file()
         page = replace(page, usage=usage, data={**page.data, "report": report, "recommended": recommended})
         page.save(self.out)

@@ -161,10 +161,18 @@ def test_the_code_fits_what_is_chosen_and_encodes_as_was_measured(open_page, cas
 def test_the_page_opens_at_what_a_report_recommends(browser, case):
     for layer, transform, rank, shown, said in (
         (12, "mean+lsar", 3, "12 mean+lsar 3 of 4", "opens there. Without the report, it would open at layer 8, lsar"),
-        (8, "lsar", 9, "8 lsar 4 of 4", "layer 8, lsar rank=9, by text held out. The page opens at the nearest"),
+        (8, "lsar", 9, "8 lsar 4 of 4", "layer 8, lsar rank=9, on held-out text. The page opens at the nearest"),
+        (
+            12,
+            "mine",
+            3,
+            "8 lsar 4 of 4",
+            "is not on this page; its methods are the library's. The page opens at",
+        ),
         (10, "lsar", 3, "8 lsar 4 of 4", "add it by --layers 10. The page opens at layer 8, lsar, rank 4: the lowest"),
     ):
         recommended = {"layer": layer, "transform": transform, "parameters": {"rank": rank}}
+        recommended["known"] = transform != "mine"
         page = browser.new_page()
         page.set_content(replace(case[2], data={**case[2].data, "recommended": recommended}).html)
         page.wait_for_selector("body[data-ready]")

@@ -93,7 +93,7 @@ def test_it_opens_at_what_a_report_beside_it_recommends(tmp_path, fake, monkeypa
     (page := write(tmp_path / "out", []) / "explorer.html").touch()
     assert main(["report", *given, "original", "--out", "out"]) == main(["explore", *given, "--out", str(page)]) == 0
     data, *_ = saved(page)
-    assert data["recommended"] == {"layer": 0, "transform": "lsar", "parameters": {"rank": rank}}
+    assert data["recommended"] == {"layer": 0, "transform": "lsar", "parameters": {"rank": rank}, "known": True}
     assert [of["name"] for of in data["layers"]] == layers
     for name, other in (("report", "explorer"), ("explorer", "report")):
         assert f'<a href="{other}.html">' in page.with_name(f"{name}.html").read_text()

@@ -181,7 +181,7 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake)
     assert "Take care: 47 lines that are searched, over all languages, are sentences of the text, too" in printed
     assert {r["metric"] for r in read(tmp_path / "out")} > {"mAP on the UDHR"}
     # All layers are the same.
-    assert "Not settled: layer 2 has methods that are not significantly worse by the declaration" in printed
+    assert "Not settled: layer 2 has methods that are not significantly worse by the Universal" in printed
     # Lines of the user's take its place.
     (tmp_path / "few").mkdir()
     for code, text in lj.corpora.udhr("all", ["de", "fr"]).items():

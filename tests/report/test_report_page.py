@@ -154,7 +154,7 @@ def test_text_and_names_of_strangers_are_escaped(rng, form):
     # Each fact is said once: in the answer, or in the details.
     assert not {*answer(found)} & {*details(found)}
     if form != "loose":
-        assert re.search(r"is the lowest after, with \d+\.\d, and ", above)
+        assert re.search(r"has the lowest score, \d+\.\d, and ", above)
         assert f"is chosen in {100 * found.recommendation.again:.0f}% of 1,000 resamples of the text" in body
         assert "lsar-jax fit center NEW.safetensors --moments moments.safetensors</code> fits it again" in body
         assert re.search(r"among \d+ others, so expect less in a larger index", body)

@@ -290,7 +290,7 @@ const explorer = document.getElementById("data") && (() => {
   function openPage() {
     changeMethod();
     if (!data.recommended) return;
-    const { layer: number, transform: wanted, parameters } = data.recommended;
+    const { layer: number, transform: wanted, parameters, known } = data.recommended;
     const name = layer().name && String(number); // vectors have no layer
     const at = (of) => (of ? `layer ${of}, ` : "");
     const setting = () => at(layer().name) + named(), alone = setting();
@@ -300,7 +300,8 @@ const explorer = document.getElementById("data") && (() => {
     const places = [data.layers.findIndex((of) => of.name === name), layer().methods.findIndex((of) => of.name === wanted)];
     if (places.includes(-1)) {
       const option = places[0] < 0 ? `--layers ${name}` : `--transforms ${wanted}`;
-      parts.push(`It is not on this page; add it by ${option}. The page opens at ${own}`);
+      const add = known ? `add it by ${option}` : "its methods are the library's";
+      parts.push(`It is not on this page; ${add}. The page opens at ${own}`);
     } else {
       [state.layer, state.method] = [$("layer").value, $("method").value] = places;
       changeMethod();
