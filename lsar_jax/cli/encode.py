@@ -11,11 +11,12 @@ from lsar_jax import embeddings
 from lsar_jax.console.output import decomposed_note
 from lsar_jax.corpora.by_language import named_files
 from lsar_jax.corpora.records import input_path
+from lsar_jax.embeddings.job_shares import WHOLE
 from lsar_jax.embeddings.manifest import FILE_NAME, WORK
 from lsar_jax.files import check_outside
 from lsar_jax.options.encoder import InputOptions
 from lsar_jax.options.shard import ShardOption
-from lsar_jax.options.texts import stem_of
+from lsar_jax.options.texts import is_encoded, stem_of
 from lsar_jax.transforms import Transform
 
 __all__ = ["Encode", "summary"]
@@ -80,14 +81,16 @@ class Encode(ShardOption, InputOptions):
         names = ("text", "ids", "language", "max_length", "normalize", "store", "format", "shard_rows")
         options = {name: getattr(self, name) for name in names}
         shard, uses_language = self.place(), encoder.uses_language or (transform and transform.languages)
+        for folder in [folder for folder in jobs if shard != WHOLE and folder != out and not is_encoded(folder)]:
+            (folder / WORK).mkdir(parents=True)  # by which a merge sees what no share has begun
         for folder, paths in jobs.items():
             if folder != out and uses_language:
                 options["language"] = self.language or folder.name
             embeddings.encode(encoder, paths, folder, **options, shard=shard, show_progress=True)
             if (folder / FILE_NAME).is_file():
                 print(summary(folder))
-            else:
-                self.finish(folder, shard, folder / WORK)
+            elif folder == [*jobs][-1]:
+                self.finish(out, shard, folder / WORK)
 
 
 def summary(out: Path) -> str:

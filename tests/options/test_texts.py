@@ -83,6 +83,25 @@ def test_other_files_are_left_out_where_languages_are_chosen():
         read_user_text(["other", "pairs"], (), 1000, "auto", 0)
 
 
+def test_a_merge_misses_a_language_that_no_share_has_begun(monkeypatch, capsys):
+    def until_french(encoder, paths, folder, **options):
+        if folder.name == "fr":
+            raise OSError("killed")
+        return encode(encoder, paths, folder, **options)
+
+    encode = lj.embeddings.encode
+    with monkeypatch.context() as killed:
+        killed.setattr(lj.embeddings, "encode", until_french)
+        for shard in ("0/2", "1/2"):
+            assert main(["encode", "corpus", "vectors", *ENCODER, "--shard", shard]) == 1
+    assert main(["merge", "vectors"]) == 1
+    assert "vectors/fr lacks the shares" in capsys.readouterr().err
+    for shard in ("0/2", "1/2"):
+        assert main(["encode", "corpus", "vectors", *ENCODER, "--shard", shard]) == 0
+    assert capsys.readouterr().out.count("run lsar-jax merge vectors\n") == 2
+    assert main(["merge", "vectors"]) == 0
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
