@@ -35,7 +35,7 @@ def texts_of(
         its language; a table with the column ``language``; or LANGUAGE=PATH, which folders then leave out.
       column: the column of sentences in tables; by default, ``text``.
       vectors: whether to find vectors and encoded folders, too, in folders.
-      languages: the languages that are read, if they are given: what is of none is then left out.
+      languages: the languages to read, if they were chosen: files that name no language are then left out.
 
     Raises:
       ValueError: there is nothing to read, a folder has two files of a language, a file is not named after one, or a
@@ -89,9 +89,9 @@ def _is_read(path: Path, vectors: bool) -> bool:
 
 
 def _languages_of(path: Path, column: str | None, item: str, chosen: bool) -> list[str]:
-    """The languages of a table with a column of them, or the one that a path is named after, if languages are chosen.
+    """Returns the languages of a table with a column of them, or the language that a path is named after.
 
-    Then it may be named after none.
+    If the languages to read were ``chosen``, a path may have none.
     """
     columns = [*next(file_rows(path), ("", {}))[1]] if has_columns(path) else []
     lacking = [name for name in ("language", column or "text") if name not in columns]
