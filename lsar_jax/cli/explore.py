@@ -9,6 +9,7 @@ or vectors, the page opens at what that recommends.
 """
 
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
 from lsar_jax.measures.results import Result, read_results
 from lsar_jax.options.text_folder import TextFolderOptions
+from lsar_jax.options.texts import texts_of
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.embedded_text import embed
 from lsar_jax.report.explorer import explore
@@ -82,9 +84,10 @@ class Explore(TextFolderOptions):
         )  # fmt: skip
         usage = usage_of(self, encoder, min(layers, default=0))
         usage = replace(usage, fit_options=self._fit_options(text), reading=self._reading(usage))
-        recommended = best and {name: getattr(best, name) for name in ("layer", "transform", "parameters")}
-        if best and recommended:
-            recommended["known"] = best.transform in METHODS  # not a function of the user's
+        recommended = best and {
+            "layer": best.layer, "transform": best.transform, "parameters": best.parameters,
+            "known": best.transform in METHODS,  # not a function of the user's
+        }  # fmt: skip
         report = REPORT * (self.out.parent / REPORT).is_file()
         page = replace(page, usage=usage, data={**page.data, "report": report, "recommended": recommended})
         page.save(self.out)
@@ -110,7 +113,11 @@ class Explore(TextFolderOptions):
     def _fit_options(self, text: UserText) -> str:
         """The options of ``lsar-jax fit`` that read the same text; empty if there are none, as for pairs."""
         items = self.items if self.vectors is None else [str(self.vectors)]
-        if text.pairs or self.languages or self.dtype != "float32" or (self.vectors and self.vectors.is_file()):
+        codes: set[str] = set()
+        with suppress(ValueError):  # of vectors beside the text
+            codes = {*texts_of(items).files} if not text.pairs else set()
+        given = self.languages or self.dtype != "float32" or (self.vectors and self.vectors.is_file())
+        if given or codes != {*text.codes}:
             return ""
         words = [] if self.vectors else ["--encoder", self.encoder, "--max-length", str(self.max_length)]
         for option in () if self.vectors else _OF_ENCODER:

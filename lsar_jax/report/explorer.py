@@ -129,10 +129,13 @@ def _layer(
     written: list[dict[str, Any]] = []
     states_of: list[dict[str, Any]] = []
     every = [Method("original", {}), *methods]
-    few = slice(None, None, -(-len(pool.language) // _MANY))
+    sample = slice(None, None, -(-len(pool.language) // _MANY))
+
+    def moved(of: Method) -> Float[np.ndarray, "sentence dim"]:
+        return np.concatenate([*of.transform_languages(x).values()])
 
     def found(of: Method, few: slice = slice(None)) -> tuple[Float[np.ndarray, "sentence dim"], Neighbours]:
-        y = np.concatenate([*of.transform_languages(x).values()])
+        y = moved(of)
         return y, pool.search(y, few)
 
     for number, method in enumerate(every):
@@ -148,9 +151,9 @@ def _layer(
             advance((number + (len(measured) - written[-1]["first"]) / len(variants)) / len(every))
         written[-1] |= {"by_language": measured[-1].needs_language, "one_map": method.one_map}
         if measured[-1].moves:
-            between = in_threads(partial(found, few=few), method.at_strengths(BETWEEN))
+            between = in_threads(partial(found, few=sample), method.at_strengths(BETWEEN))
             written[-1]["strengths"] = [states_of[0], *(_shares(near) for _, near in between), states_of[-1]]
-    drawn = flat({of.label: np.concatenate([*of.transform_languages(x).values()]) for of in every}) if tsne else {}
+    drawn = flat({of.label: moved(of) for of in every}) if tsne else {}
     lists = [entry.parts[0] for entry in measured]
     return {
         "methods": written[1:],

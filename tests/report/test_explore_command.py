@@ -66,6 +66,10 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
     lines = [1, *(row for row in range(2, len(LINES) + 2) if row != 5)]
     assert [text.split(" ", 1)[1] for text in data["texts"][:25]] == [["", LINES[3], *LINES][row] for row in lines]
     check_vectors(data, {code: rows[lines] for code, rows in x.items()})
+    # With vectors of a language that is not in the text, lsar-jax fit would read more.
+    np.save(tmp_path / "sw.npy", x["de"])
+    assert main([*options, str(tmp_path), "--aligned", "yes", "--overwrite"]) == 0
+    assert "read_user_vectors(" in saved(tmp_path / "page.html")[1]
     refusal = refused(main, [*options, str(tmp_path), "--overwrite", "--layers", "8"])
     assert "it must be left out: with --vectors nothing is encoded" in refusal
     assert "must be a folder with de.npy" in refused(main, [*options, str(tmp_path / "de.npy"), "--overwrite"])
