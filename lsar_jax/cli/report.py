@@ -21,6 +21,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,8 +62,8 @@ _FIGURE = (
     r"(mAP(-on-the-(UDHR|translations))?|accuracy-of-pairs|neighbours-in-the-own-language|language-identified-by-a-linear-classifier|"
     r"IsoScore|the-methods|by-(language|meaning)-(before|after))\.svg"
 )
-# Sentences of a language that the first answer is from, and its parts for cross-validation.
-_FIRST, _PARTS = 60, 2
+# Sentences of a language, and lines of translations, that the first answer is from.
+_FIRST = 30
 # The measures of the space in results.
 _MEASURES = (
     Metric("own language among neighbours", "lower"), Metric("own language without preference", "neither"),
@@ -134,15 +135,15 @@ class Report(TextFolderOptions):
         work = self.out / _WORK
         with work_folder(work, self.out, _WORK_FILES):
             remove_partial_files(work, _WORK_FILES)
-            around = layers[-1]
+            around, gaps = layers[-1], dict[int, float]()
             if len(layers) > 3 and max(map(len, text.sentences.values())) > 2 * _FIRST:
-                around = self._first_answer(encoder, layers)
+                around, gaps = self._first_answer(encoder, layers)
             order = sorted(layers, key=lambda layer: abs(layer - around))
             embedded = self._embed(text, encoder, layers)
             if same := [f"{layer}" for layer in layers if layer not in embedded.spans]:
                 console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
-            kept, every = (work, digest_of(self._pinned)), self.layers is not None
-            found = compare(embedded, self._compared, self.ranks, order, kept, every_layer=every)
+            kept = work, digest_of(self._pinned)
+            found = compare(embedded, self._compared, self.ranks, order, kept, gaps=None if self.layers else gaps)
             front = front_of(found, self.prefer[1] if self.prefer else None)
             write_results(self._results(found, front), self.out / RESULTS)
             record(self._pinned)  # so that the same command goes on if this one is killed while it draws
@@ -163,31 +164,37 @@ class Report(TextFolderOptions):
         overwrite = self.overwrite or (self.out / RESULTS).is_file()
         check_outputs([self.out / name for name in (REPORT, TRANSFORM, _CALIBRATION, _MOMENTS)], overwrite=overwrite)
 
-    def _embed(self, text: UserText, encoder: SentenceEncoder | None, layers: Sequence[int], **quiet: bool) -> Embedded:
+    def _embed(
+        self, text: UserText, encoder: SentenceEncoder | None, layers: Sequence[int], most: int | None = None
+    ) -> Embedded:
         """Embeds the text, and the reference text if it is not aligned; a model of vectors could not encode that."""
         cache = self.cache or self.out / _WORK / "embeddings"
-        embedded = embed(self, text, encoder, layers, cache=cache, **quiet)
+        embedded = embed(self, text, encoder, layers, cache=cache, quiet=most is not None)
         if encoder is None or embedded.text.aligned:
             why = "left out: only with an encoder, text that is not aligned is searched elsewhere (--aligned no)"
             check_option(self.translations is None, why, translations=self.translations)
             return embedded
-        return embed_reference(embedded, encoder, self.max_length, cache, self.translations)
+        return embed_reference(embedded, encoder, self.max_length, cache, self.translations, most)
 
-    def _first_answer(self, encoder: SentenceEncoder | None, layers: Sequence[int]) -> int:
-        """Measures a third of the way, two thirds and the last layer on a part of the text; returns the best layer."""
+    def _first_answer(self, encoder: SentenceEncoder | None, layers: Sequence[int]) -> tuple[int, dict[int, float]]:
+        """Measures a third of the way, two thirds and the last layer on a part of the text.
+
+        Returns the best layer, and by how much search is below it at each.
+        """
         with console.capture():  # what is left out is said of the whole text
             text = self.read_text(_FIRST)
         thirds = [layers[round(share * (len(layers) - 1))] for share in (1 / 3, 2 / 3, 1)]
-        embedded = self._embed(text, encoder, layers, quiet=True)
+        embedded = self._embed(text, encoder, layers, _FIRST)
         quick = [name for name in self._compared if name == "original" or FITTED[name].needs == "means"]
-        found = compare(embedded, quick if len(quick) > 1 else self._compared, self.ranks, thirds, parts=_PARTS)
+        found = compare(embedded, quick if len(quick) > 1 else self._compared, self.ranks, thirds, quick=True)
         best = most_neutral_or_best(found.measured)
         [original] = [entry for entry in found.originals if entry.layer == best.layer]
         console.print(
             f"first answer, from {_FIRST} sentences a language at layers {' '.join(map(str, thirds))}: "
             f"layer {best.layer}, {difference([original, best], found.metric)}"
         )
-        return best.layer
+        by_layer = groupby(found.measured, key=lambda entry: entry.layer)
+        return best.layer, {layer: best.score - max(of.score for of in entries) for layer, entries in by_layer}
 
     def _results(self, found: Comparison, front: Front) -> list[Result]:
         text, results = found.text, []

@@ -16,6 +16,8 @@ __all__ = [
 # Vectors that scores by CSLS are scaled against; None for scores by cosine.
 Bank = Float[np.ndarray, "row dim"] | None
 Vectors = Float[np.ndarray, "vector dim"]
+# The language of each embedding, by its code or number.
+Languages = Sequence[str] | Int[np.ndarray, " vector"]
 # Ranks or ids of the relevant candidates of each query, less than 0 where there are no more.
 Candidates = Int[np.ndarray, "query relevant"]
 
@@ -124,7 +126,7 @@ def language_nmi(x: Vectors, languages: Sequence[str], seeds: Sequence[int] = (0
     return np.array([normalized_mutual_info_score(languages, labels) for labels in found])
 
 
-def probe_folds(languages: Sequence[str], groups: Sequence[int], seed: int = 0) -> Int[np.ndarray, " vector"]:
+def probe_folds(languages: Languages, groups: Sequence[int], seed: int = 0) -> Int[np.ndarray, " vector"]:
     """Returns the fold of each embedding, from 0 to 4, of five that have as many of each language.
 
     A group stays in one fold; put translations of a sentence in one group, because a probe that is fitted on one of
@@ -142,7 +144,7 @@ def probe_folds(languages: Sequence[str], groups: Sequence[int], seed: int = 0) 
     return fold
 
 
-def probe_accuracy(x: Vectors, languages: Sequence[str], fold: Int[np.ndarray, " vector"]) -> float:
+def probe_accuracy(x: Vectors, languages: Languages, fold: Int[np.ndarray, " vector"]) -> float:
     """Returns the accuracy of a linear language classifier, in percent, as a mean over the folds of ``probe_folds``.
 
     The classifier is fitted by least squares with a ridge of 1e-3 of the variance; the fits of all folds share the

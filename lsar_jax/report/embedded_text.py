@@ -123,9 +123,10 @@ def embed(
 
 
 def embed_reference(
-    embedded: Embedded, encoder: SentenceEncoder, max_length: int, cache: Path | None, translations: Path | None = None
-) -> Embedded:
-    """Adds a reference text: translations of the user's in a folder, or by default the declaration.
+    embedded: Embedded, encoder: SentenceEncoder, max_length: int, cache: Path | None,
+    translations: Path | None = None, most: int | None = None,
+) -> Embedded:  # fmt: skip
+    """Adds a reference text: translations of the user's in a folder, or by default the declaration; or its first lines.
 
     Raises:
       ValueError: the translations are not in two languages of the text, line by line.
@@ -142,7 +143,7 @@ def embed_reference(
         check_option(len(codes) >= 2, languages, translations=translations)
     if len(codes) < 2:
         return embedded
-    reference = {code: known[code] for code in codes}
+    reference = {code: known[code][:most] for code in codes}
     layers = [spec.layer for spec in embedded.specs]
     x = encode_all(encoder, reference, layers, max_length, {code: code for code in codes}, cache)
     if translations is not None and not finds_lines({code: rows[-1] for code, rows in x.items()}):

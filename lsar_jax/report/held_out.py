@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,10 +13,11 @@ from jaxtyping import Bool, Float, Int
 from lsar_jax.geometry import HubMeasures, expected_anisotropy, hub_measures, isoscore
 from lsar_jax.measures.compared_methods import Method
 from lsar_jax.measures.query_scores import QueryScores
-from lsar_jax.measures.ranking import pool_precision, probe_accuracy, probe_folds, top1_hits
+from lsar_jax.measures.ranking import Languages, pool_precision, probe_accuracy, probe_folds, top1_hits
 from lsar_jax.moments import Moments, merge_moments
 from lsar_jax.options.user_text import UserText
 from lsar_jax.report.measured import (
+    UNMEASURED,
     ByLanguage,
     Measured,
     Neighbours,
@@ -38,7 +41,7 @@ Rows = Mapping[str, Bool[np.ndarray, " _"]]
 # Fits all methods on embeddings, whose moments are known.
 Fit = Callable[[ByLanguage, Mapping[str, Moments]], list[Method]]
 # What was measured of a method in a fold.
-_OfFold = tuple[Neighbours, Space | None, QueryScores | None, tuple[HubMeasures, HubMeasures] | None]
+_OfFold = tuple[Neighbours, Space, QueryScores | None, Sequence[HubMeasures]]
 # Scores a method that was fitted on the whole text by a search in other text.
 Search = Callable[[Method], tuple[QueryScores, tuple[float, ...]]]
 
@@ -61,11 +64,15 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True)
 class Folds:
-    """The parts of a text, ``count`` of them, each of which is measured with methods that were fitted on the others."""
+    """The parts of a text, ``count`` of them, each of which is measured with methods that were fitted on the others.
+
+    What takes the most time, the ``space`` and the hubs, is measured in the first part, or not at all.
+    """
 
     text: UserText
     count: int
     seed: int
+    space: bool = True
 
     def __iter__(self) -> Iterator[Fold]:
         fold_of, order = self.text.folds(self.count, self.seed), self.text.order(self.seed)
@@ -80,6 +87,13 @@ class Folds:
     def _most(self) -> int:
         """Sentences of a language that are measured together."""
         return max(_MEASURED // len(self.text.codes), 10)
+
+    @cached_property
+    def probed(self) -> Int[np.ndarray, " sentence"]:
+        """The fold of each sentence of the first pool for the classifier of languages: the same at every layer."""
+        first = next(iter(self))
+        units = np.concatenate([self.text.units[code][rows] for code, rows in first.few.items()])
+        return probe_folds(first.pool.language, units.tolist())
 
     @property
     def pool(self) -> int:
@@ -125,7 +139,8 @@ def measure_layer(
         fitted, sample = fit(rest, others), sample_rows(rest)
         found.append([])
         scaled = [method.scaled(sample) for method in fitted]
-        for of_method in _measure_fold(folds.text, x, scaled, fold, whole=number == 0):
+        probed = folds.probed if folds.space and number == 0 else None
+        for of_method in _measure_fold(folds.text, x, scaled, fold, probed):
             found[-1].append(of_method)
             advance((number + len(found[-1]) / len(fitted)) / folds.count)
     measured, elsewhere = [], [(None, ())] * len(methods) if search is None else in_threads(search, methods)
@@ -139,28 +154,25 @@ def measure_layer(
 
 
 def _measure_fold(
-    text: UserText, x: ByLanguage, methods: Sequence[Method], fold: Fold, *, whole: bool
+    text: UserText, x: ByLanguage, methods: Sequence[Method], fold: Fold, probed: Int[np.ndarray, " sentence"] | None
 ) -> Iterator[_OfFold]:
     """Yields what each method, fitted on the other folds and with a bank of them, makes of a fold.
 
-    What takes the most time, the space and the hubs, is measured where the measures are ``whole``.
+    The space and the hubs are measured where the folds of the classifier are known.
     """
     # Pairs are searched language by language, a pool of all languages is not: it is kept small.
     searched = fold.held_out if text.pairs else fold.few
-    codes = [code for code, rows in fold.few.items() for _ in range(rows.sum())]
-    units = np.concatenate([text.units[code][rows] for code, rows in fold.few.items()])
-    probed = probe_folds(codes, units.tolist()) if whole else units
 
     def measure(method: Method) -> _OfFold:
         test = method.transform_languages({code: rows[searched[code]] for code, rows in x.items()})
         pool = np.concatenate([rows[fold.few[code][searched[code]]] for code, rows in test.items()])
         search = measure_search(test, text, searched) if text.aligned else None
         near = fold.pool.search(pool)
-        if not whole:
-            return near, None, search, None
+        if probed is None:
+            return near, UNMEASURED, search, 2 * [HubMeasures(*4 * [nan])]
         scaled = nearest_others(pool.astype(np.float32), fold.pool.k, method.bank)[1]
         hubs = hub_measures(near.rows, len(pool)), hub_measures(scaled, len(pool))
-        return near, measure_space(pool, codes, probed), search, hubs
+        return near, measure_space(pool, fold.pool.language, probed), search, hubs
 
     return in_threads(measure, methods)
 
@@ -191,7 +203,7 @@ def measure_search(x: ByLanguage, text: UserText, held_out: Rows) -> QueryScores
 
 
 def measure_space(
-    x: Float[np.ndarray, "vector dim"], languages: Sequence[str], probed: Int[np.ndarray, " vector"]
+    x: Float[np.ndarray, "vector dim"], languages: Languages, probed: Int[np.ndarray, " vector"]
 ) -> Space:
     """Measures transformed held-out sentences; ``probed`` is the fold of each for the classifier of languages."""
     # Zero is printed without a sign.

@@ -25,8 +25,8 @@ from lsar_jax.retrieval.search import nearest_others
 from lsar_jax.spec import EncoderSpec
 
 __all__ = [
-    "FORMAT", "ByLanguage", "Measured", "Neighbours", "Pool", "Space", "in_threads", "read_measured", "spanned_rank",
-    "write_measured",
+    "FORMAT", "UNMEASURED", "ByLanguage", "Measured", "Neighbours", "Pool", "Space", "in_threads", "read_measured",
+    "spanned_rank", "write_measured",
 ]  # fmt: skip
 
 # Format of the files of measures.
@@ -120,7 +120,7 @@ class Space(NamedTuple):
     cosine: float
 
 
-_UNMEASURED = Space(nan, nan, nan)
+UNMEASURED = Space(nan, nan, nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class Measured:
     spec: EncoderSpec
     method: Method
     parts: Sequence[Neighbours]
-    space: Space = _UNMEASURED
+    space: Space = UNMEASURED
     search: QueryScores | None = None
     hubs: Float[np.ndarray, "2 measure"] = field(default_factory=lambda: np.full((2, 4), nan))
     stand_ins: tuple[float, ...] = ()

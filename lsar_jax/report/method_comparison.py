@@ -126,8 +126,8 @@ def compare(
     order: Sequence[int],
     work: tuple[Path, str] | None = None,
     *,
-    every_layer: bool = True,
-    parts: int = _FOLDS,
+    gaps: Mapping[int, float] | None = None,
+    quick: bool = False,
 ) -> Comparison:
     """Measures all methods at the layers where the languages differ.
 
@@ -138,20 +138,22 @@ def compare(
       order: layers to measure, in their order.
       work: a folder in which the measures of each layer are kept, and a digest of the options; then each layer's result
         is printed, too.
-      every_layer: whether to measure layers beyond one whose search is far below the best so far.
-      parts: the most parts for cross-validation.
+      gaps: by how much search is below the best at layers where it was estimated. If given, layers beyond those with
+        search far below the best are left out.
+      quick: whether to use two parts for cross-validation, and not to measure the space.
     """
     spans = embedded.spans
     most = min(spans.values())
     varied = {"rank": tuple(ranks) or tuple(dict.fromkeys((max(1, most // 2), most)))}
     text = embedded.text
-    folds = Folds(text, min(parts, min(map(len, text.sentences.values())) // _LEAST), 0)
+    most_folds = min(2 if quick else _FOLDS, min(map(len, text.sentences.values())) // _LEAST)
+    folds = Folds(text, most_folds, 0, space=not quick)
     found: dict[int, list[Measured]] = {}
     order = [layer for layer in order if layer in spans]
     measured = 0
     with Meter() as meter:
         for layer in order:
-            if not every_layer and _far_below(layer, order[0], found):
+            if gaps is not None and _far_below(layer, order[0], found, gaps):
                 continue
             [spec] = [spec for spec in embedded.specs if spec.layer == layer]
             x = embedded.at(layer)
@@ -159,7 +161,7 @@ def compare(
                 None if work is None else work[0] / f"layer-{layer}-{_digest(work[1], spec, embedded, x)}.safetensors"
             )
             what, layers = f"layer {layer}" if spec.pooling else "the vectors", len(order) - len(found)
-            advance = partial(_advance, partial(meter, most=not every_layer), f"measuring {what}", measured, layers)
+            advance = partial(_advance, partial(meter, most=gaps is not None), f"measuring {what}", measured, layers)
             measured += kept is None or not kept.is_file()  # layers that an interrupted report measured take no time
             fit = partial(_fit, methods, varied, spec)
             found[layer] = measure_layer(folds, spec, fit, x, embedded.search_at(layer), kept, advance)
@@ -171,13 +173,20 @@ def compare(
     return Comparison(folds, embedded, [entry for layer in spans for entry in found.get(layer, ())])
 
 
-def _far_below(layer: int, first: int, found: Mapping[int, Sequence[Measured]]) -> bool:
-    """Whether the two layers before this one, from the first on, have search far below the best, or were left out."""
+def _far_below(
+    layer: int, first: int, found: Mapping[int, Sequence[Measured]], gaps: Mapping[int, float] | None = None
+) -> bool:
+    """Whether search is far below the best at the layer before this one, from the first on, and at one more of two.
+
+    These are the layer before that, and the next one where it was estimated. A layer that was left out was so, too.
+    """
     scores = {of: most_neutral_or_best(measured).score for of, measured in found.items() if measured[0].search}
     step = (layer < first) - (layer > first)
-    before = [scores[of] for of in (layer + step, layer + 2 * step) if of in scores]
-    enough = len(before) == 2 or layer + step not in scores
-    return bool(scores) and enough and all(max(scores.values()) - score > _FAR for score in before)
+    before = [max(scores.values()) - scores[of] for of in (layer + step, layer + 2 * step) if of in scores]
+    if not scores or layer + step not in scores:
+        return bool(scores) and all(gap > _FAR for gap in before)
+    beyond = {abs(of - layer): gap for of, gap in (gaps or {}).items() if (layer - of) * step >= 0}
+    return before[0] > _FAR and max([*before[1:], *[gap for _, gap in sorted(beyond.items())][:1]], default=0) > _FAR
 
 
 def most_neutral_or_best(measured: Sequence[Measured]) -> Measured:

@@ -100,3 +100,6 @@ def test_layers_beyond_one_far_below_are_left_out():
     scores = {5: 90.0, 4: 88.0, 3: 80.0, 2: 82.0}
     found = {k: [Measured(SPEC, Method("x", {}), (), search=QueryScores(np.full(2, of)))] for k, of in scores.items()}
     assert [_far_below(layer, 5, found) for layer in (4, 3, 2, 1, 0, 6)] == [False, False, False, True, True, False]
+    # An estimate at layer 1 or 2, or beyond, stands in for the second layer.
+    for gaps, left_out in (({1: 9.0}, True), ({2: 9.0, 1: 0.0}, True), ({1: 2.0, 0: 9.0}, False), ({4: 9.0}, False)):
+        assert _far_below(2, 5, found, gaps) is left_out

@@ -151,7 +151,7 @@ def test_an_interrupted_report_goes_on(tmp_path, capsys, monkeypatch):
         assert read_json(parts / "run.json", dict)["complete"] is False
         return {}
 
-    monkeypatch.setattr(command.Report, "_first_answer", lambda *_: measured[3])
+    monkeypatch.setattr(command.Report, "_first_answer", lambda *_: (measured[3], {}))
     monkeypatch.setattr(method_comparison, "measure_layer", counted)
     monkeypatch.setattr(command, "draw_space", drawn)
     capsys.readouterr()
