@@ -40,6 +40,8 @@ else:
 
 # Options of the encoder that lsar-jax fit has, too.
 _OF_ENCODER = ("revision", "adapter", "pooling", "final_norm", "prompt")
+# Fields of an encoder that its results name.
+_SPACE = ("revision", "pooling", "dim", "final_norm", "prompt")
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Explore(TextFolderOptions):
     out: Path = Path("explorer.html")
 
     # What --help shows.
-    essential = ("texts", "vectors", "encoder", "languages", "layers", "count", "transforms", "tsne", "out")
+    essential = ("texts", "text", "vectors", "encoder", "languages", "layers", "count", "transforms", "tsne", "out")
 
     def run(self) -> None:
         """Encodes the text, or reads its vectors, and writes the page."""
@@ -96,14 +98,16 @@ class Explore(TextFolderOptions):
     def _recommended(self, encoder: SentenceEncoder | None) -> Result | None:
         """A result of what a report beside the page recommends for the same encoder or vectors; None without one."""
         folder = self.out.parent
-        if not all((folder / name).is_file() for name in (TRANSFORM, RESULTS)):
-            return None
-        saved, results = Transform.load(folder / TRANSFORM), read_results(folder / RESULTS)
-        if self.vectors is not None:
-            results = [of for of in results if Path(of.encoder).resolve() == self.vectors.resolve()]
-        elif not (encoder and (of := saved.source) and replace(encoder.spec, layer=of.layer).same_space(of)):
-            return None
-        return next((of for of in results if tuple(fit.split(", ")[-1] for fit in of.fits) == saved.digests), None)
+        results = read_results(folder / RESULTS) if (folder / RESULTS).is_file() else []
+        if encoder is None:
+            results = [of for of in results if self.vectors and Path(of.encoder).resolve() == self.vectors.resolve()]
+        else:
+            results = [of for of in results if all(getattr(of, name) == getattr(encoder.spec, name) for name in _SPACE)]
+        if not (folder / TRANSFORM).is_file():  # the best without a map, if any search was measured
+            none = [of for of in results if of.shown and of.transform == "original"]
+            return max(none, key=lambda of: of.value, default=None)
+        digests = Transform.load(folder / TRANSFORM).digests
+        return next((of for of in results if tuple(fit.split(", ")[-1] for fit in of.fits) == digests), None)
 
     def _layers(self, last: int, best: Result | None) -> tuple[int, ...]:
         """The layers on the page, of an encoder whose last loaded layer is ``last``."""
@@ -115,7 +119,7 @@ class Explore(TextFolderOptions):
         items = self.items if self.vectors is None else [str(self.vectors)]
         codes: set[str] = set()
         with suppress(ValueError):  # of vectors beside the text
-            codes = {*texts_of(items).files} if not text.pairs else set()
+            codes = {*texts_of(items, self.text).files} if not text.pairs else set()
         given = self.languages or self.dtype != "float32" or (self.vectors and self.vectors.is_file())
         if given or codes != {*text.codes}:
             return ""
@@ -123,6 +127,7 @@ class Explore(TextFolderOptions):
         for option in () if self.vectors else _OF_ENCODER:
             if (value := getattr(self, option)) not in (None, False):
                 words += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
+        words += ["--text", self.text] if self.text else []
         return shlex.join([*words, "--texts", *items])
 
     def _reading(self, usage: Usage) -> str:

@@ -23,6 +23,7 @@ class TextFolderOptions(EncoderOptions):
       texts: folder of files, or files, each named after its language (de.txt, de.jsonl.gz) or LANGUAGE=PATH; folder of
         parallel text of English and other languages; or tables with the columns language and text (parquet, .jsonl,
         .csv or .tsv); by default the parquet file of the vectors.
+      text: column of the sentences in tables; by default, text.
       vectors: vectors of the text, of any model; by default, the text is encoded. For a folder of text, a folder with
         de.npy, or a folder de that lsar-jax encode wrote, for de.txt, with a vector for each line. For a file, a .npy
         file with a vector for each row, or a parquet file with them in the column vector.
@@ -36,6 +37,7 @@ class TextFolderOptions(EncoderOptions):
     """
 
     texts: tyro.conf.Positional[tuple[str, ...]] = ()
+    text: str | None = None
     vectors: Path | None = None
     layers: tuple[int, ...] | None = None
     cache: Path | None = None
@@ -59,7 +61,8 @@ class TextFolderOptions(EncoderOptions):
 
     def read_text(self, count: int | None = None) -> UserText:
         """Reads the text, at most ``count`` sentences a language."""
-        return read_user_text(self.items, self.languages, count or self.count, self.aligned, 0, self.columns)
+        given = self.items, self.languages, count or self.count, self.aligned, 0
+        return read_user_text(*given, self.columns, self.text)
 
     def check_vectors(self) -> None:
         """Raises ValueError for options of the encoder beside vectors."""

@@ -103,7 +103,7 @@ def _languages_of(path: Path, column: str | None, item: str, chosen: bool) -> li
         return []
     why = f"has no column {lacking[0]}, only {', '.join(columns)}" if columns else "is not named after a language"
     if "language" not in lacking:
-        raise ValueError(f"{path} {why}; rename that of the sentences to text, or, to fit, name it by --text")
+        raise ValueError(f"{path} {why}; name that of the sentences by --text")
     if columns:
         why += "; rename that of the languages, if there are several"
     raise _refusal(f"{path} {why}; move it, or give its code", *([item] if Path(item).is_dir() else []), f"de={path}")

@@ -16,10 +16,11 @@ from jaxtyping import Float, Int
 
 from lsar_jax import languages, transforms
 from lsar_jax.arrays import padded_rows
+from lsar_jax.checks import check_option
 from lsar_jax.console.output import console
 from lsar_jax.corpora.builders.parallel import Parallel
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled
-from lsar_jax.corpora.records import Records, is_parquet
+from lsar_jax.corpora.records import Records, has_columns, is_parquet
 from lsar_jax.corpora.row_files import file_rows
 from lsar_jax.corpora.text_rules import text_key
 from lsar_jax.embeddings import Embeddings
@@ -98,11 +99,13 @@ class UserText:
 
 
 def read_user_text(
-    items: Sequence[str], codes: Sequence[str], count: int, aligned: Aligned, seed: int, columns: Sequence[str] = ()
-) -> UserText:
+    items: Sequence[str], codes: Sequence[str], count: int, aligned: Aligned, seed: int, columns: Sequence[str] = (),
+    column: str | None = None,
+) -> UserText:  # fmt: skip
     """Reads text, as ``TextFolderOptions.texts`` describes it; of each language, ``count`` sentences, drawn at random.
 
-    Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; see ``finds_lines``.
+    The sentences of tables are in the ``column``, those of pairs in ``columns``. Text with as many lines in every file
+    counts as aligned, unless ``aligned`` is ``no``; see ``finds_lines``.
     """
     where, folder, pairs = " ".join(items), Path(items[0]), dict[str, Any]()
     for item in items:
@@ -113,9 +116,10 @@ def read_user_text(
     if pairs and any(folder.glob("*.txt")):
         raise ValueError(f"{folder} has both a file per language and parallel text ({next(iter(pairs))}); give one")
     if pairs:
+        check_option(column is None, "left out: --columns names those of pairs", text=column)
         text = _read_pairs(folder, codes, count, seed, columns)
     else:
-        text = _read_files(items, codes, count, aligned, seed)
+        text = _read_files(items, codes, count, aligned, seed, column)
     if aligned == "yes" and not text.aligned:
         raise ValueError(f"--aligned yes needs as many lines in the file of every language, unlike {where}; omit it")
     counts = {code: len(sentences) for code, sentences in text.sentences.items()}
@@ -134,7 +138,9 @@ def finds_lines(x: Mapping[str, Float[np.ndarray, "sentence dim"]]) -> bool:
     return bool(min(found) >= min(1.0, _ABOVE_CHANCE / len(first)))
 
 
-def read_user_vectors(path: Path, items: Sequence[str], text: UserText) -> dict[str, Float[np.ndarray, "sentence dim"]]:
+def read_user_vectors(
+    path: Path, items: Sequence[str], text: UserText, column: str | None = None
+) -> dict[str, Float[np.ndarray, "sentence dim"]]:
     """Returns the vectors in ``path`` of text that ``read_user_text`` read from ``items``, by language.
 
     Raises:
@@ -143,17 +149,17 @@ def read_user_vectors(path: Path, items: Sequence[str], text: UserText) -> dict[
         pairs.
     """
     x, where = {}, " ".join(items)
-    found = Texts({}, ()) if text.pairs else texts_of(items, vectors=False)
+    found = Texts({}, ()) if text.pairs else texts_of(items, column, vectors=False)
     if len(items) == 1 and Path(items[0]) in found.tables:
         vectors = _open(path)
-        rows = [*Records([*found.tables], ids="language").by_language()]
+        rows = [*Records([*found.tables], column, "language").by_language()]
         places = _first_places(path, vectors, where, [(code, line.strip()) for code, line in rows])
         for code, sentences in text.sentences.items():
             x[code] = np.asarray(vectors)[[places[code, sentence] for sentence in sentences]]
     elif text.pairs or found.tables or not path.is_dir():
         raise ValueError(f"--vectors {path} must be a folder with de.npy for de.txt in {where}, which has {text.form}")
     else:
-        lines = _lines(found, text.codes)
+        lines = _lines(found, text.codes, column)
         for code in text.codes:
             name = stem_of(found.files[code][0])
             of = next((place for place in (path / f"{name}.npy", path / name) if place.exists()), None)
@@ -184,15 +190,16 @@ def _first_places(path: Path, vectors: np.ndarray | Embeddings, text: str, lines
     return {line: number for number, line in reversed(list(enumerate(lines)))}
 
 
-def _lines(found: Texts, codes: Collection[str]) -> dict[str, list[str]]:
+def _lines(found: Texts, codes: Collection[str], column: str | None) -> dict[str, list[str]]:
     """The sentences of each language, without space around them; a table is read once."""
     lines: dict[str, list[str]] = {code: [] for code in codes}
     for path in dict.fromkeys(chain.from_iterable(found.files.values())):
         if path in found.tables:
-            rows = Records([path], ids="language").by_language()
+            rows = Records([path], column, "language").by_language()
         else:
             of_path = [code for code in lines if path in found.files[code]]
-            rows = ((code, record.text) for record in (Records([path]) if of_path else ()) for code in of_path)
+            named = column if has_columns(path) else None
+            rows = ((code, record.text) for record in (Records([path], named) if of_path else ()) for code in of_path)
         for code, sentence in rows:
             if code in lines:
                 lines[code].append(sentence.strip())
@@ -209,9 +216,13 @@ def _not_aligned(texts: Mapping[str, Sequence[str]], count: int, rng: np.random.
     return UserText(sentences, {}, {}, False).not_aligned()
 
 
-def _read_files(items: Sequence[str], codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
-    found, where = texts_of(items, vectors=False, languages=codes), " ".join(items)
-    texts = _lines(found, dict.fromkeys(languages.own_name(code, found.files, where) for code in codes) or found.files)
+def _read_files(
+    items: Sequence[str], codes: Sequence[str], count: int, aligned: Aligned, seed: int, column: str | None
+) -> UserText:
+    found, where = texts_of(items, column, vectors=False, languages=codes), " ".join(items)
+    Records([*chain.from_iterable(found.files.values())], column)  # refuses a column where no file has any
+    chosen = dict.fromkeys(languages.own_name(code, found.files, where) for code in codes)
+    texts = _lines(found, chosen or found.files, column)
     counts = {code: len(text) for code, text in texts.items()}
     same = len(set(counts.values())) == 1 and not found.tables
     rng = np.random.default_rng(seed)

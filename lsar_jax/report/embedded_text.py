@@ -107,7 +107,8 @@ def embed(
     """
     if encoder is None:
         assert options.vectors is not None
-        x = {code: rows[None] for code, rows in read_user_vectors(options.vectors, options.items, text).items()}
+        given = read_user_vectors(options.vectors, options.items, text, options.text)
+        x = {code: rows[None] for code, rows in given.items()}
         specs = [EncoderSpec(f"{options.vectors}", "", 0, "", "")]  # only their name is known
     else:
         x = encode_all(encoder, text.sentences, layers, options.max_length, {code: code for code in text.codes}, cache)

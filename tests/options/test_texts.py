@@ -110,7 +110,7 @@ def test_a_merge_misses_a_language_that_no_share_has_begun(monkeypatch, capsys):
         ("empty", "at empty; empty has nothing; .* such as de=empty/german.txt"),
         ("other", "german.txt is not named after a language; move it, or give .* such as other de=other/german.txt"),
         ("empty/a.csv", "a.csv has no column language, only id, text; .* or give its code, such as de=empty/a.csv"),
-        ("empty/b.csv", "has no column text, only language, content; rename .* to text, or, to fit, name it by --text"),
+        ("empty/b.csv", "has no column text, only language, content; name that of the sentences by --text"),
         ("corpus", "corpus/de.txt and corpus/deu.jsonl are both for .de.; .* such as corpus/de.txt"),
         ("xyzzy=corpus/de.txt", "'xyzzy' is not a language code"),
     ],

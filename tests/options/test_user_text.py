@@ -80,3 +80,15 @@ def test_rows_without_a_language_are_named(code, tmp_path):
     (tmp_path / "a.csv").write_text("".join(["text,language\n", *rows[:6], f"a,{code}\n", *rows[6:]]))
     with pytest.raises(ValueError, match=f"a.csv: row 7: '{code}' is not a language code"):
         read_user_text([str(tmp_path / "a.csv")], (), 1000, "auto", 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(["de.txt", "en.txt"], "is text, which has no column 'content'"), (["en-de.tsv"], "must be left out: --columns")],
+    ids=["text", "pairs"],
+)
+def test_a_column_of_text_needs_tables(tmp_path, names, message):
+    for name in names:
+        (tmp_path / name).write_text("".join(f"{line}\t{line}!\n" for line in LINES))
+    with pytest.raises(ValueError, match=message):
+        read_user_text([str(tmp_path)], (), 1000, "auto", 0, column="content")

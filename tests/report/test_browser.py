@@ -167,7 +167,7 @@ def test_the_page_opens_at_what_a_report_recommends(browser, case):
             "mine",
             3,
             "8 lsar 4 of 4",
-            "is not on this page; its methods are the library's. The page opens at",
+            "is not on this page; its methods are the library's maps. The page opens at",
         ),
         (10, "lsar", 3, "8 lsar 4 of 4", "add it by --layers 10. The page opens at layer 8, lsar, rank 4: the lowest"),
     ):

@@ -9,6 +9,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.cli import report
+from lsar_jax.measures.results import read_results
 from tests.eval.test_tasks import ENCODER
 from tests.optional import need
 from tests.report.page_data import cosines, data_of, near
@@ -99,6 +100,13 @@ def test_it_opens_at_what_a_report_beside_it_recommends(tmp_path, fake, monkeypa
     data, *_ = saved(page)
     assert data["recommended"] == {"layer": 0, "transform": "lsar", "parameters": {"rank": rank}, "known": True}
     assert [of["name"] for of in data["layers"]] == layers
+    # Without a transform in its folder, the report recommends none, at the layer that is the best without.
+    (page.parent / report.TRANSFORM).unlink()
+    assert main(["explore", *given, "--out", str(page)]) == 0
+    recommended = saved(page)[0]["recommended"]
+    rows = [of for of in read_results(page.parent / report.RESULTS) if of.shown and of.transform == "original"]
+    assert recommended["layer"] == max(rows, key=lambda of: of.value).layer
+    assert (recommended["transform"], recommended["known"]) == ("original", False)
     for name, other in (("report", "explorer"), ("explorer", "report")):
         assert f'<a href="{other}.html">' in page.with_name(f"{name}.html").read_text()
 
@@ -130,13 +138,13 @@ def test_one_file_holds_text_languages_and_vectors(tmp_path, rng, refused):
     x = planted(rng, len(LINES))
     columns = {
         "language": [code for code in CODES for _ in LINES],
-        "text": [f"{code} {line}" for code in CODES for line in LINES],
+        "content": [f"{code} {line}" for code in CODES for line in LINES],
         "vector": np.concatenate([*x.values()]).tolist(),
     }
     out, file, vectors = tmp_path / "page.html", tmp_path / "corpus.parquet", tmp_path / "x.npy"
     parquet.write_table(pyarrow.table(columns), file)
     np.save(vectors, np.concatenate([*x.values()]))
-    options = ["--out", str(out), "--transforms", "center", "cbie", "--languages", "fr", "de"]
+    options = ["--out", str(out), "--transforms", "center", "cbie", "--languages", "fr", "de", "--text", "content"]
     assert main(["explore", *options, "--vectors", str(file)]) == 0
     page = out.read_text(encoding="utf-8")
     assert main(["explore", str(file), *options, "--vectors", str(vectors), "--overwrite"]) == 0
