@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from lsar_jax.console.output import console
+from lsar_jax.corpora.records import is_parquet
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_outputs
@@ -120,14 +121,15 @@ class Explore(TextFolderOptions):
         codes: set[str] = set()
         with suppress(ValueError):  # of vectors beside the text
             codes = {*texts_of(items, self.text).files} if not text.pairs else set()
-        given = self.languages or self.dtype != "float32" or (self.vectors and self.vectors.is_file())
+        of_file = self.vectors and self.vectors.is_file() and not is_parquet(self.vectors)
+        given = of_file or self.languages or self.dtype != "float32"
         if given or codes != {*text.codes}:
             return ""
         words = [] if self.vectors else ["--encoder", self.encoder, "--max-length", str(self.max_length)]
         for option in () if self.vectors else _OF_ENCODER:
             if (value := getattr(self, option)) not in (None, False):
                 words += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
-        words += ["--text", self.text] if self.text else []
+        words += ["--text", self.text] if self.text and not self.vectors else []
         return shlex.join([*words, "--texts", *items])
 
     def _reading(self, usage: Usage) -> str:

@@ -27,7 +27,7 @@ from lsar_jax.mining.job import notes_of
 from lsar_jax.moments import Moments, load_moments, merge_moments, save_moments
 from lsar_jax.options.file_job import FileJob
 from lsar_jax.options.fit_parts import kind_of_all, one_space, reduced
-from lsar_jax.options.inputs import Reader, check_distinct, is_vectors, open_vectors
+from lsar_jax.options.inputs import Reader, check_distinct, has_vectors, is_vectors, open_vectors
 from lsar_jax.options.texts import Texts, texts_of
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier
@@ -50,8 +50,9 @@ class FitEmbeddings(FileJob):
       out: the file to write the transform to.
       texts: what to fit on: a folder of files, or files, each named after its language, of text that lsar-jax encode
         reads (de.txt, de.jsonl.gz; blank sentences are skipped), of float vectors with one row per sentence (de.npy),
-        or folders that it wrote (de); tables with the columns language and text (.parquet, .jsonl, .csv, .tsv), which
-        are read once more for each language; or LANGUAGE=PATH. A language may have several.
+        or folders that it wrote (de); tables with the columns language and text (.parquet, .jsonl, .csv, .tsv), or,
+        without --encoder, language and vector (.parquet), which are read once more for each language; or LANGUAGE=PATH.
+        A language may have several.
       limit: maximum number of sentences of a language per file; by default, all, or 10,000 for CBIE and LangSAE.
       strength: how much of the transform to apply, from 0 (embeddings unchanged) to 1.
     """
@@ -119,7 +120,7 @@ class FitEmbeddings(FileJob):
             if not files:
                 raise ValueError("--limit is given, but --texts, which it limits, is not; omit it")
         paths = list(chain.from_iterable(files.values()))
-        text = [path for path in paths if not is_vectors(path)]
+        text = [path for path in paths if not (is_vectors if self.encoder else has_vectors)(path)]
         if 0 < len(text) < len(paths):
             raise ValueError("--texts mixes text and vectors, but the vectors' encoder is not known; fit on one kind")
         self.check_text(text)
@@ -137,7 +138,8 @@ class FitEmbeddings(FileJob):
         opened = [open_folder(path).spec if path.is_dir() else None for path in paths]
         spec = encoder.spec if encoder else one_space(opened or [None])
         if paths:
-            dim = encoder.dim if encoder else open_vectors(paths[0]).shape[1]
+            code = next(iter(self.found.files))
+            dim = encoder.dim if encoder else open_vectors(paths[0], code).shape[1]
             self.method.check(self.options, {*self.found.files, *languages}, dim)
         reader = Reader(encoder, self.max_length, self.limit, self.text, self.found, shard)
         with reader.meter:

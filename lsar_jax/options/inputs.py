@@ -11,18 +11,20 @@ import tyro
 
 from lsar_jax import embeddings
 from lsar_jax.arrays import check_floats
-from lsar_jax.corpora.records import VECTORS, Records, has_columns, is_file
+from lsar_jax.corpora.records import VECTORS, Records, has_columns, is_file, is_parquet
+from lsar_jax.corpora.row_files import file_rows
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.job_shares import WHOLE
 from lsar_jax.embeddings.shards import memory_mapped
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.encoders.progress import Meter
 from lsar_jax.files import check_file, same_file
+from lsar_jax.languages import language_code
 from lsar_jax.moments import Moments
 from lsar_jax.options.texts import Texts
 from lsar_jax.transforms.base.sample import SAMPLE, StreamSample, evenly_spaced
 
-__all__ = ["BLOCK", "InputName", "Reader", "check_distinct", "is_vectors", "open_vectors", "read_rows"]
+__all__ = ["BLOCK", "InputName", "Reader", "check_distinct", "has_vectors", "is_vectors", "open_vectors", "read_rows"]
 
 # What input_path takes: a Path of ./- would be that of -, which is standard input.
 InputName: TypeAlias = Annotated[str, tyro.conf.arg(metavar="PATH")]
@@ -62,11 +64,10 @@ class Reader:
         number, count = self.shard
         moments: Moments | list[Moments] | None = None
         try:
-            if is_vectors(path):
-                if blocks := _unless_empty(self._blocks(path, self.limit)):
+            if self.encoder is None:
+                if blocks := _unless_empty(self._blocks(path, code, self.limit)):
                     moments = Moments.from_blocks(blocks, second_moment=second)
             else:
-                assert self.encoder is not None
                 lines = enumerate(self._samples[code].watch(self._sentences(path, code)))
                 if texts := _unless_empty(text for place, text in lines if place // _LINES % count == number):
                     moments = self.encoder.moments(texts, second_moment=second, **self._options(code))
@@ -82,10 +83,9 @@ class Reader:
         """Returns the embeddings of a language's files."""
         limit, parts = self.limit or _MOST_IN_MEMORY, list[np.ndarray]()
         for path in paths:
-            if is_vectors(path):
-                parts += self._blocks(path, limit)
+            if self.encoder is None:
+                parts += self._blocks(path, code, limit)
             else:
-                assert self.encoder is not None
                 sentences = list(islice(self._sentences(path, code), limit))
                 parts.append(np.asarray(self.encoder.encode(sentences, **self._options(code))))
             self._finish(path)
@@ -101,20 +101,20 @@ class Reader:
                 chosen = evenly_spaced(len(items), SAMPLE // len(files))
                 x[code] = np.asarray(self.encoder.encode([items[row] for row in chosen], **options))
             else:
-                x[code] = np.concatenate([self._rows(path, SAMPLE // len(files)) for path in paths])
+                x[code] = np.concatenate([self._rows(path, code, SAMPLE // len(files)) for path in paths])
         return x
 
-    def _rows(self, path: Path, most: int) -> np.ndarray:
+    def _rows(self, path: Path, code: str, most: int) -> np.ndarray:
         """Returns evenly spaced vectors of a file, or of a folder, but none of blank sentences."""
-        x = open_vectors(path)
+        x = open_vectors(path, code)
         rows = evenly_spaced(len(x) if self.limit is None else min(self.limit, len(x)), most)
         if isinstance(x, np.ndarray):
             return np.concatenate([read_rows(x, row, row + 1) for row in rows.tolist()])
         return x.take(rows[[bool(text.strip()) for text in x.sentences_of(rows).texts]])
 
-    def _blocks(self, path: Path, limit: int | None) -> Iterator[np.ndarray]:
+    def _blocks(self, path: Path, code: str, limit: int | None) -> Iterator[np.ndarray]:
         """Yields the share's blocks of vectors of a file, or of a folder, but none of blank sentences."""
-        x, (number, count) = open_vectors(path), self.shard
+        x, (number, count) = open_vectors(path, code), self.shard
         rows = len(x) if limit is None else min(limit, len(x))
         for start in range(number * BLOCK, rows, count * BLOCK):
             block = read_rows(x, start, min(start + BLOCK, rows))
@@ -136,7 +136,7 @@ class Reader:
     def _is_empty(self, path: Path, code: str) -> bool:
         """Whether no share has rows of a file."""
         whole = Reader(self.encoder, self.max_length, self.limit, self.text, self.found)
-        rows = whole._blocks(path, self.limit) if is_vectors(path) else whole._sentences(path, code)
+        rows = whole._sentences(path, code) if self.encoder else whole._blocks(path, code, self.limit)
         return _unless_empty(rows) is None
 
     def _finish(self, path: Path) -> None:
@@ -167,11 +167,19 @@ def _unless_empty(items: Iterator[Any]) -> Iterator[Any] | None:
     return None if first is items else chain([first], items)
 
 
-def open_vectors(path: Path) -> np.ndarray | Embeddings:
+def open_vectors(path: Path, code: str | None = None) -> np.ndarray | Embeddings:
     """Returns a ``.npy`` file of vectors ``[n, dim]``, memory-mapped, or an encoded folder, checked.
 
+    Of a parquet file, the column vector is returned, in float32: all of it, or the rows of a language.
     Raises FileNotFoundError or ValueError if it is absent, damaged or something else.
     """
+    if is_parquet(path):
+        rows = file_rows(path, ["vector", *["language"] * (code is not None)])
+        vectors = [row["vector"] for _, row in rows if code is None or language_code(row["language"]) == code]
+        try:
+            return np.array(vectors, np.float32)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: the column vector must hold lists of as many floats in every row") from error
     if path.is_dir():
         opened = embeddings.open(path)
         opened.check()
@@ -206,3 +214,8 @@ def check_distinct(option: str, paths: Sequence[Path]) -> None:
 def is_vectors(path: Path) -> bool:
     """Whether a path holds vectors, such as a ``.npy`` file, judging by its suffix, or is a folder."""
     return path.suffix.lower() in VECTORS or path.is_dir()
+
+
+def has_vectors(path: Path) -> bool:
+    """Whether a path holds vectors, or is a parquet file with the column vector."""
+    return is_vectors(path) or (is_parquet(path) and "vector" in next(file_rows(path), ("", {}))[1])

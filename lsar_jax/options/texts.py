@@ -48,7 +48,7 @@ def texts_of(
         inside: dict[str, Path] = {}
         found = [input_path(name)] if sign else _files_in(input_path(item), vectors)
         for path in [path for path in found if sign or path not in given]:
-            codes = [language_code(code)] if sign else _languages_of(path, column, item, bool(languages))
+            codes = [language_code(code)] if sign else _languages_of(path, column, item, vectors, bool(languages))
             if len(codes) > 1:
                 tables.add(path)
             elif codes and (other := inside.setdefault(codes[0], path)) != path:
@@ -88,15 +88,16 @@ def _is_read(path: Path, vectors: bool) -> bool:
     return path.name.lower().removesuffix(".gz").endswith((".txt", ".npy")[: 1 + vectors]) or has_columns(path)
 
 
-def _languages_of(path: Path, column: str | None, item: str, chosen: bool) -> list[str]:
+def _languages_of(path: Path, column: str | None, item: str, vectors: bool, chosen: bool) -> list[str]:
     """Returns the languages of a table with a column of them, or the language that a path is named after.
 
     If the languages to read were ``chosen``, a path may have none.
     """
     columns = [*next(file_rows(path), ("", {}))[1]] if has_columns(path) else []
-    lacking = [name for name in ("language", column or "text") if name not in columns]
+    wanted = column or ("vector" if vectors and "text" not in columns and "vector" in columns else "text")
+    lacking = [name for name in ("language", wanted) if name not in columns]
     if not lacking:
-        return sorted({code for code, _ in Records([path], column, "language").by_language()})
+        return sorted({code for code, _ in Records([path], "language", "language").by_language()})
     if "language" in lacking and (code := code_or_none(stem_of(path))):
         return [code]
     if chosen:

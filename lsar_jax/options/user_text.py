@@ -20,8 +20,7 @@ from lsar_jax.checks import check_option
 from lsar_jax.console.output import console
 from lsar_jax.corpora.builders.parallel import Parallel
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled
-from lsar_jax.corpora.records import Records, has_columns, is_parquet
-from lsar_jax.corpora.row_files import file_rows
+from lsar_jax.corpora.records import Records, has_columns
 from lsar_jax.corpora.text_rules import text_key
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.options.inputs import open_vectors
@@ -151,7 +150,7 @@ def read_user_vectors(
     x, where = {}, " ".join(items)
     found = Texts({}, ()) if text.pairs else texts_of(items, column, vectors=False)
     if len(items) == 1 and Path(items[0]) in found.tables:
-        vectors = _open(path)
+        vectors = open_vectors(path)
         rows = [*Records([*found.tables], column, "language").by_language()]
         places = _first_places(path, vectors, where, [(code, line.strip()) for code, line in rows])
         for code, sentences in text.sentences.items():
@@ -170,17 +169,6 @@ def read_user_vectors(
             x[code] = np.asarray(vectors)[[place[sentence] for sentence in text.sentences[code]]]
     padded_rows({f"{path}, {code}": rows for code, rows in x.items()})  # their floats, widths and finite values
     return x
-
-
-def _open(path: Path) -> np.ndarray | Embeddings:
-    """The vectors of a file or a folder."""
-    if not is_parquet(path):
-        return open_vectors(path)
-    vectors = [row["vector"] for _, row in file_rows(path, ["vector"])]
-    try:
-        return np.array(vectors, np.float32)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: the column vector must hold lists of as many floats in every row") from error
 
 
 def _first_places(path: Path, vectors: np.ndarray | Embeddings, text: str, lines: Sequence[K]) -> dict[K, int]:

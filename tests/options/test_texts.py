@@ -50,9 +50,14 @@ def test_every_form_of_text_and_of_vectors(capsys):
         assert main(["encode", "corpus", "vectors", *ENCODER, "--shard-rows", "9", "--shard", shard]) == 0
     assert main(["merge", "vectors"]) == main(["encode", "corpus", "whole", *ENCODER, "--shard-rows", "9"]) == 0
     right = fitted("vectors")
-    for code, x in read_user_vectors(Path("vectors"), ["corpus"], text).items():
+    vectors = read_user_vectors(Path("vectors"), ["corpus"], text)
+    for code, x in vectors.items():
         np.save(f"corpus/{code}.npy", x)
-    for form in ("whole", "vectors/de vectors/en vectors/fr", "corpus/de.npy corpus/en.npy fr=corpus/fr.npy"):
+    for name, beside in (("v", {}), ("tv", {"text": "a"})):
+        rows = [{"language": code, "vector": row.tolist()} | beside for code, x in vectors.items() for row in x]
+        need("pyarrow.parquet").write_table(need("pyarrow").Table.from_pylist(rows), f"{name}.parquet")
+    files = "corpus/de.npy corpus/en.npy fr=corpus/fr.npy"
+    for form in ("whole", "vectors/de vectors/en vectors/fr", files, "v.parquet", "tv.parquet"):
         assert fitted(*form.split()) == right, form
 
 

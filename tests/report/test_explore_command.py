@@ -156,6 +156,8 @@ def test_one_file_holds_text_languages_and_vectors(tmp_path, rng, refused):
     # Its columns are no files of lsar-jax fit, and the page has Python that reads them.
     exec(re.sub(r"\ntransform = .*", "", fitting, flags=re.S), made := {})
     assert all((made["x"][code] == x[code]).all() for code in ("fr", "de"))
+    assert main(["explore", "--vectors", str(file), *options[:5], *options[-2:], "--overwrite"]) == 0
+    assert saved(out)[1].endswith(f" --texts {file}")  # all that it has
     options = ["explore", str(file), *options, "--overwrite"]
     assert "known languages are de, en, fr" in refused(main, [*options, "--languages", "sw", "de"])
     assert "--aligned yes needs as many lines" in refused(main, [*options, "--aligned", "yes"])
