@@ -43,6 +43,7 @@ def errors_of(where: object, kind: type[Exception] = ValueError, *kinds: type[Ex
     except (kind, *kinds) as error:
         # The message of the others may be no more than a name.
         what = repr(error) if isinstance(error, LookupError | TypeError | AttributeError) else error
+        what = f"there is no {error}" if isinstance(error, KeyError) else what
         raise ValueError(f"{where}: {what}") from error
 
 

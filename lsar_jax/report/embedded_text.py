@@ -138,10 +138,10 @@ def embed_reference(
         known = given.sentences if given.aligned and not given.pairs else {}
     codes = [code for code in embedded.text.codes if code in known]
     if translations is not None:
-        languages = (
-            f"a folder with as many lines in a file per language, two or more of {', '.join(embedded.text.codes)}"
-        )
-        check_option(len(codes) >= 2, languages, translations=translations)
+        languages = f"in a file per language, two or more of {', '.join(embedded.text.codes)}"
+        has = {code: len(lines) for code, lines in given.sentences.items()}
+        right = f"a folder with as many lines {languages}, but has {has} different ones"
+        check_option(len(codes) >= 2, right, translations=translations)
     if len(codes) < 2:
         return embedded
     reference = {code: known[code][:most] for code in codes}

@@ -3,7 +3,7 @@
 Series are told apart without colour too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -97,10 +97,16 @@ def plain_tsne(x: Float[np.ndarray, "vector dim"], perplexity: int, **options: A
         return manifold.TSNE(2, perplexity=min(perplexity, (len(x) - 1) / 3), **options).fit_transform(x)
 
 
-def flat(panels: Mapping[str, Float[np.ndarray, "vector dim"]]) -> dict[str, Plane]:
-    """The t-SNE of each panel's unit vectors, whose distances rank as cosines do."""
+def flat(
+    panels: Mapping[str, Float[np.ndarray, "vector dim"]], advance: Callable[[float], object] = lambda share: None
+) -> dict[str, Plane]:
+    """The t-SNE of each panel's unit vectors, whose distances rank as cosines do; ``advance`` as for a layer."""
     unit = [np.asarray(unit_rows(jnp.asarray(x))) for x in panels.values()]
-    return dict(zip(panels, in_threads(tsne, unit), strict=True))
+    planes = dict[str, Plane]()
+    for name, plane in zip(panels, in_threads(tsne, unit), strict=True):
+        planes[name] = plane
+        advance(len(planes) / len(panels))
+    return planes
 
 
 def draw_languages(axis: Any, plane: Plane, languages: Sequence[str], faint: str) -> None:

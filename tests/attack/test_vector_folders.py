@@ -128,7 +128,7 @@ def test_vectors_of_others(vectors, made):
     [
         (lambda lines: lines[1:], "it has 23 sentences for 24 vectors"),
         (lambda lines: [*lines, lines[0]], "it has 25 sentences for 24 vectors"),
-        (lambda lines: [b"{}", *lines[1:]], "KeyError"),
+        (lambda lines: [b"{}", *lines[1:]], "there is no 'text'"),
         (lambda lines: [b"3", *lines[1:]], "TypeError"),
         (lambda lines: [b'{"text": 3, "id": "0"}', *lines[1:]], "TypeError"),
         (lambda lines: [b'{"text": "\\ud800", "id": "0"}', *lines[1:]], "surrogates"),

@@ -114,7 +114,7 @@ def test_what_cannot_be_compared(tmp_path, refused):
     ):
         assert message in error_of(bundled, write(tmp_path, "strong", config=config))
     changed(strong := write(tmp_path, "strong"), metric="f1")
-    assert f"{strong}/transfer.json: a score lacks a name: KeyError('f1')" in error_of(bundled, strong)
+    assert f"{strong}/transfer.json: a score lacks a name: there is no 'f1'" in error_of(bundled, strong)
     error = error_of(bundled, bundled)
     assert "bundled has scores of bundled, layer 12, sha256:bundled, original, seed 12, and so has another" in error
     strong = write(tmp_path, "strong")

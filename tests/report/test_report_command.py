@@ -192,9 +192,11 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake)
     assert "the search was in 20 translated lines in 2 languages" in printed
     scores = {r["value"] for r in read(tmp_path / "by-few") if r["metric"] == "mAP on the translations"}
     assert max(scores) > 2 * min(scores)
-    (tmp_path / "few" / "fr.txt").rename(tmp_path / "few" / "sw.txt")
+    with (tmp_path / "few" / "fr.txt").open("a") as file:
+        file.write("une de trop\n")
     assert run(tmp_path, tmp_path / "none", "--transforms", "original", *few) == 1
-    assert "as many lines in a file per language, two or more of de, fr" in capsys.readouterr().err
+    message = "as many lines in a file per language, two or more of de, fr, but has {'de': 20, 'fr': 21} different ones"
+    assert message in capsys.readouterr().err
     # In languages that the declaration is not in, nothing is recommended.
     for old, new in (("de", "la"), ("fr", "cy")):
         (tmp_path / f"{old}.txt").rename(tmp_path / f"{new}.txt")
