@@ -55,7 +55,7 @@ class Explore(TextFolderOptions):
       count: maximum number of sentences of each language to fit on, drawn at random; the page shows 2,000 in all.
       transforms: methods to choose from on the page.
       tsne: whether the page has t-SNE, too; it takes most of the time.
-      out: the page; in the folder of a report, it opens at what that recommends.
+      out: the page; in the folder of a report, it opens at the map that this recommends.
     """
 
     count: int = 400
@@ -99,14 +99,15 @@ class Explore(TextFolderOptions):
     def _recommended(self, encoder: SentenceEncoder | None) -> Result | None:
         """A result of what a report beside the page recommends for the same encoder or vectors; None without one."""
         folder = self.out.parent
-        results = read_results(folder / RESULTS) if (folder / RESULTS).is_file() else []
+        finished = all((folder / name).is_file() for name in (REPORT, RESULTS))
+        results = [of for of in read_results(folder / RESULTS) if of.task == "report"] if finished else []
         if encoder is None:
             results = [of for of in results if self.vectors and Path(of.encoder).resolve() == self.vectors.resolve()]
         else:
             results = [of for of in results if all(getattr(of, name) == getattr(encoder.spec, name) for name in _SPACE)]
         if not (folder / TRANSFORM).is_file():  # the best without a map, if any search was measured
-            none = [of for of in results if of.shown and of.transform == "original"]
-            return max(none, key=lambda of: of.value, default=None)
+            results = [of for of in results if of.shown and of.transform == "original"]
+            return max(results, key=lambda of: of.value, default=None)
         digests = Transform.load(folder / TRANSFORM).digests
         return next((of for of in results if tuple(fit.split(", ")[-1] for fit in of.fits) == digests), None)
 
@@ -120,10 +121,9 @@ class Explore(TextFolderOptions):
         items = self.items if self.vectors is None else [str(self.vectors)]
         codes: set[str] = set()
         with suppress(ValueError):  # of vectors beside the text
-            codes = {*texts_of(items, self.text).files} if not text.pairs else set()
+            codes = {*texts_of(items, None if self.vectors else self.text).files} if not text.pairs else set()
         of_file = self.vectors and self.vectors.is_file() and not is_parquet(self.vectors)
-        given = of_file or self.languages or self.dtype != "float32"
-        if given or codes != {*text.codes}:
+        if of_file or self.languages or self.dtype != "float32" or codes != {*text.codes}:
             return ""
         words = [] if self.vectors else ["--encoder", self.encoder, "--max-length", str(self.max_length)]
         for option in () if self.vectors else _OF_ENCODER:

@@ -1,8 +1,8 @@
 """``lsar-jax fit METHOD``: fits a transform on files, in bounded memory.
 
 Text is encoded line by line, and its embeddings are summed on their device; only a batch and the moments are in memory
-at a time. Vectors of another encoder are read in blocks. Each method in ``lsar_jax.transforms.methods`` has a
-subcommand with the options of its fit function.
+at a time. Vectors of another encoder are read in blocks, those of a parquet file by language. Each method in
+``lsar_jax.transforms.methods`` has a subcommand with the options of its fit function.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -80,7 +80,7 @@ class FitEmbeddings(FileJob):
     @cached_property
     def found(self) -> Texts:
         """The files of each language."""
-        return texts_of(self.texts, self.text)
+        return texts_of(self.texts, self.text or ("text" if self.encoder else None))
 
     @property
     def inputs(self) -> dict[str, Sequence[Path]]:
@@ -120,7 +120,7 @@ class FitEmbeddings(FileJob):
             if not files:
                 raise ValueError("--limit is given, but --texts, which it limits, is not; omit it")
         paths = list(chain.from_iterable(files.values()))
-        text = [path for path in paths if not (is_vectors if self.encoder else has_vectors)(path)]
+        text = [path for path in paths if not (is_vectors if self.encoder or self.text else has_vectors)(path)]
         if 0 < len(text) < len(paths):
             raise ValueError("--texts mixes text and vectors, but the vectors' encoder is not known; fit on one kind")
         self.check_text(text)
@@ -138,8 +138,7 @@ class FitEmbeddings(FileJob):
         opened = [open_folder(path).spec if path.is_dir() else None for path in paths]
         spec = encoder.spec if encoder else one_space(opened or [None])
         if paths:
-            code = next(iter(self.found.files))
-            dim = encoder.dim if encoder else open_vectors(paths[0], code).shape[1]
+            dim = encoder.dim if encoder else open_vectors(paths[0]).shape[1]
             self.method.check(self.options, {*self.found.files, *languages}, dim)
         reader = Reader(encoder, self.max_length, self.limit, self.text, self.found, shard)
         with reader.meter:

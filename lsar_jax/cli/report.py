@@ -135,15 +135,15 @@ class Report(TextFolderOptions):
         work = self.out / _WORK
         with work_folder(work, self.out, _WORK_FILES):
             remove_partial_files(work, _WORK_FILES)
-            around, gaps = layers[-1], dict[int, float]()
+            around, gaps = layers[-1], dict[str, Any]()
             if len(layers) > 3 and max(map(len, text.sentences.values())) > 2 * _FIRST:
                 around, gaps = self._first_answer(encoder, layers)
             order = sorted(layers, key=lambda layer: abs(layer - around))
             embedded = self._embed(text, encoder, layers)
             if same := [f"{layer}" for layer in layers if layer not in embedded.spans]:
                 console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
-            kept = work, digest_of(self._pinned)
-            found = compare(embedded, self._compared, self.ranks, order, kept, gaps=None if self.layers else gaps)
+            known = None if self.layers else gaps.get(embedded.metric, {})
+            found = compare(embedded, self._compared, self.ranks, order, (work, digest_of(self._pinned)), gaps=known)
             front = front_of(found, self.prefer[1] if self.prefer else None)
             write_results(self._results(found, front), self.out / RESULTS)
             record(self._pinned)  # so that the same command goes on if this one is killed while it draws
@@ -176,10 +176,10 @@ class Report(TextFolderOptions):
             return embedded
         return embed_reference(embedded, encoder, self.max_length, cache, self.translations, most)
 
-    def _first_answer(self, encoder: SentenceEncoder | None, layers: Sequence[int]) -> tuple[int, dict[int, float]]:
+    def _first_answer(self, encoder: SentenceEncoder | None, layers: Sequence[int]) -> tuple[int, dict[str, Any]]:
         """Measures a third of the way, two thirds and the last layer on a part of the text.
 
-        Returns the best layer, and by how much search is below it at each.
+        Returns the best layer, and metric -> layer -> by how much search is below it.
         """
         with console.capture():  # what is left out is said of the whole text
             text = self.read_text(_FIRST)
@@ -193,8 +193,9 @@ class Report(TextFolderOptions):
             f"first answer, from {_FIRST} sentences a language at layers {' '.join(map(str, thirds))}: "
             f"layer {best.layer}, {difference([original, best], found.metric)}"
         )
-        by_layer = groupby(found.measured, key=lambda entry: entry.layer)
-        return best.layer, {layer: best.score - max(of.score for of in entries) for layer, entries in by_layer}
+        layers_of = groupby(found.measured, key=lambda entry: entry.layer)
+        gaps = {layer: best.score - max(entry.score for entry in entries) for layer, entries in layers_of}
+        return best.layer, {found.metric: gaps}
 
     def _results(self, found: Comparison, front: Front) -> list[Result]:
         text, results = found.text, []

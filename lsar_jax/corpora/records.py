@@ -82,7 +82,7 @@ class Records:
             if path.suffix.lower() in VECTORS:
                 why = "is named as vectors, which are not text; give the text, or rename it"
             elif column is not None and not has_columns(path):
-                why = f"is text, which has no column {column!r}; leave out --text and --ids"
+                why = f"is text, which has no column {column!r}; leave out {'--ids' if self.ids else '--text'}"
             elif not is_file(path) and (is_parquet(path) or self.paths.count(path) > 1):
                 why = "can be read only once; write it to a file"
             else:

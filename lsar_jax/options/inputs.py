@@ -1,7 +1,11 @@
-"""Reads text, vectors and encoded folders: as moments, with at most one block in memory, or as embeddings."""
+"""Reads text, vectors and encoded folders: as moments, with at most one block in memory, or as embeddings.
+
+The vectors of a language in a parquet file are in memory together.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -106,7 +110,7 @@ class Reader:
 
     def _rows(self, path: Path, code: str, most: int) -> np.ndarray:
         """Returns evenly spaced vectors of a file, or of a folder, but none of blank sentences."""
-        x = open_vectors(path, code)
+        x = open_vectors(path, code if path in self.found.tables else None)
         rows = evenly_spaced(len(x) if self.limit is None else min(self.limit, len(x)), most)
         if isinstance(x, np.ndarray):
             return np.concatenate([read_rows(x, row, row + 1) for row in rows.tolist()])
@@ -114,7 +118,7 @@ class Reader:
 
     def _blocks(self, path: Path, code: str, limit: int | None) -> Iterator[np.ndarray]:
         """Yields the share's blocks of vectors of a file, or of a folder, but none of blank sentences."""
-        x, (number, count) = open_vectors(path, code), self.shard
+        x, (number, count) = open_vectors(path, code if path in self.found.tables else None), self.shard
         rows = len(x) if limit is None else min(limit, len(x))
         for start in range(number * BLOCK, rows, count * BLOCK):
             block = read_rows(x, start, min(start + BLOCK, rows))
@@ -170,16 +174,16 @@ def _unless_empty(items: Iterator[Any]) -> Iterator[Any] | None:
 def open_vectors(path: Path, code: str | None = None) -> np.ndarray | Embeddings:
     """Returns a ``.npy`` file of vectors ``[n, dim]``, memory-mapped, or an encoded folder, checked.
 
-    Of a parquet file, the column vector is returned, in float32: all of it, or the rows of a language.
+    Of a parquet file, it returns the column vector in float32, the whole or the rows of a language, in memory.
     Raises FileNotFoundError or ValueError if it is absent, damaged or something else.
     """
     if is_parquet(path):
         rows = file_rows(path, ["vector", *["language"] * (code is not None)])
         vectors = [row["vector"] for _, row in rows if code is None or language_code(row["language"]) == code]
-        try:
-            return np.array(vectors, np.float32)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}: the column vector must hold lists of as many floats in every row") from error
+        with suppress(ValueError, TypeError):
+            if (x := np.array(vectors, np.float32)).ndim == 2:
+                return x
+        raise ValueError(f"{path}: the column vector must hold lists of as many floats in every row")
     if path.is_dir():
         opened = embeddings.open(path)
         opened.check()

@@ -161,9 +161,10 @@ def read_user_vectors(
         lines = _lines(found, text.codes, column)
         for code in text.codes:
             name = stem_of(found.files[code][0])
-            of = next((place for place in (path / f"{name}.npy", path / name) if place.exists()), None)
+            named = [path / f"{name}.npy", path / f"{name}.parquet", path / name]
+            of = next((place for place in named if place.exists()), None)
             if of is None:
-                raise FileNotFoundError(f"there is no {name}.npy and no folder {name} in {path}")
+                raise FileNotFoundError(f"there is no {name}.npy, no {name}.parquet and no folder {name} in {path}")
             vectors = open_vectors(of)
             place = _first_places(of, vectors, " ".join(map(str, found.files[code])), lines[code])
             x[code] = np.asarray(vectors)[[place[sentence] for sentence in text.sentences[code]]]

@@ -138,16 +138,17 @@ def embed_reference(
         known = given.sentences if given.aligned and not given.pairs else {}
     codes = [code for code in embedded.text.codes if code in known]
     if translations is not None:
-        languages = f"in a file per language, two or more of {', '.join(embedded.text.codes)}"
+        right = (
+            f"a folder with as many lines in a file per language, two or more of {', '.join(embedded.text.codes)}, but"
+        )
         has = {code: len(lines) for code, lines in given.sentences.items()}
-        right = f"a folder with as many lines {languages}, but has {has} different ones"
-        check_option(len(codes) >= 2, right, translations=translations)
+        check_option(len(codes) >= 2, f"{right} has {has} different ones", translations=translations)
     if len(codes) < 2:
         return embedded
     reference = {code: known[code][:most] for code in codes}
     layers = [spec.layer for spec in embedded.specs]
     x = encode_all(encoder, reference, layers, max_length, {code: code for code in codes}, cache)
-    if translations is not None and not finds_lines({code: rows[-1] for code, rows in x.items()}):
+    if translations is not None and most is None and not finds_lines({code: rows[-1] for code, rows in x.items()}):
         console.print(f"lines of {translations} hardly find each other; make sure that line i translates line i")
     return replace(embedded, reference=reference, reference_x=x, declared=translations is None)
 

@@ -178,7 +178,8 @@ def _far_below(
 ) -> bool:
     """Whether search is far below the best at the layer before this one, from the first on, and at one more of two.
 
-    These are the layer before that, and the next one where it was estimated. A layer that was left out was so, too.
+    The second is the layer before that, or the nearest with an estimate, from this one on. Layers that were left out
+    count as far below.
     """
     scores = {of: most_neutral_or_best(measured).score for of, measured in found.items() if measured[0].search}
     step = (layer < first) - (layer > first)

@@ -56,8 +56,16 @@ def test_every_form_of_text_and_of_vectors(capsys):
     for name, beside in (("v", {}), ("tv", {"text": "a"})):
         rows = [{"language": code, "vector": row.tolist()} | beside for code, x in vectors.items() for row in x]
         need("pyarrow.parquet").write_table(need("pyarrow").Table.from_pylist(rows), f"{name}.parquet")
-    files = "corpus/de.npy corpus/en.npy fr=corpus/fr.npy"
-    for form in ("whole", "vectors/de vectors/en vectors/fr", files, "v.parquet", "tv.parquet"):
+    for code in CODES:  # its name says the language
+        of_code = [{"vector": row["vector"]} for row in rows if row["language"] == code]
+        need("pyarrow.parquet").write_table(need("pyarrow").Table.from_pylist(of_code), f"{code}.parquet")
+    forms = [
+        "corpus/de.npy corpus/en.npy fr=corpus/fr.npy",
+        "de.parquet en.parquet fr=fr.parquet",
+        "v.parquet",
+        "tv.parquet",
+    ]
+    for form in ("whole", "vectors/de vectors/en vectors/fr", *forms):
         assert fitted(*form.split()) == right, form
 
 

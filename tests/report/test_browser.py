@@ -34,7 +34,7 @@ def case(tmp_path_factory):
     texts = {code: [f"{code} number {line} {HOSTILE}" for line in range(LINES)] for code in CODES}
     texts["sw"] = [f"sw number {line} {'क्षि' * 60}" for line in range(LINES)]
     with pytest.MonkeyPatch.context() as patch:  # t-SNE takes seconds
-        patch.setattr(explorer, "flat", lambda panels: {name: rows[:, :2] for name, rows in panels.items()})
+        patch.setattr(explorer, "flat", lambda panels, _: {name: rows[:, :2] for name, rows in panels.items()})
         page = lj.explore(
             both, texts, layers=(8, 12), units=dict.fromkeys(CODES, range(LINES)), methods=METHODS, tsne=True,
             title=f"Title {HOSTILE}",
@@ -167,7 +167,7 @@ def test_the_page_opens_at_what_a_report_recommends(browser, case):
             "mine",
             3,
             "8 lsar 4 of 4",
-            "is not on this page; its methods are the library's maps. The page opens at",
+            "is not on this page; this page has only the library's maps. The page opens at",
         ),
         (10, "lsar", 3, "8 lsar 4 of 4", "add it by --layers 10. The page opens at layer 8, lsar, rank 4: the lowest"),
     ):

@@ -78,7 +78,7 @@ def test_vectors_are_found_by_their_lines(tmp_path, rng, refused):
         (x["fr"][1:], "fr.npy has 26 vectors, and"),
         (x["fr"][:, 1:], "the arrays differ in width"),
         (x["fr"] * np.float32("nan"), "rows hold NaN or infinity, the first is row 0"),
-        (None, "there is no fr.npy and no folder fr in"),
+        (None, "there is no fr.npy, no fr.parquet and no folder fr in"),
     ):
         (tmp_path / "fr.npy").unlink()
         if rows is not None:

@@ -300,7 +300,7 @@ const explorer = document.getElementById("data") && (() => {
     const places = [data.layers.findIndex((of) => of.name === name), layer().methods.findIndex((of) => of.name === wanted)];
     if (places.includes(-1)) {
       const option = places[0] < 0 ? `--layers ${name}` : `--transforms ${wanted}`;
-      const add = known ? `add it by ${option}` : "its methods are the library's maps";
+      const add = known ? `add it by ${option}` : "this page has only the library's maps";
       parts.push(`It is not on this page; ${add}. The page opens at ${own}`);
     } else {
       [state.layer, state.method] = [$("layer").value, $("method").value] = places;
