@@ -64,7 +64,7 @@ class Explore(TextFolderOptions):
     out: Path = Path("explorer.html")
 
     # What --help shows.
-    essential = ("texts", "text", "vectors", "encoder", "languages", "layers", "count", "transforms", "tsne", "out")
+    essential = ("texts", "vectors", "encoder", "languages", "layers", "count", "transforms", "tsne", "out")
 
     def run(self) -> None:
         """Encodes the text, or reads its vectors, and writes the page."""

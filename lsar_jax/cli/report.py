@@ -99,8 +99,8 @@ class Report(TextFolderOptions):
     name = "report"
     # What --help shows.
     essential = (
-        "texts", "text", "vectors", "languages", "encoder", "layers", "transforms", "method", "ranks", "translations",
-        "count", "out",
+        "texts", "vectors", "languages", "encoder", "layers", "transforms", "method", "ranks", "translations", "count",
+        "out",
     )  # fmt: skip
 
     def run(self) -> None:
