@@ -87,10 +87,9 @@ class Explore(TextFolderOptions):
         )  # fmt: skip
         usage = usage_of(self, encoder, min(layers, default=0))
         usage = replace(usage, fit_options=self._fit_options(text), reading=self._reading(usage))
-        recommended = best and {
-            "layer": best.layer, "transform": best.transform, "parameters": best.parameters,
-            "known": best.transform in METHODS,  # not a function of the user's
-        }  # fmt: skip
+        shown = ("layer", "transform", "parameters")
+        # A function of the user's is not known.
+        recommended = best and {name: getattr(best, name) for name in shown} | {"known": best.transform in METHODS}
         report = REPORT * (self.out.parent / REPORT).is_file()
         page = replace(page, usage=usage, data={**page.data, "report": report, "recommended": recommended})
         page.save(self.out)

@@ -198,12 +198,11 @@ class Report(TextFolderOptions):
         return best.layer, {found.metric: gaps}
 
     def _results(self, found: Comparison, front: Front) -> list[Result]:
-        text, results = found.text, []
-        given: dict[str, Any] = {"task": self.name, "max_length": self.max_length, "seconds": 0.0}
-        given["options"] = {"texts": " ".join(self.items), "aligned": self.aligned, "count": self.count}
-        given["options"] |= {"folds": found.folds.count}
+        text, items, results = found.text, " ".join(self.items), []
+        options = {"texts": items, "aligned": self.aligned, "count": self.count, "folds": found.folds.count}
+        given: dict[str, Any] = {"task": self.name, "max_length": self.max_length, "seconds": 0.0, "options": options}
         for entry in (*found.measured, *front.entries[1:-1]):
-            given["fitted_on"] = f"{' '.join(self.items)}, up to {self.count} a language" * entry.moves
+            given["fitted_on"] = items * entry.moves
             if entry.search is not None:
                 languages, count = tuple(found.reference or text.codes), int(np.isfinite(entry.search.values).sum())
                 given |= {"languages": languages, "value": entry.score, "n": count}

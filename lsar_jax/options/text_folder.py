@@ -32,7 +32,8 @@ class TextFolderOptions(EncoderOptions):
       languages: language codes; by default, all that the text has.
       columns: names of the columns of tables of pairs: source and target, or codes; by default, found out.
       aligned: whether line i has the same content in all files; by default found out from the text.
-      count: maximum number of sentences of each language, drawn at random.
+      count: maximum number of sentences of each language, drawn at random; by default, 4,000 shared by the languages,
+        but at least 100 and at most 1,000.
       overwrite: replace earlier output.
     """
 
@@ -44,7 +45,7 @@ class TextFolderOptions(EncoderOptions):
     languages: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     aligned: Aligned = "auto"
-    count: int = 1000
+    count: int | None = None
     overwrite: bool = False
 
     @property

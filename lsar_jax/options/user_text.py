@@ -33,7 +33,7 @@ K = TypeVar("K")
 
 Aligned = Literal["auto", "yes", "no"]
 
-_LEAST = 20  # sentences of a language
+_LEAST, _TOTAL = 20, 4000  # sentences of a language, and of all by default
 # A line finds its translation this many times as often as by chance in text that is taken to be aligned.
 _ABOVE_CHANCE = 10
 
@@ -98,10 +98,10 @@ class UserText:
 
 
 def read_user_text(
-    items: Sequence[str], codes: Sequence[str], count: int, aligned: Aligned, seed: int, columns: Sequence[str] = (),
-    column: str | None = None,
+    items: Sequence[str], codes: Sequence[str], count: int | None, aligned: Aligned, seed: int,
+    columns: Sequence[str] = (), column: str | None = None,
 ) -> UserText:  # fmt: skip
-    """Reads text, as ``TextFolderOptions.texts`` describes it; of each language, ``count`` sentences, drawn at random.
+    """Reads text, as ``TextFolderOptions`` describes it; of each language, ``count`` sentences, drawn at random.
 
     The sentences of tables are in the ``column``, those of pairs in ``columns``. Text with as many lines in every file
     counts as aligned, unless ``aligned`` is ``no``; see ``finds_lines``.
@@ -206,12 +206,13 @@ def _not_aligned(texts: Mapping[str, Sequence[str]], count: int, rng: np.random.
 
 
 def _read_files(
-    items: Sequence[str], codes: Sequence[str], count: int, aligned: Aligned, seed: int, column: str | None
+    items: Sequence[str], codes: Sequence[str], count: int | None, aligned: Aligned, seed: int, column: str | None
 ) -> UserText:
     found, where = texts_of(items, column, vectors=False, languages=codes), " ".join(items)
     Records([*chain.from_iterable(found.files.values())], column)  # refuses a column where no file has any
     chosen = dict.fromkeys(languages.own_name(code, found.files, where) for code in codes)
     texts = _lines(found, chosen or found.files, column)
+    count = count or _drawn(len(texts), max(map(len, texts.values())))
     counts = {code: len(text) for code, text in texts.items()}
     same = len(set(counts.values())) == 1 and not found.tables
     rng = np.random.default_rng(seed)
@@ -225,12 +226,13 @@ def _read_files(
     return UserText(sentences, dict.fromkeys(texts, np.arange(len(shared))), {}, True)
 
 
-def _read_pairs(folder: Path, codes: Sequence[str], count: int, seed: int, columns: Sequence[str]) -> UserText:
+def _read_pairs(folder: Path, codes: Sequence[str], count: int | None, seed: int, columns: Sequence[str]) -> UserText:
     others = [code for code in map(languages.language_code, codes) if code != "en"]
     if codes and not others:
         raise ValueError("--languages names only English; name the languages of the pairs, such as de")
-    pairs = {}
-    for code, bitext in read_bitext(folder, others, "--texts", columns=columns).items():
+    pairs, texts = {}, read_bitext(folder, others, "--texts", columns=columns)
+    count = count or _drawn(2 * len(texts), max(map(len, texts.values())))
+    for code, bitext in texts.items():
         different = distinct(bitext)
         _print_left_out(len(bitext) - len(different), f"pairs of en-{code} that repeat a side of another pair")
         pairs[code] = shuffled(different, seed)[:count]
@@ -244,11 +246,16 @@ def _read_pairs(folder: Path, codes: Sequence[str], count: int, seed: int, colum
 
 def _different(text: Sequence[str]) -> Int[np.ndarray, " _"]:
     """The lines that are not blank and repeat no earlier one; a line without letters is its own key."""
-    first: dict[str, int] = {}
-    for number, line in enumerate(text):
-        if line:
-            first.setdefault(text_key(line) or line, number)
-    return np.array(list(first.values()), int)
+    first = {text_key(line) or line: number for number, line in reversed([*enumerate(text)]) if line}
+    return np.sort(np.array(list(first.values()), int))
+
+
+def _drawn(languages: int, most: int) -> int:
+    """Returns the default number of sentences of a language, of which one has ``most``."""
+    count = min(max(_TOTAL // languages, 100), 1000)
+    if most > count:
+        console.print(f"reading {count} sentences of each language, drawn at random (--count)")
+    return count
 
 
 def _print_left_out(count: int, what: str) -> None:

@@ -138,9 +138,7 @@ def embed_reference(
         known = given.sentences if given.aligned and not given.pairs else {}
     codes = [code for code in embedded.text.codes if code in known]
     if translations is not None:
-        right = (
-            f"a folder with as many lines in a file per language, two or more of {', '.join(embedded.text.codes)}, but"
-        )
+        right = f"a folder with as many lines in the files of two or more of {', '.join(embedded.text.codes)}, but"
         has = {code: len(lines) for code, lines in given.sentences.items()}
         check_option(len(codes) >= 2, f"{right} has {has} different ones", translations=translations)
     if len(codes) < 2:

@@ -129,7 +129,7 @@ def _layer(
     written: list[dict[str, Any]] = []
     states_of: list[dict[str, Any]] = []
     every = [Method("original", {}), *methods]
-    begun = 0.1 if tsne else 1.0  # of the time
+    part = 0.1 if tsne else 1.0  # of the time
     sample = slice(None, None, -(-len(pool.language) // _MANY))
 
     def moved(of: Method) -> Float[np.ndarray, "sentence dim"]:
@@ -149,13 +149,14 @@ def _layer(
             planes.append(plane)
             by_language = {"own_of": pool.by_language(near.own), "found_of": pool.by_language(near.found)}
             states_of.append(_shares(near) | by_language | {"variance": variance})
-            advance(begun * (number + (len(measured) - written[-1]["first"]) / len(variants)) / len(every))
+            advance(part * (number + (len(measured) - written[-1]["first"]) / len(variants)) / len(every))
         written[-1] |= {"by_language": measured[-1].needs_language, "one_map": method.one_map}
         if measured[-1].moves:
             between = in_threads(partial(found, few=sample), method.at_strengths(BETWEEN))
             written[-1]["strengths"] = [states_of[0], *(_shares(near) for _, near in between), states_of[-1]]
-    panels = {of.label: moved(of) for of in every} if tsne else {}
-    drawn = flat(panels, lambda share: advance(begun + (1 - begun) * share))
+    drawn = flat(
+        {of.label: moved(of) for of in every} if tsne else {}, lambda share: advance(part + (1 - part) * share)
+    )
     lists = [entry.parts[0] for entry in measured]
     return {
         "methods": written[1:],

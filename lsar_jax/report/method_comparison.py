@@ -146,8 +146,7 @@ def compare(
     most = min(spans.values())
     varied = {"rank": tuple(ranks) or tuple(dict.fromkeys((max(1, most // 2), most)))}
     text = embedded.text
-    most_folds = min(2 if quick else _FOLDS, min(map(len, text.sentences.values())) // _LEAST)
-    folds = Folds(text, most_folds, 0, space=not quick)
+    folds = Folds(text, min(2 if quick else _FOLDS, min(map(len, text.sentences.values())) // _LEAST), 0, not quick)
     found: dict[int, list[Measured]] = {}
     order = [layer for layer in order if layer in spans]
     measured = 0

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lsar_jax.options import user_text
 from lsar_jax.options.user_text import finds_lines, read_user_text
 from tests.report.planted_text import CODES, LINES, planted, write
 
@@ -92,3 +93,11 @@ def test_a_column_of_text_needs_tables(tmp_path, names, message):
         (tmp_path / name).write_text("".join(f"{line}\t{line}!\n" for line in LINES))
     with pytest.raises(ValueError, match=message):
         read_user_text([str(tmp_path)], (), 1000, "auto", 0, column="content")
+
+
+@pytest.mark.parametrize(("languages", "count"), [(2, 1000), (4, 1000), (15, 266), (60, 100)])
+def test_sentences_are_shared_by_the_languages(languages, count, capsys):
+    assert user_text._drawn(languages, count) == count
+    assert not capsys.readouterr().out
+    assert user_text._drawn(languages, count + 1) == count
+    assert f"reading {count} sentences of each language" in capsys.readouterr().out

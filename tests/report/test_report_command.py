@@ -195,7 +195,7 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch, fake)
     with (tmp_path / "few" / "fr.txt").open("a") as file:
         file.write("une de trop\n")
     assert run(tmp_path, tmp_path / "none", "--transforms", "original", *few) == 1
-    message = "as many lines in a file per language, two or more of de, fr, but has {'de': 20, 'fr': 21} different ones"
+    message = "as many lines in the files of two or more of de, fr, but has {'de': 20, 'fr': 21} different ones"
     assert message in capsys.readouterr().err
     # In languages that the declaration is not in, nothing is recommended.
     for old, new in (("de", "la"), ("fr", "cy")):
